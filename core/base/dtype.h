@@ -1,0 +1,45 @@
+// Element types of device values and their names in program text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace pmaptrain {
+
+enum class DType : std::uint8_t { f32, f64, i32, i64, u8, u32, boolean };
+
+// Bytes of one element. A boolean is one byte that holds 0 or 1.
+std::size_t size_of(DType dtype);
+
+// "f32", "f64", "i32", "i64", "u8", "u32", "bool".
+std::string_view to_string(DType dtype);
+std::optional<DType> parse_dtype(std::string_view text);
+
+// Only floating values have cotangents.
+bool is_floating(DType dtype);
+
+// The C++ type of a DType, for kernels: dispatch(dtype, [&]<class T>() { ... }).
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f.template operator()<float>();
+    case DType::f64: return f.template operator()<double>();
+    case DType::i32: return f.template operator()<std::int32_t>();
+    case DType::i64: return f.template operator()<std::int64_t>();
+    case DType::u8: return f.template operator()<std::uint8_t>();
+    case DType::u32: return f.template operator()<std::uint32_t>();
+    case DType::boolean: break;
+  }
+  return f.template operator()<bool>();
+}
+
+// As dispatch, for the two floating types; the caller has checked is_floating.
+template <class F>
+decltype(auto) dispatch_floating(DType dtype, F&& f) {
+  if (dtype == DType::f64) return f.template operator()<double>();
+  return f.template operator()<float>();
+}
+
+}  // namespace pmaptrain

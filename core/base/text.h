@@ -1,0 +1,34 @@
+// Small text utilities: joining, UTF-8, display width, nearest spelling, exact numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmaptrain {
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The candidate nearest in spelling to `word` (Damerau-Levenshtein distance at most a third of its length, at least
+// one), or empty.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).
+bool is_utf8(std::string_view text);
+
+// Characters (code points) and terminal columns of well-formed UTF-8.
+int count_characters(std::string_view text);
+int display_width(std::string_view text);
+
+// The shortest text that reads back as the same number, always with a '.' or an exponent (1.0, 1.0e-08): what YAML
+// 1.1 readers such as PyYAML also read as a float. NaN and infinities print as .nan, .inf, -.inf.
+std::string exact(double value);
+std::string exact(float value);
+
+// "1,234,567"
+std::string with_commas(std::int64_t value);
+// "1.5 MiB", "832 B"
+std::string human_bytes(double bytes);
+
+}  // namespace pmaptrain

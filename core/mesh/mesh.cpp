@@ -1,0 +1,74 @@
+#include "core/mesh/mesh.h"
+
+#include <algorithm>
+
+namespace pmaptrain {
+
+std::int64_t Mesh::devices() const { return group_size(all()); }
+
+std::optional<int> Mesh::find(std::string_view name) const {
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (axes_[i].name == name) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+std::int64_t Mesh::group_size(AxisSet axes) const {
+  std::int64_t count = 1;
+  for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
+    if (axes.contains(axis)) count *= size(axis);
+  }
+  return count;
+}
+
+std::int64_t Mesh::stride(int axis) const {
+  std::int64_t stride = 1;
+  for (int inner = axis + 1; inner < static_cast<int>(axes_.size()); ++inner) stride *= size(inner);
+  return stride;
+}
+
+std::int64_t Mesh::coordinate(std::int64_t device, int axis) const { return device / stride(axis) % size(axis); }
+
+std::int64_t Mesh::position(std::int64_t device, AxisSet axes) const {
+  std::int64_t position = 0;
+  for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
+    if (axes.contains(axis)) position = position * size(axis) + coordinate(device, axis);
+  }
+  return position;
+}
+
+std::vector<std::int64_t> Mesh::group(std::int64_t device, AxisSet axes) const {
+  const AxisSet others = all() - axes;
+  std::vector<std::int64_t> members;
+  for (std::int64_t other = 0; other < devices(); ++other) {
+    if (position(other, others) == position(device, others)) members.push_back(other);
+  }
+  return members;
+}
+
+std::vector<std::string> Mesh::names() const {
+  std::vector<std::string> names;
+  for (const Axis& axis : axes_) names.push_back(axis.name);
+  return names;
+}
+
+std::string Mesh::to_string(AxisSet axes) const {
+  std::string text = "{";
+  for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
+    if (!axes.contains(axis)) continue;
+    if (text.size() > 1) text += ", ";
+    text += name(axis);
+  }
+  return text + "}";
+}
+
+std::vector<Block> cut_into_blocks(std::int64_t devices) {
+  const std::int64_t size = (devices + max_blocks - 1) / max_blocks;
+  std::vector<Block> blocks;
+  for (std::int64_t first = 0; first < devices; first += size) {
+    blocks.push_back({first, std::min(size, devices - first)});
+  }
+  return blocks;
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,89 @@
+// The mesh: an ordered list of named axes, outermost first, whose product is the number of logical devices.
+//
+// A logical device is addressed by its index (row-major over the axes, so neighbours differ in the innermost axis) or
+// by one coordinate per axis. Nothing here knows threads or GPUs: what carries the devices are workers, chosen later.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmaptrain {
+
+struct Axis {
+  std::string name;
+  std::int64_t size = 1;
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+// A set of axes of one mesh, by their index in it. At most 32 axes.
+class AxisSet {
+ public:
+  constexpr AxisSet() = default;
+  static constexpr AxisSet of(int axis) { return AxisSet(1u << axis); }
+  static constexpr AxisSet first(int count) { return AxisSet(count >= 32 ? ~0u : (1u << count) - 1u); }
+
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool contains(int axis) const { return (bits_ >> axis & 1u) != 0; }
+  constexpr bool contains(AxisSet other) const { return (bits_ & other.bits_) == other.bits_; }
+  constexpr std::uint32_t bits() const { return bits_; }
+
+  friend constexpr AxisSet operator|(AxisSet a, AxisSet b) { return AxisSet(a.bits_ | b.bits_); }
+  friend constexpr AxisSet operator&(AxisSet a, AxisSet b) { return AxisSet(a.bits_ & b.bits_); }
+  friend constexpr AxisSet operator-(AxisSet a, AxisSet b) { return AxisSet(a.bits_ & ~b.bits_); }
+  friend constexpr bool operator==(AxisSet, AxisSet) = default;
+
+ private:
+  constexpr explicit AxisSet(std::uint32_t bits) : bits_(bits) {}
+  std::uint32_t bits_ = 0;
+};
+
+class Mesh {
+ public:
+  Mesh() = default;  // no axes: one device
+  explicit Mesh(std::vector<Axis> axes) : axes_(std::move(axes)) {}
+
+  const std::vector<Axis>& axes() const { return axes_; }
+  std::int64_t devices() const;
+  AxisSet all() const { return AxisSet::first(static_cast<int>(axes_.size())); }
+
+  std::optional<int> find(std::string_view name) const;
+  const std::string& name(int axis) const { return axes_[static_cast<std::size_t>(axis)].name; }
+  std::int64_t size(int axis) const { return axes_[static_cast<std::size_t>(axis)].size; }
+
+  // Devices that take part in one collective over `axes`: the product of their sizes.
+  std::int64_t group_size(AxisSet axes) const;
+
+  std::int64_t coordinate(std::int64_t device, int axis) const;
+
+  // The position of `device` among the distinct values of something that varies over `axes`: its coordinates along
+  // them, row-major in mesh order.
+  std::int64_t position(std::int64_t device, AxisSet axes) const;
+
+  // The devices of one group of a collective over `axes` (they agree on every other axis), in device order.
+  std::vector<std::int64_t> group(std::int64_t device, AxisSet axes) const;
+
+  std::vector<std::string> names() const;
+  // "{model_replicas, data_shards}", in mesh order; "{}" for none.
+  std::string to_string(AxisSet axes) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+
+ private:
+  std::int64_t stride(int axis) const;
+  std::vector<Axis> axes_;
+};
+
+// The logical devices cut into contiguous blocks, by their number alone and never by the number of workers. A block is
+// the unit of scheduling: its devices may run as one call, and it owns one accumulator in a reduction. Blocks are at
+// most max_blocks, and their sizes differ by the last one only.
+struct Block {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+inline constexpr std::int64_t max_blocks = 8;
+std::vector<Block> cut_into_blocks(std::int64_t devices);
+
+}  // namespace pmaptrain

@@ -1,0 +1,40 @@
+// YAML and command-line overrides to a validated Spec, reporting every error at once with its place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/spec.h"
+
+namespace pmaptrain::spec {
+
+struct Overrides {
+  std::vector<std::string> set;  // "KEY=VALUE", in order
+  std::optional<std::int64_t> devices;
+  std::optional<std::int64_t> workers;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> name;
+};
+
+struct Loaded {
+  Spec spec;
+  std::string resolved;            // the resolved config as YAML: running it again repeats the run
+  std::vector<std::string> notes;  // what the user should know: "optimizer.sgd replaces optimizer.adam"
+};
+
+// `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.
+Loaded load(const std::string& path, const Overrides& overrides);
+
+// The same from text; `file` names it in messages, `directory` is what relative paths are relative to.
+Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
+                 const Overrides& overrides);
+
+// What `pmaptrain help KEY` prints: a dotted key path (optimizer.adam, data.source, layers, ...); empty for the
+// overview. Throws Error (usage) with the nearest spelling for an unknown key.
+std::string help(const std::string& key);
+
+// docs/config.md, whole; a test compares it with the committed file.
+std::string reference_markdown();
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,200 @@
+// A validated config: what the YAML says after defaults, options and checks. Plain values; nothing here parses.
+//
+// Every field's meaning is told once, in the table of keys (keys.cpp), which drives validation, `help`,
+// docs/config.md and the resolved config.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/mesh/mesh.h"
+
+namespace pmaptrain::spec {
+
+// ---- mesh ----------------------------------------------------------------------------------------------------------
+enum class Backend { cpu, automatic };
+
+struct MeshSpec {
+  Mesh mesh;
+  Backend backend = Backend::cpu;
+  std::optional<int> workers;  // none: automatic
+  Place place;                 // of mesh.axes, or of --devices
+};
+
+// ---- data ----------------------------------------------------------------------------------------------------------
+struct FilePair {
+  std::string inputs, targets;  // absolute paths
+};
+struct Idx {
+  FilePair train;
+  std::optional<FilePair> test;
+};
+// One archive with named arrays for each split, or one archive a split with the same two names in each.
+struct Npz {
+  struct Split {
+    std::string file;  // absolute path
+    std::string inputs, targets;
+  };
+  Split train;
+  std::optional<Split> test;
+};
+struct SyntheticLinear {
+  std::int64_t features = 5;
+  std::int64_t examples_per_device = 100;
+  double noise = 0.1;
+};
+struct SyntheticImages {
+  std::int64_t height = 32, width = 32, channels = 3, classes = 10;
+  std::int64_t train = 50000, test = 10000;
+  double noise = 0.3;
+};
+struct Values {
+  std::vector<std::vector<double>> inputs, targets;
+};
+// `fashion_mnist` is shorthand for the Idx of Debian's dataset-fashion-mnist; the resolved spec keeps the name.
+struct FashionMnist {
+  std::string dir = "/usr/share/datasets/fashion-mnist";
+};
+using Source = std::variant<FashionMnist, Idx, Npz, SyntheticLinear, SyntheticImages, Values>;
+
+enum class Remainder { drop, mask, error };
+
+struct BatchAll {
+  friend bool operator==(BatchAll, BatchAll) = default;
+};
+struct BatchPerDevice {
+  std::int64_t examples = 1;
+};
+using BatchSize = std::variant<std::int64_t, BatchAll, BatchPerDevice>;
+
+struct Normalize {
+  std::vector<double> mean, std;  // one per channel, or one for all
+};
+
+struct DataSpec {
+  Source source;
+  BatchSize batch_size;
+  AxisSet axes;  // of the mesh; all of them in this version
+  Remainder remainder = Remainder::drop;
+  bool shuffle = true;
+  std::int64_t microbatches = 1;
+  std::optional<Normalize> normalize;
+  std::optional<std::uint64_t> seed;  // none: the top-level seed
+  Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place;
+};
+
+// ---- model ---------------------------------------------------------------------------------------------------------
+struct Dense {
+  std::int64_t features = 1;
+  bool use_bias = true;
+};
+enum class PaddingKind { same, valid, explicit_ };
+struct Padding {
+  PaddingKind kind = PaddingKind::same;
+  std::vector<std::pair<std::int64_t, std::int64_t>> amounts;  // explicit_: low and high of height and width
+};
+struct Conv {
+  std::int64_t features = 1;
+  std::vector<std::int64_t> kernel_size;       // height, width
+  std::vector<std::int64_t> strides = {1, 1};  // height, width
+  Padding padding;
+  bool use_bias = true;
+};
+struct MaxPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+};
+struct Flatten {};
+struct Dropout {
+  double rate = 0.5;
+};
+struct Relu {};
+struct Tanh {};
+struct Gelu {};  // the tanh form
+using LayerKind = std::variant<Dense, Conv, MaxPool, Flatten, Dropout, Relu, Tanh, Gelu>;
+
+struct Layer {
+  std::string name;  // given, or the kind and its index among that kind: conv_0
+  LayerKind kind;
+  Place place;
+};
+
+// A tensor literal of `model.init.values`: a rectangular nested list, flattened row-major.
+struct Tensor {
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+  Place place;
+};
+
+struct ModelSpec {
+  std::vector<Layer> layers;
+  std::map<std::string, Tensor> initial_values;  // by parameter path: dense_0.kernel
+  std::optional<std::string> initial_file;       // absolute path of a safetensors file
+  Place init_place;
+};
+
+// ---- loss, metrics, optimizer --------------------------------------------------------------------------------------
+enum class Loss { softmax_cross_entropy, mean_squared_error };
+enum class Metric { accuracy, mean_absolute_error };
+
+struct Sgd {
+  double momentum = 0.0;
+  bool nesterov = false;
+};
+struct Adam {
+  double b1 = 0.9, b2 = 0.999, eps = 1e-8;
+};
+struct AdamW {
+  double b1 = 0.9, b2 = 0.999, eps = 1e-8, weight_decay = 1e-4;
+};
+
+struct OptimizerSpec {
+  std::variant<Sgd, Adam, AdamW> rule;
+  double learning_rate = 0.0;                    // as written; see scaled rate in train
+  std::optional<std::int64_t> base_batch_size;   // the rate is multiplied by batch_size / this
+  Place place;
+};
+
+// ---- train ---------------------------------------------------------------------------------------------------------
+enum class Unit { steps, epochs, examples };
+struct Duration {
+  std::int64_t count = 0;
+  Unit unit = Unit::steps;
+  Place place;
+};
+using Interval = std::optional<Duration>;  // none: never
+
+enum class OnNonfinite { halt, skip };
+
+struct TrainSpec {
+  Duration duration;
+  Interval log_every, eval_every, verify_replicas;
+  OnNonfinite on_nonfinite = OnNonfinite::halt;
+};
+
+struct Spec {
+  std::string name;
+  std::uint64_t seed = 0;
+  MeshSpec mesh;
+  DataSpec data;
+  ModelSpec model;
+  Loss loss = Loss::softmax_cross_entropy;
+  Place loss_place;
+  std::vector<Metric> metrics;
+  Place metrics_place;
+  OptimizerSpec optimizer;
+  TrainSpec train;
+};
+
+std::string to_string(Loss loss);
+std::string to_string(Metric metric);
+// "conv", "max_pool", ...
+std::string kind_name(const LayerKind& kind);
+
+}  // namespace pmaptrain::spec
