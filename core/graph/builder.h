@@ -1,0 +1,76 @@
+// Appends typed equations to a program.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/program.h"
+
+namespace pmaptrain {
+
+class Builder {
+ public:
+  Builder(Program& program, const OpSet& ops) : program_(program), ops_(ops), current_(&program.equations) {}
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  Program& program() { return program_; }
+  const Program& program() const { return program_; }
+  const OpSet& ops() const { return ops_; }
+  const Mesh& mesh() const { return program_.mesh; }
+  const Type& type(Value value) const { return program_.type(value); }
+
+  Value input(Group group, std::string name, Type type);
+  void output(std::string name, Value value) { program_.outputs.push_back({std::move(name), value}); }
+
+  // One equation. For a local op whose operands have different sets, inserts the pvary that rule 1 asks for. Throws
+  // Error (usage) located at the current origin when the types do not fit.
+  Value emit(const Op& op, std::span<const Value> operands);
+  Value emit(const Op& op, std::initializer_list<Value> operands) {
+    return emit(op, std::span<const Value>(operands.begin(), operands.size()));
+  }
+  std::vector<Value> emit_all(const Op& op, std::span<const Value> operands);
+
+  // An equation that carries a region. `body` gets the region's parameters (of `param_types`) and returns what the
+  // region yields.
+  using Body = std::function<std::vector<Value>(std::span<const Value> params)>;
+  std::vector<Value> emit_region(const Op& op, std::span<const Value> operands, std::span<const Type> param_types,
+                                 const Body& body);
+
+  // A scalar or splat constant, the same on every device.
+  Value constant(DType dtype, double value, Shape shape = {});
+  // `value` as one that varies over `axes` too; itself where it already does.
+  Value vary(Value value, AxisSet axes);
+
+  // Equations of the region that is being built (or of the program itself).
+  const std::vector<Equation>& equations() const { return *current_; }
+
+  // Sets the origin of equations appended during its life.
+  class Scope {
+   public:
+    Scope(Builder& b, Origin origin) : b_(b), saved_(std::exchange(b.origin_, std::move(origin))) {}
+    ~Scope() { b_.origin_ = std::move(saved_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Builder& b_;
+    Origin saved_;
+  };
+  const Origin& origin() const { return origin_; }
+
+  Value new_value(Type type);
+
+ private:
+  std::vector<Value> append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);
+
+  Program& program_;
+  const OpSet& ops_;
+  std::vector<Equation>* current_;
+  Origin origin_;
+};
+
+}  // namespace pmaptrain

@@ -1,0 +1,190 @@
+// What an operation is to the graph: a small immutable value and a pointer to its static table of rules.
+//
+// The graph knows no particular op. Each op is a struct in core/ops with the members that IsOp asks for; a struct
+// that lacks one does not compile, and the message says which.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/type.h"
+
+namespace pmaptrain {
+
+class Builder;
+
+// A value of a program, by its index in Program::types.
+struct Value {
+  std::int32_t id = -1;
+  friend auto operator<=>(const Value&, const Value&) = default;
+};
+
+// Visits an op's attributes by name: how they are printed, parsed and compared.
+class AttributeVisitor {
+ public:
+  virtual ~AttributeVisitor() = default;
+  virtual void field(std::string_view name, std::int64_t& value) = 0;
+  virtual void field(std::string_view name, double& value) = 0;
+  virtual void field(std::string_view name, bool& value) = 0;
+  virtual void field(std::string_view name, DType& value) = 0;
+  virtual void field(std::string_view name, AxisSet& value) = 0;
+  virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
+  virtual void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) = 0;
+};
+
+// Thrown by an op's infer when its operands break a rule of docs/program.md. Builder, parser and checker add where.
+struct TypeError : std::runtime_error {
+  TypeError(int rule_number, std::string message, std::string help_text = {})
+      : std::runtime_error(std::move(message)), rule(rule_number), help(std::move(help_text)) {}
+  int rule;
+  std::string help;
+};
+
+// What a type rule sees. For a region op, `yields` are the types its region ends with and `params` those it begins
+// with.
+struct InferContext {
+  const Mesh& mesh;
+  std::span<const Type> operands;
+  std::span<const Type> region_params = {};
+  std::span<const Type> region_results = {};
+};
+
+// What one execution on one logical device costs. `wire` is what the device sends in a collective, by its axes.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read and written
+  std::vector<std::pair<AxisSet, double>> wire = {};
+};
+
+// What a derivative rule sees and gives: from the cotangents of an equation's results (none: zero) those of its
+// operands (none: zero). A cotangent has exactly the type of its value. `b` appends equations.
+struct VjpContext {
+  Builder& b;
+  std::span<const Value> operands;
+  std::span<const Value> results;
+  std::span<const std::optional<Value>> cotangents;
+  std::span<const bool> needed;  // by operand: whether anybody asks for its cotangent
+};
+using Cotangents = std::vector<std::optional<Value>>;
+
+// The explicit entry of an op that has no derivative. Where a cotangent reaches one, that is the user's error.
+struct NoDerivative {
+  std::string_view because;
+};
+
+struct OpRules {
+  std::string_view name;
+  bool local;  // rule 1: operands of equal sets, and the results have that set
+  std::vector<Type> (*infer)(const void* op, const InferContext& context);
+  Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
+  Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
+  std::string_view no_derivative;                                 // why there is none
+  void (*attributes)(void* op, AttributeVisitor& visitor);
+  std::shared_ptr<void> (*make)();
+  std::shared_ptr<void> (*clone)(const void* op);
+};
+
+template <class T>
+concept HasName = requires { { T::name } -> std::convertible_to<std::string_view>; };
+template <class T>
+concept HasLocal = requires { { T::local } -> std::convertible_to<bool>; };
+template <class T>
+concept HasInfer = requires(const T& op, const InferContext& c) { { op.infer(c) } -> std::same_as<std::vector<Type>>; };
+template <class T>
+concept HasCost = requires(const T& op, const Mesh& m, std::span<const Type> t) { { op.cost(m, t, t) } -> std::same_as<Cost>; };
+template <class T>
+concept HasAttributes = requires(T& op, AttributeVisitor& v) { op.attributes(v); };
+template <class T>
+concept HasVjp = requires(const T& op, VjpContext& c) { { op.derivative(c) } -> std::same_as<Cotangents>; };
+template <class T>
+concept HasNoVjp = requires { { T::derivative } -> std::convertible_to<NoDerivative>; };
+
+template <class T>
+const OpRules& rules_of() {
+  static_assert(HasName<T>, "this op lacks its name: static constexpr std::string_view name");
+  static_assert(HasLocal<T>, "this op does not say whether it is local: static constexpr bool local");
+  static_assert(HasInfer<T>, "this op lacks its type rule: std::vector<Type> infer(const InferContext&) const");
+  static_assert(HasCost<T>, "this op lacks its cost: Cost cost(const Mesh&, operands, results) const");
+  static_assert(HasAttributes<T>, "this op lacks its text form: void attributes(AttributeVisitor&)");
+  static_assert(HasVjp<T> || HasNoVjp<T>,
+                "this op lacks its derivative: Cotangents derivative(VjpContext&) const, or "
+                "static constexpr NoDerivative derivative{\"because ...\"}");
+  static constexpr OpRules rules = [] {
+    OpRules r{
+        .name = T::name,
+        .local = T::local,
+        .infer = [](const void* op, const InferContext& c) { return static_cast<const T*>(op)->infer(c); },
+        .cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands,
+                   std::span<const Type> results) { return static_cast<const T*>(op)->cost(mesh, operands, results); },
+        .derivative = nullptr,
+        .no_derivative = {},
+        .attributes = [](void* op, AttributeVisitor& v) { static_cast<T*>(op)->attributes(v); },
+        .make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); },
+        .clone = [](const void* op) -> std::shared_ptr<void> {
+          return std::make_shared<T>(*static_cast<const T*>(op));
+        },
+    };
+    if constexpr (HasVjp<T>) {
+      r.derivative = [](const void* op, VjpContext& c) { return static_cast<const T*>(op)->derivative(c); };
+    } else {
+      r.no_derivative = T::derivative.because;
+    }
+    return r;
+  }();
+  return rules;
+}
+
+class Op {
+ public:
+  template <HasName T>
+  Op(T op) : rules_(&rules_of<T>()), op_(std::make_shared<const T>(std::move(op))) {}  // NOLINT: implicit by design
+  Op(const OpRules& rules, std::shared_ptr<const void> op) : rules_(&rules), op_(std::move(op)) {}
+
+  const OpRules& rules() const { return *rules_; }
+  std::string_view name() const { return rules_->name; }
+  bool local() const { return rules_->local; }
+
+  // The struct, when this op is a T; else null.
+  template <class T>
+  const T* as() const {
+    return rules_ == &rules_of<T>() ? static_cast<const T*>(op_.get()) : nullptr;
+  }
+
+  // Types of the results. Applies rule 1 to local ops. Throws TypeError.
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const {
+    return rules_->cost(op_.get(), mesh, operands, results);
+  }
+  Cotangents derivative(VjpContext& context) const { return rules_->derivative(op_.get(), context); }
+
+  const void* data() const { return op_.get(); }
+  const std::shared_ptr<const void>& shared() const { return op_; }
+
+ private:
+  const OpRules* rules_;
+  std::shared_ptr<const void> op_;
+};
+
+// "psum[axes={devices}]": the name and the attributes. Without a mesh, axes print by index; two ops are the same
+// exactly when this text is.
+std::string to_string(const Op& op, const Mesh* mesh = nullptr);
+
+// The ops that parser, builder and differentiation need by role. core/ops provides the one instance.
+struct OpSet {
+  std::span<const OpRules* const> all;
+  Op (*pvary)(AxisSet axes);
+  Op (*psum)(AxisSet axes);
+  Op (*add)();
+  Op (*constant)(DType dtype, Shape shape, double value);
+
+  const OpRules* find(std::string_view name) const;
+};
+
+}  // namespace pmaptrain

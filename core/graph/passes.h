@@ -1,0 +1,27 @@
+// Passes: plain functions from program to program. A check follows each.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+
+namespace pmaptrain {
+
+// Removes equations that no output and no update needs, computes equal equations once, and drops identities (x·1, x+0,
+// a reshape or pvary that changes nothing). Never reorders and never changes a bit of a result.
+Program simplify(const Program& program);
+
+// What a value is to become: the same value, reduced over the axes that `target` does not vary over.
+struct Synchronised {
+  Value value;
+  AxisSet target;
+};
+
+// The synchronisation that the types call for: sums each value over its set minus its target set, all values of the
+// same axes in one psum, in the order given. Returns the reduced values. A set that lacks an axis of its target is an
+// error of the program that built it.
+std::vector<Value> synchronise(Builder& b, std::span<const Synchronised> values);
+
+}  // namespace pmaptrain

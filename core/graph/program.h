@@ -1,0 +1,75 @@
+// A program: one logical device's step as equations in single-assignment form over a closed set of ops. Flat, except
+// for ops that carry a region (the microbatch loop). A region sees its own parameters only, never values from outside.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/graph/op.h"
+
+namespace pmaptrain {
+
+// Where an equation comes from: the layer or the part of the step, and the config's or program text's line.
+struct Origin {
+  std::string scope;  // "conv_0", "loss", "adam"
+  Place place;
+};
+
+struct Equation;
+
+struct Region {
+  std::vector<Value> params;
+  std::vector<Equation> equations;
+  std::vector<Value> results;
+};
+
+struct Equation {
+  Op op;
+  std::vector<Value> operands;
+  std::vector<Value> results;
+  Origin origin;
+  std::vector<Region> regions = {};  // none, or one
+};
+
+enum class Group { params, state, batch, hyper };
+std::string_view to_string(Group group);
+
+struct Input {
+  std::string name;
+  Group group = Group::batch;
+  Value value;
+  std::optional<Value> next;  // rule 4: params and state name the value that replaces them after the step
+};
+
+struct Output {
+  std::string name;
+  Value value;
+};
+
+struct Program {
+  std::string name;
+  Mesh mesh;
+  std::vector<Type> types;  // by Value::id, those of regions included
+  std::vector<Input> inputs;
+  std::vector<Equation> equations;
+  std::vector<Output> outputs;
+
+  const Type& type(Value value) const { return types[static_cast<std::size_t>(value.id)]; }
+  const Input* find_input(std::string_view name) const;
+  const Output* find_output(std::string_view name) const;
+};
+
+std::vector<Type> types_of(const Program& program, std::span<const Value> values);
+
+// Calls f(equation) for every equation in order, region equations after the one that carries them.
+template <class F>
+void for_each_equation(const std::vector<Equation>& equations, F&& f) {
+  for (const Equation& equation : equations) {
+    f(equation);
+    for (const Region& region : equation.regions) for_each_equation(region.equations, f);
+  }
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,59 @@
+// What a kernel is on the CPU: planned once for fixed shapes, then run many times without allocating.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kernel/reference.h"
+
+namespace pmaptrain {
+
+// One equation for a run of `devices` neighbouring logical devices. A stacked operand holds one slice of its local
+// type for each device, contiguously; one that is not stacked is the same for all. Results are always stacked. So a
+// kernel may see rows of several devices as one batch where no other operand differs between them.
+struct CpuRequest {
+  std::span<const Type> operands;  // local types
+  std::span<const Type> results;
+  std::int64_t devices = 1;
+  std::vector<bool> stacked;  // by operand
+};
+
+struct CpuArguments {
+  const std::byte* const* operands;
+  std::byte* const* results;
+  std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, nobody else's during the call
+};
+
+// Belongs to one worker: it is made and run on that worker's thread only, so it may keep mutable library objects.
+class CpuKernel {
+ public:
+  virtual ~CpuKernel() = default;
+  virtual void run(const CpuArguments& arguments) = 0;
+  virtual std::size_t scratch_bytes() const { return 0; }
+  // "reference", or the library's own name for what it chose.
+  virtual std::string implementation() const = 0;
+};
+
+// An op whose CPU kernel is its reference says so, and why, in place of a cpu() of its own.
+struct UseReference {
+  std::string_view because;
+};
+// An op that the runtime itself carries out (collectives, the loop, pvary).
+struct RuntimeOp {
+  std::string_view because;
+};
+
+using ReferenceFunction = void (*)(const void* op, const ReferenceCall& call);
+
+// A kernel that calls a reference function for each device in turn.
+std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
+                                                 const CpuRequest& request);
+
+// One thread's OpenMP team has one member from here on. Every thread that makes or runs kernels calls it first, since
+// a new thread starts with a team of all cores.
+void use_one_thread_in_libraries();
+
+}  // namespace pmaptrain

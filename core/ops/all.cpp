@@ -1,0 +1,90 @@
+#include "core/ops/all.h"
+
+#include <array>
+#include <concepts>
+#include <unordered_map>
+
+#include "core/ops/list.h"
+
+namespace pmaptrain {
+namespace {
+
+template <class T>
+concept HasReference = requires(const T& op, const ReferenceCall& call) { op.reference(call); };
+template <class T>
+concept HasExchange = requires(const T& op, const CollectiveCall& call) { op.exchange(call); };
+template <class T>
+concept HasCpuKernel = requires(const T& op, const CpuRequest& request) {
+  { op.cpu(request) } -> std::same_as<std::unique_ptr<CpuKernel>>;
+};
+template <class T>
+concept UsesReference = requires { { T::cpu } -> std::convertible_to<UseReference>; };
+template <class T>
+concept IsRuntimeOp = requires { { T::cpu } -> std::convertible_to<RuntimeOp>; };
+
+template <class T>
+constexpr KernelRules kernel_rules() {
+  static_assert(IsRuntimeOp<T> || HasReference<T>, "this op lacks its reference kernel: reference(const ReferenceCall&)");
+  static_assert(HasCpuKernel<T> || UsesReference<T> || IsRuntimeOp<T>,
+                "this op lacks its CPU kernel: cpu(const CpuRequest&), or UseReference or RuntimeOp with a reason");
+  KernelRules rules;
+  if constexpr (HasReference<T>) {
+    rules.reference = [](const void* op, const ReferenceCall& call) { static_cast<const T*>(op)->reference(call); };
+  }
+  if constexpr (HasCpuKernel<T>) {
+    rules.cpu = [](const void* op, const CpuRequest& request) { return static_cast<const T*>(op)->cpu(request); };
+  }
+  if constexpr (HasExchange<T>) {
+    rules.exchange = [](const void* op, const CollectiveCall& call) { static_cast<const T*>(op)->exchange(call); };
+  }
+  return rules;
+}
+
+template <class... Ops>
+struct Tables {
+  static constexpr std::size_t count = sizeof...(Ops);
+  inline static const std::array<const OpRules*, count> rules{&rules_of<Ops>()...};
+  static constexpr std::array<KernelRules, count> kernels{kernel_rules<Ops>()...};
+};
+
+template <class... Ops>
+Tables<Ops...> tables_of(ops::OpList<Ops...>);
+using AllTables = decltype(tables_of(ops::AllOps{}));
+
+}  // namespace
+
+const OpSet& all_ops() {
+  static const OpSet set{
+      .all = AllTables::rules,
+      .pvary = [](AxisSet axes) -> Op { return ops::Pvary{axes}; },
+      .psum = [](AxisSet axes) -> Op { return ops::Psum{axes}; },
+      .add = []() -> Op { return ops::Add{}; },
+      .constant = [](DType dtype, Shape shape, double value) -> Op {
+        return ops::Constant{dtype, std::move(shape), value};
+      },
+  };
+  return set;
+}
+
+const KernelRules& kernels_of(const Op& op) {
+  static const auto by_rules = [] {
+    std::unordered_map<const OpRules*, const KernelRules*> map;
+    for (std::size_t i = 0; i < AllTables::count; ++i) map.emplace(AllTables::rules[i], &AllTables::kernels[i]);
+    return map;
+  }();
+  return *by_rules.at(&op.rules());
+}
+
+std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& request, KernelChoice choice) {
+  const KernelRules& rules = kernels_of(op);
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+  if (choice == KernelChoice::best && rules.cpu != nullptr) {
+    if (auto kernel = rules.cpu(op.data(), request)) return kernel;
+  }
+#else
+  (void)choice;
+#endif
+  return make_reference_kernel(op.shared(), rules.reference, request);
+}
+
+}  // namespace pmaptrain
