@@ -1,0 +1,83 @@
+// Two-dimensional convolution (cross-correlation, as in every framework) and its two gradients. Images are NHWC,
+// kernels HWIO. Each of the three is linear in either operand and the three are each other's derivatives, so any order
+// of derivative is expressible.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+// x [N,H,W,C], kernel [KH,KW,C,O] -> y [N,OH,OW,O], where OH = (H + low + high - KH) / stride + 1, rounded down.
+// `strides` and `padding` are for height and width; padding is zeros, rows before and after.
+struct Conv {
+  static constexpr std::string_view name = "conv";
+  static constexpr bool local = true;
+
+  std::vector<std::int64_t> strides = {1, 1};
+  Padding padding = {{0, 0}, {0, 0}};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("strides", strides);
+    visitor.field("padding", padding);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// kernel, dy -> dx of `input_shape`: the transpose of conv in x. The shape is an attribute because several input sizes
+// give the same dy where the stride does not divide.
+struct ConvInputGrad {
+  static constexpr std::string_view name = "conv_input_grad";
+  static constexpr bool local = true;
+
+  std::vector<std::int64_t> strides = {1, 1};
+  Padding padding = {{0, 0}, {0, 0}};
+  Shape input_shape = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("strides", strides);
+    visitor.field("padding", padding);
+    visitor.field("input_shape", input_shape);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// x, dy -> dkernel of `kernel_shape`: the transpose of conv in its kernel. Sums over the examples.
+struct ConvKernelGrad {
+  static constexpr std::string_view name = "conv_kernel_grad";
+  static constexpr bool local = true;
+
+  std::vector<std::int64_t> strides = {1, 1};
+  Padding padding = {{0, 0}, {0, 0}};
+  Shape kernel_shape = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("strides", strides);
+    visitor.field("padding", padding);
+    visitor.field("kernel_shape", kernel_shape);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,34 @@
+// Matrix product.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// [m,k] x [k,n] -> [m,n], for every numeric element type; integers wrap. With transpose_a the first operand is stored
+// as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros.
+struct Matmul {
+  static constexpr std::string_view name = "matmul";
+  static constexpr bool local = true;
+
+  bool transpose_a = false;
+  bool transpose_b = false;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("transpose_a", transpose_a);
+    visitor.field("transpose_b", transpose_b);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops

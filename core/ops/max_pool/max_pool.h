@@ -1,0 +1,61 @@
+// Maximum over the windows of an image (NHWC), and its gradient.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// x [N,H,W,C] -> [N,OH,OW,C], the size as for conv. Padding never wins, and is smaller than the window, so that every
+// window sees an element. A NaN in a window is its maximum: it must reach the guard.
+struct MaxPool {
+  static constexpr std::string_view name = "max_pool";
+  static constexpr bool local = true;
+
+  std::vector<std::int64_t> window = {2, 2};
+  std::vector<std::int64_t> strides = {2, 2};
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{0, 0}, {0, 0}};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("window", window);
+    visitor.field("strides", strides);
+    visitor.field("padding", padding);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// x, dy -> dx: each window's cotangent goes to its first maximum, row by row (rule 5). Where windows overlap the
+// cotangents add, in the windows' order.
+struct MaxPoolGrad {
+  static constexpr std::string_view name = "max_pool_grad";
+  static constexpr bool local = true;
+  static constexpr NoDerivative derivative{
+      "which element of a window is the maximum changes in jumps; second derivatives of max pooling are not built"};
+
+  std::vector<std::int64_t> window = {2, 2};
+  std::vector<std::int64_t> strides = {2, 2};
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{0, 0}, {0, 0}};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("window", window);
+    visitor.field("strides", strides);
+    visitor.field("padding", padding);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops
