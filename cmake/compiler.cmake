@@ -1,0 +1,39 @@
+# Language, warnings, optimisation and sanitizers: the same for every target of ours.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+endif()
+
+# The same config gives the same bits, so nothing here may let the compiler reorder or contract arithmetic: no
+# -ffast-math, no fused multiply-add that the source does not ask for. Not setting errno changes no result.
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -ftree-vectorize")
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g -D_GLIBCXX_ASSERTIONS")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
+add_compile_options(-fno-math-errno -ffp-contract=off)
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  add_compile_options(-Wno-restrict)  # GCC bug 105651: false alarms on `"text" + std::string`
+endif()
+
+if(PMAPTRAIN_SANITIZERS)
+  add_compile_options(-fsanitize=${PMAPTRAIN_SANITIZERS} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PMAPTRAIN_SANITIZERS})
+  # Instrumented code confuses GCC's flow analysis; the other presets keep the warning.
+  add_compile_options(-Wno-maybe-uninitialized)
+endif()
+
+if(PMAPTRAIN_REFERENCE_KERNELS)
+  add_compile_definitions(PMAPTRAIN_REFERENCE_KERNELS=1)
+endif()
+
+include_directories("${CMAKE_SOURCE_DIR}")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()

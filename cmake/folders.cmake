@@ -1,0 +1,25 @@
+# One static library per folder of sources. A folder without any .cpp becomes an interface library, so that a folder
+# of headers is linked like every other.
+
+# pmaptrain_library(<target> DIRECTORY <dir> [EXCLUDE <file>...] [PUBLIC <lib>...] [PRIVATE <lib>...])
+# PUBLIC: what its headers include; PRIVATE: what only its .cpp files use.
+function(pmaptrain_library target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DIRECTORY" "EXCLUDE;PUBLIC;PRIVATE")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}"
+       "${CMAKE_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
+  if(arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${arg_EXCLUDE})
+  endif()
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${arg_PUBLIC})
+  endif()
+endfunction()
+
+# core/<name> as the library core_<name>
+function(pmaptrain_folder name)
+  pmaptrain_library(core_${name} DIRECTORY core/${name} ${ARGN})
+endfunction()
