@@ -57,8 +57,8 @@ struct Program {
   std::vector<Output> outputs;
 
   const Type& type(Value value) const { return types[static_cast<std::size_t>(value.id)]; }
-  const Input* find_input(std::string_view name) const;
-  const Output* find_output(std::string_view name) const;
+  const Input* find_input(std::string_view input_name) const;
+  const Output* find_output(std::string_view output_name) const;
 };
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);

@@ -1,0 +1,83 @@
+#include "core/graph/builder.h"
+
+#include <cassert>
+
+namespace pmaptrain {
+
+Value Builder::new_value(Type type) {
+  program_.types.push_back(std::move(type));
+  return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
+}
+
+Value Builder::input(Group group, std::string name, Type type) {
+  const Value value = new_value(std::move(type));
+  program_.inputs.push_back({std::move(name), group, value, std::nullopt});
+  return value;
+}
+
+Value Builder::emit(const Op& op, std::span<const Value> operands) {
+  const std::vector<Value> results = emit_all(op, operands);
+  assert(results.size() == 1);
+  return results.front();
+}
+
+std::vector<Value> Builder::emit_all(const Op& op, std::span<const Value> operands) {
+  std::vector<Value> varied(operands.begin(), operands.end());
+  if (op.local()) {
+    AxisSet all;
+    for (Value operand : varied) all = all | type(operand).varying;
+    for (Value& operand : varied) operand = vary(operand, all);
+  }
+  return append(op, std::move(varied), {});
+}
+
+std::vector<Value> Builder::emit_region(const Op& op, std::span<const Value> operands,
+                                        std::span<const Type> param_types, const Body& body) {
+  Region region;
+  for (const Type& type : param_types) region.params.push_back(new_value(type));
+  // The body's equations go into the region: pvary included, so that it never reaches outside.
+  std::vector<Equation>* const outer = std::exchange(current_, &region.equations);
+  try {
+    region.results = body(region.params);
+  } catch (...) {
+    current_ = outer;
+    throw;
+  }
+  current_ = outer;
+  std::vector<Region> regions;
+  regions.push_back(std::move(region));
+  return append(op, {operands.begin(), operands.end()}, std::move(regions));
+}
+
+std::vector<Value> Builder::append(const Op& op, std::vector<Value> operands, std::vector<Region> regions) {
+  const std::vector<Type> operand_types = types_of(program_, operands);
+  std::vector<Type> params, yields;
+  if (!regions.empty()) {
+    params = types_of(program_, regions.front().params);
+    yields = types_of(program_, regions.front().results);
+  }
+  std::vector<Type> result_types;
+  try {
+    result_types = op.infer({mesh(), operand_types, params, yields});
+  } catch (const TypeError& error) {
+    std::vector<std::string> notes{"rule " + std::to_string(error.rule) + " of docs/program.md"};
+    if (!origin_.scope.empty()) notes.push_back("in " + origin_.scope);
+    throw Error(ExitStatus::usage, Diagnostic{"program", origin_.place, error.what(), error.help, std::move(notes)});
+  }
+  Equation equation{op, std::move(operands), {}, origin_, std::move(regions)};
+  for (Type& type : result_types) equation.results.push_back(new_value(std::move(type)));
+  current_->push_back(std::move(equation));
+  return current_->back().results;
+}
+
+Value Builder::constant(DType dtype, double value, Shape shape) {
+  return emit(ops_.constant(dtype, std::move(shape), value), {});
+}
+
+Value Builder::vary(Value value, AxisSet axes) {
+  const AxisSet missing = axes - type(value).varying;
+  if (missing.empty()) return value;
+  return append(ops_.pvary(missing), {value}, {}).front();
+}
+
+}  // namespace pmaptrain

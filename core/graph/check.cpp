@@ -1,0 +1,133 @@
+#include "core/graph/check.h"
+
+#include <set>
+
+#include "core/graph/text.h"
+
+namespace pmaptrain {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Program& program, std::string_view after) : program_(program), after_(after) {}
+
+  void run() {
+    std::set<Value> visible;
+    std::set<std::string> names;
+    for (const Input& input : program_.inputs) {
+      define(input.value, visible, nullptr, 0);
+      if (!names.insert(input.name).second) fail("two inputs are named '" + input.name + "'");
+    }
+    check_equations(program_.equations, visible);
+    for (const Input& input : program_.inputs) check_update(input, visible);
+    for (const Output& output : program_.outputs) {
+      if (!visible.contains(output.value)) fail("output '" + output.name + "' is a value that no equation defines");
+    }
+  }
+
+ private:
+  void check_equations(const std::vector<Equation>& equations, std::set<Value>& visible) {
+    for (std::size_t i = 0; i < equations.size(); ++i) {
+      const Equation& equation = equations[i];
+      for (Value operand : equation.operands) {
+        if (!visible.contains(operand)) {
+          fail("%" + std::to_string(operand.id) + " is used where no equation before has defined it", &equations, i);
+        }
+      }
+      std::vector<Type> params, yields;
+      for (const Region& region : equation.regions) {
+        std::set<Value> inside;  // a region sees only its own values
+        for (Value param : region.params) define(param, inside, &equations, i);
+        check_equations(region.equations, inside);
+        for (Value result : region.results) {
+          if (!inside.contains(result)) fail("the region yields a value that it does not define", &equations, i);
+        }
+        params = types_of(program_, region.params);
+        yields = types_of(program_, region.results);
+      }
+      check_types(equations, i, params, yields);
+      for (Value result : equation.results) define(result, visible, &equations, i);
+    }
+  }
+
+  void check_types(const std::vector<Equation>& equations, std::size_t i, std::span<const Type> params,
+                   std::span<const Type> yields) {
+    const Equation& equation = equations[i];
+    const std::vector<Type> operands = types_of(program_, equation.operands);
+    std::vector<Type> inferred;
+    try {
+      inferred = equation.op.infer({program_.mesh, operands, params, yields});
+    } catch (const TypeError& error) {
+      fail(error.what(), &equations, i, error.help);
+    }
+    if (inferred != types_of(program_, equation.results)) {
+      fail("the types of the results are not those that " + std::string(equation.op.name()) + " gives", &equations, i);
+    }
+  }
+
+  // Rule 4. This is where a forgotten reduction is refused.
+  void check_update(const Input& input, const std::set<Value>& visible) {
+    const bool replaced = input.next.has_value();
+    const bool keeps = input.group == Group::params || input.group == Group::state;
+    if (!replaced) return;
+    if (!keeps) fail("'" + input.name + "' is a " + std::string(to_string(input.group)) + " input: it has no update");
+    if (!visible.contains(*input.next)) fail("the update of '" + input.name + "' is a value that no equation defines");
+    const Type& old_type = program_.type(input.value);
+    const Type& new_type = program_.type(*input.next);
+    if (old_type == new_type) return;
+    const std::string what = std::string(input.group == Group::params ? "parameter" : "state") + " '" + input.name + "'";
+    const AxisSet extra = new_type.varying - old_type.varying;
+    const std::string types = to_string(old_type, program_.mesh) + ", but what replaces it is " +
+                              to_string(new_type, program_.mesh);
+    if (old_type.dtype != new_type.dtype || old_type.shape != new_type.shape || extra.empty()) {
+      fail(what + " is " + types, nullptr, 0, "rule 4: the value that replaces it must have exactly its type");
+    }
+    const std::string axes = program_.mesh.to_string(extra);
+    fail(what + " would become different on the devices along " + axes + ": it is " + types, &program_.equations,
+         definition(*input.next),
+         "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)");
+  }
+
+  std::size_t definition(Value value) const {
+    for (std::size_t i = 0; i < program_.equations.size(); ++i) {
+      for (Value result : program_.equations[i].results) {
+        if (result == value) return i;
+      }
+    }
+    return 0;
+  }
+
+  void define(Value value, std::set<Value>& visible, const std::vector<Equation>* equations, std::size_t i) {
+    if (value.id < 0 || static_cast<std::size_t>(value.id) >= program_.types.size()) {
+      fail("a value has no type", equations, i);
+    }
+    if (!defined_.insert(value).second) fail("%" + std::to_string(value.id) + " is defined twice", equations, i);
+    visible.insert(value);
+  }
+
+  [[noreturn]] void fail(std::string message, const std::vector<Equation>* equations = nullptr, std::size_t i = 0,
+                         std::string help = {}) {
+    Diagnostic diagnostic{"program", {}, std::move(message), std::move(help), {}};
+    if (!after_.empty()) diagnostic.message = "after " + std::string(after_) + ": " + diagnostic.message;
+    if (equations != nullptr && i < equations->size()) {
+      diagnostic.place = (*equations)[i].origin.place;
+      const std::size_t from = i < 3 ? 0 : i - 3;
+      std::string around = "the equations around it:";
+      for (std::size_t k = from; k < std::min(equations->size(), i + 3); ++k) {
+        around += (k == i ? "\n    > " : "\n      ") + to_text(program_, (*equations)[k]);
+      }
+      diagnostic.notes.push_back(std::move(around));
+    }
+    throw Error(ExitStatus::usage, std::move(diagnostic));
+  }
+
+  const Program& program_;
+  std::string_view after_;
+  std::set<Value> defined_;
+};
+
+}  // namespace
+
+void check(const Program& program, std::string_view after) { Checker(program, after).run(); }
+
+}  // namespace pmaptrain

@@ -1,0 +1,79 @@
+#include "core/graph/op.h"
+
+#include "core/base/text.h"
+
+namespace pmaptrain {
+namespace {
+
+class AttributePrinter : public AttributeVisitor {
+ public:
+  explicit AttributePrinter(const Mesh* mesh) : mesh_(mesh) {}
+
+  void field(std::string_view name, std::int64_t& value) override { add(name, std::to_string(value)); }
+  void field(std::string_view name, double& value) override { add(name, exact(value)); }
+  void field(std::string_view name, bool& value) override { add(name, value ? "true" : "false"); }
+  void field(std::string_view name, DType& value) override { add(name, std::string(to_string(value))); }
+  void field(std::string_view name, AxisSet& value) override {
+    add(name, mesh_ != nullptr ? mesh_->to_string(value) : "{#" + std::to_string(value.bits()) + "}");
+  }
+  void field(std::string_view name, std::vector<std::int64_t>& value) override { add(name, to_string(value)); }
+  void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
+    std::string text = "[";
+    for (const auto& [first, second] : value) {
+      if (text.size() > 1) text += ",";
+      text += std::to_string(first) + ":" + std::to_string(second);
+    }
+    add(name, text + "]");
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void add(std::string_view name, const std::string& value) {
+    if (!text_.empty()) text_ += ", ";
+    text_ += std::string(name) + "=" + value;
+  }
+
+  const Mesh* mesh_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_string(const Type& type, const Mesh& mesh) {
+  return std::string(to_string(type.dtype)) + to_string(type.shape) + mesh.to_string(type.varying);
+}
+
+std::vector<Type> Op::infer(const InferContext& context) const {
+  if (!local()) return rules_->infer(op_.get(), context);
+  // Rule 1: operands of a local op have equal sets, and its results have that set.
+  const AxisSet varying = context.operands.empty() ? AxisSet{} : context.operands.front().varying;
+  for (const Type& operand : context.operands) {
+    if (operand.varying == varying) continue;
+    throw TypeError(1,
+                    std::string(name()) + ": its operands vary over different axes: " +
+                        context.mesh.to_string(varying) + " and " + context.mesh.to_string(operand.varying),
+                    "pvary makes a value vary over more axes; psum reduces it over an axis");
+  }
+  std::vector<Type> results = rules_->infer(op_.get(), context);
+  for (Type& result : results) result.varying = varying;
+  return results;
+}
+
+std::string to_string(const Op& op, const Mesh* mesh) {
+  AttributePrinter printer(mesh);
+  const std::shared_ptr<void> copy = op.rules().clone(op.data());
+  op.rules().attributes(copy.get(), printer);
+  std::string text(op.name());
+  if (!printer.text().empty()) text += "[" + printer.text() + "]";
+  return text;
+}
+
+const OpRules* OpSet::find(std::string_view name) const {
+  for (const OpRules* rules : all) {
+    if (rules->name == name) return rules;
+  }
+  return nullptr;
+}
+
+}  // namespace pmaptrain

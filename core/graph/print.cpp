@@ -1,0 +1,96 @@
+#include <unordered_map>
+
+#include "core/graph/text.h"
+
+namespace pmaptrain {
+namespace {
+
+// Names values in order of appearance: inputs by their names, all others by number.
+class Printer {
+ public:
+  Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {}
+
+  std::string print() {
+    if (!program_.mesh.axes().empty()) {
+      text_ += "mesh";
+      for (const Axis& axis : program_.mesh.axes()) text_ += " " + axis.name + "=" + std::to_string(axis.size);
+      text_ += "\n";
+    }
+    for (const Input& input : program_.inputs) {
+      names_[input.value.id] = "%" + input.name;
+      text_ += std::string(to_string(input.group)) + " " + typed(input.value) + "\n";
+    }
+    print_equations(program_.equations, "");
+    for (const Input& input : program_.inputs) {
+      if (input.next) text_ += "update %" + input.name + " = " + name(*input.next) + "\n";
+    }
+    for (const Output& output : program_.outputs) text_ += "return " + output.name + " = " + name(output.value) + "\n";
+    return std::move(text_);
+  }
+
+ private:
+  std::string name(Value value) {
+    auto [entry, is_new] = names_.try_emplace(value.id);
+    if (is_new) entry->second = "%" + std::to_string(next_++);
+    return entry->second;
+  }
+
+  std::string typed(Value value) { return name(value) + ":" + to_string(program_.type(value), program_.mesh); }
+
+  std::string list(const std::vector<Value>& values, bool with_types) {
+    std::string text;
+    for (Value value : values) {
+      if (!text.empty()) text += ", ";
+      text += with_types ? typed(value) : name(value);
+    }
+    return text;
+  }
+
+  void print_equations(const std::vector<Equation>& equations, const std::string& indent) {
+    for (const Equation& equation : equations) print_equation(equation, indent);
+  }
+
+  void print_equation(const Equation& equation, const std::string& indent) {
+    const std::string operands = list(equation.operands, false);
+    const std::string results = list(equation.results, true);
+    text_ += indent + results + " = " + to_string(equation.op, &program_.mesh);
+    if (!operands.empty()) text_ += " " + operands;
+    if (equation.regions.empty()) {
+      if (options_.origins && !equation.origin.scope.empty()) text_ += "  # " + equation.origin.scope;
+      text_ += "\n";
+      return;
+    }
+    const Region& region = equation.regions.front();
+    text_ += " (" + list(region.params, true) + ") {\n";
+    print_equations(region.equations, indent + "  ");
+    text_ += indent + "  yield " + list(region.results, false) + "\n" + indent + "}\n";
+  }
+
+  const Program& program_;
+  const PrintOptions& options_;
+  std::string text_;
+  std::unordered_map<std::int32_t, std::string> names_;
+  int next_ = 0;
+};
+
+std::string number(Value value) { return "%" + std::to_string(value.id); }
+
+}  // namespace
+
+std::string to_text(const Program& program, const PrintOptions& options) { return Printer(program, options).print(); }
+
+std::string to_text(const Program& program, const Equation& equation) {
+  std::string text;
+  for (Value value : equation.results) {
+    if (!text.empty()) text += ", ";
+    text += number(value);
+    if (static_cast<std::size_t>(value.id) < program.types.size()) {
+      text += ":" + to_string(program.type(value), program.mesh);
+    }
+  }
+  text += " = " + to_string(equation.op, &program.mesh);
+  for (std::size_t i = 0; i < equation.operands.size(); ++i) text += (i == 0 ? " " : ", ") + number(equation.operands[i]);
+  return text;
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,154 @@
+// Collectives over named axes, and what changes a value's set of axes without communication.
+//
+// The table of docs/program.md, rule 3: each collective has its transpose beside it, as in JAX's shard_map with
+// varying-axes checking. Members of a group stand in mesh order. `axes` may name several axes where that is said.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+inline constexpr RuntimeOp carried_by_runtime{"it moves values between logical devices, which the runtime does"};
+
+// One operand. The same value, from here on regarded as different per device along `axes`. Transpose: psum.
+struct Pvary {
+  AxisSet axes;
+
+  static constexpr std::string_view name = "pvary";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu{"it changes the type only"};
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) { v.field("axes", axes); }
+};
+
+// Any number of operands, each summed over the group along `axes` (several allowed). Transpose: pvary.
+struct Psum {
+  AxisSet axes;
+
+  static constexpr std::string_view name = "psum";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) { v.field("axes", axes); }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// Any number of operands; the largest (smallest) over the group. No transpose.
+struct Pmax {
+  AxisSet axes;
+
+  static constexpr std::string_view name = "pmax";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  static constexpr NoDerivative derivative{"which device holds the largest value is not differentiable"};
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& v) { v.field("axes", axes); }
+  void exchange(const CollectiveCall& call) const;
+};
+
+struct Pmin {
+  AxisSet axes;
+
+  static constexpr std::string_view name = "pmin";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  static constexpr NoDerivative derivative{"which device holds the smallest value is not differentiable"};
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& v) { v.field("axes", axes); }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// One operand. The group's values concatenated along dimension `dim` in group order. Transpose: psum_scatter.
+struct AllGather {
+  AxisSet axes;
+  std::int64_t dim = 0;
+
+  static constexpr std::string_view name = "all_gather";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("dim", dim);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// One operand. The sum over the group, of which each member keeps its own slice along `dim`. Transpose: all_gather.
+struct PsumScatter {
+  AxisSet axes;
+  std::int64_t dim = 0;
+
+  static constexpr std::string_view name = "psum_scatter";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("dim", dim);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// One operand. Pair (from, to) sends a member's value to another; a member that nobody sends to gets zeros. Each
+// member sends and receives at most once. Transpose: the pairs reversed.
+struct Ppermute {
+  AxisSet axes;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+
+  static constexpr std::string_view name = "ppermute";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("pairs", pairs);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// No operand. Each device's coordinate along one axis, an i32 scalar that varies over it.
+struct AxisIndex {
+  AxisSet axes;
+
+  static constexpr std::string_view name = "axis_index";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu{"the plan knows every device's coordinates"};
+  static constexpr NoDerivative derivative{"an integer"};
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }
+  void attributes(AttributeVisitor& v) { v.field("axes", axes); }
+};
+
+}  // namespace pmaptrain::ops
+
+namespace pmaptrain {
+
+// The axes that a collective works over (pvary and axis_index too); empty for every other op.
+AxisSet collective_axes(const Op& op);
+
+}  // namespace pmaptrain
+
+namespace pmaptrain::ops {
+
+// The mean over the group: psum and a division, as one bucket. `values` are floating.
+std::vector<Value> pmean(Builder& b, AxisSet axes, std::span<const Value> values);
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,105 @@
+// What each member of a group ends with. Sums run in group order, so the bits depend on the mesh alone.
+#include <algorithm>
+#include <cstring>
+
+#include "core/ops/collective/collective.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+template <class T, class F>
+void fold(const CollectiveCall& call, std::size_t i, F&& f) {
+  const std::span<const ConstArray> members = call.operands[i];
+  T* const result = call.results[i].template as<T>();
+  const std::int64_t size = call.results[i].size();
+  std::copy_n(members.front().template as<T>(), size, result);
+  for (std::size_t m = 1; m < members.size(); ++m) {
+    const T* const operand = members[m].template as<T>();
+    for (std::int64_t k = 0; k < size; ++k) result[k] = f(result[k], operand[k]);
+  }
+}
+
+template <class F>
+void fold_all(const CollectiveCall& call, F&& f) {
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    dispatch(call.results[i].dtype(), [&]<class T>() {
+      if constexpr (!std::is_same_v<T, bool>) fold<T>(call, i, f);
+    });
+  }
+}
+
+// A row-major array seen as [outer][dim · inner bytes].
+struct Rows {
+  std::size_t outer, inner_bytes;
+};
+Rows rows_of(const Type& type, std::int64_t dim) {
+  Rows rows{1, size_of(type.dtype)};
+  for (std::size_t i = 0; i < type.shape.size(); ++i) {
+    const auto size = static_cast<std::size_t>(type.shape[i]);
+    if (static_cast<std::int64_t>(i) < dim) {
+      rows.outer *= size;
+    } else {
+      rows.inner_bytes *= size;
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+void Psum::exchange(const CollectiveCall& call) const {
+  fold_all(call, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+}
+void Pmax::exchange(const CollectiveCall& call) const {
+  // A NaN anywhere is the result, as in JAX.
+  fold_all(call, [](auto a, auto b) { return a != a || a > b ? a : b; });
+}
+void Pmin::exchange(const CollectiveCall& call) const {
+  fold_all(call, [](auto a, auto b) { return a != a || a < b ? a : b; });
+}
+
+void AllGather::exchange(const CollectiveCall& call) const {
+  const std::span<const ConstArray> members = call.operands.front();
+  const Rows rows = rows_of(*members.front().type, dim);
+  std::byte* out = call.results.front().data;
+  for (std::size_t row = 0; row < rows.outer; ++row) {
+    for (const ConstArray& member : members) {
+      std::memcpy(out, member.data + row * rows.inner_bytes, rows.inner_bytes);
+      out += rows.inner_bytes;
+    }
+  }
+}
+
+void PsumScatter::exchange(const CollectiveCall& call) const {
+  const std::span<const ConstArray> members = call.operands.front();
+  const Array& result = call.results.front();
+  const Rows mine = rows_of(*result.type, dim);
+  const Rows whole = rows_of(*members.front().type, dim);
+  dispatch(result.dtype(), [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) {
+      const std::size_t count = mine.inner_bytes / sizeof(T);
+      const std::size_t stride = whole.inner_bytes / sizeof(T);
+      const std::size_t offset = static_cast<std::size_t>(call.member) * count;
+      for (std::size_t row = 0; row < mine.outer; ++row) {
+        T* const out = result.as<T>() + row * count;
+        std::copy_n(members.front().as<T>() + row * stride + offset, count, out);
+        for (std::size_t m = 1; m < members.size(); ++m) {
+          const T* const in = members[m].as<T>() + row * stride + offset;
+          for (std::size_t k = 0; k < count; ++k) out[k] = static_cast<T>(out[k] + in[k]);
+        }
+      }
+    }
+  });
+}
+
+void Ppermute::exchange(const CollectiveCall& call) const {
+  const Array& result = call.results.front();
+  for (const auto& [from, to] : pairs) {
+    if (to != call.member) continue;
+    std::memcpy(result.data, call.operands.front()[static_cast<std::size_t>(from)].data, bytes(*result.type));
+    return;
+  }
+  std::memset(result.data, 0, bytes(*result.type));
+}
+
+}  // namespace pmaptrain::ops

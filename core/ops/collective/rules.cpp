@@ -1,0 +1,223 @@
+#include <bit>
+
+#include "core/base/text.h"
+#include "core/ops/collective/collective.h"
+#include "core/ops/elementwise/elementwise.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+std::string axes_there_are(const Mesh& mesh) {
+  return mesh.axes().empty() ? "the mesh has no axes" : "the mesh has " + mesh.to_string(mesh.all());
+}
+
+// Rule 2: the axes exist and the operand varies over them.
+void check_axes(std::string_view op, AxisSet axes, const InferContext& context, bool single) {
+  if (axes.empty()) {
+    throw TypeError(2, std::string(op) + " names no axis", axes_there_are(context.mesh) + "; say axes={...}");
+  }
+  if (!context.mesh.all().contains(axes)) {
+    throw TypeError(2, std::string(op) + " works over an axis that the mesh does not have",
+                    axes_there_are(context.mesh));
+  }
+  if (single && std::popcount(axes.bits()) != 1) {
+    throw TypeError(2, std::string(op) + " works over one axis; it was given " + context.mesh.to_string(axes));
+  }
+}
+
+void check_collective(std::string_view op, AxisSet axes, const InferContext& context, bool single) {
+  check_axes(op, axes, context, single);
+  for (const Type& operand : context.operands) {
+    const AxisSet missing = axes - operand.varying;
+    if (missing.empty()) continue;
+    throw TypeError(2,
+                    std::string(op) + " works over " + context.mesh.to_string(axes) + ", but its operand " +
+                        to_string(operand, context.mesh) + " does not vary over " + context.mesh.to_string(missing),
+                    "a value that is the same on every device needs no reduction; pvary would sum it once a device");
+  }
+}
+
+void check_count(std::string_view op, const InferContext& context, std::size_t count) {
+  if (context.operands.size() == count) return;
+  throw TypeError(6, std::string(op) + " takes " + std::to_string(count) + " operand(s); it was given " +
+                         std::to_string(context.operands.size()));
+}
+
+std::vector<Type> reduced(std::string_view op, AxisSet axes, const InferContext& context) {
+  check_collective(op, axes, context, false);
+  if (context.operands.empty()) throw TypeError(6, std::string(op) + " needs an operand");
+  std::vector<Type> results;
+  for (const Type& operand : context.operands) {
+    if (operand.dtype == DType::boolean) throw TypeError(6, std::string(op) + " of bool has no meaning; cast it first");
+    results.push_back({operand.dtype, operand.shape, operand.varying - axes});
+  }
+  return results;
+}
+
+void check_dim(std::string_view op, std::int64_t dim, const Type& operand) {
+  if (dim >= 0 && dim < static_cast<std::int64_t>(operand.shape.size())) return;
+  throw TypeError(6, std::string(op) + ": dim=" + std::to_string(dim) + " is not a dimension of " +
+                         to_string(operand.shape));
+}
+
+Cost sends_operands(AxisSet axes, std::span<const Type> operands, bool adds) {
+  Cost cost;
+  double wire = 0;
+  for (const Type& operand : operands) {
+    wire += static_cast<double>(bytes(operand));
+    if (adds) cost.flops += static_cast<double>(numel(operand));
+  }
+  cost.bytes = 2 * wire;
+  cost.wire.emplace_back(axes, wire);
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Type> Pvary::infer(const InferContext& context) const {
+  check_axes(name, axes, context, false);
+  check_count(name, context, 1);
+  Type type = context.operands.front();
+  if (!(type.varying & axes).empty()) {
+    throw TypeError(3, "pvary over " + context.mesh.to_string(axes) + ": its operand " +
+                           to_string(type, context.mesh) + " varies over " +
+                           context.mesh.to_string(type.varying & axes) + " already");
+  }
+  type.varying = type.varying | axes;
+  return {type};
+}
+
+Cotangents Pvary::derivative(VjpContext& context) const {
+  return {context.b.emit(Psum{axes}, {*context.cotangents.front()})};
+}
+
+std::vector<Type> Psum::infer(const InferContext& context) const { return reduced(name, axes, context); }
+std::vector<Type> Pmax::infer(const InferContext& context) const { return reduced(name, axes, context); }
+std::vector<Type> Pmin::infer(const InferContext& context) const { return reduced(name, axes, context); }
+
+Cost Psum::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(axes, operands, true);
+}
+Cost Pmax::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(axes, operands, true);
+}
+Cost Pmin::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(axes, operands, true);
+}
+
+Cotangents Psum::derivative(VjpContext& context) const {
+  Cotangents cotangents;
+  for (const auto& cotangent : context.cotangents) {
+    cotangents.push_back(cotangent ? std::optional(context.b.emit(Pvary{axes}, {*cotangent})) : std::nullopt);
+  }
+  return cotangents;
+}
+
+std::vector<Type> AllGather::infer(const InferContext& context) const {
+  check_count(name, context, 1);
+  check_collective(name, axes, context, true);
+  Type type = context.operands.front();
+  check_dim(name, dim, type);
+  type.shape[static_cast<std::size_t>(dim)] *= context.mesh.group_size(axes);
+  return {type};
+}
+
+Cost AllGather::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  Cost cost = sends_operands(axes, operands, false);
+  cost.bytes += static_cast<double>(bytes(operands.front())) * static_cast<double>(mesh.group_size(axes) - 1);
+  return cost;
+}
+
+Cotangents AllGather::derivative(VjpContext& context) const {
+  return {context.b.emit(PsumScatter{axes, dim}, {*context.cotangents.front()})};
+}
+
+std::vector<Type> PsumScatter::infer(const InferContext& context) const {
+  check_count(name, context, 1);
+  check_collective(name, axes, context, true);
+  Type type = context.operands.front();
+  check_dim(name, dim, type);
+  const std::int64_t members = context.mesh.group_size(axes);
+  std::int64_t& size = type.shape[static_cast<std::size_t>(dim)];
+  if (size % members != 0) {
+    throw TypeError(6, "psum_scatter: dimension " + std::to_string(dim) + " of " + to_string(type.shape) +
+                           " does not divide over the " + std::to_string(members) + " members of " +
+                           context.mesh.to_string(axes));
+  }
+  size /= members;
+  return {type};
+}
+
+Cost PsumScatter::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(axes, operands, true);
+}
+
+Cotangents PsumScatter::derivative(VjpContext& context) const {
+  return {context.b.emit(AllGather{axes, dim}, {*context.cotangents.front()})};
+}
+
+std::vector<Type> Ppermute::infer(const InferContext& context) const {
+  check_count(name, context, 1);
+  check_collective(name, axes, context, true);
+  const std::int64_t members = context.mesh.group_size(axes);
+  std::vector<bool> sends(static_cast<std::size_t>(members)), receives(static_cast<std::size_t>(members));
+  for (const auto& [from, to] : pairs) {
+    if (from < 0 || to < 0 || from >= members || to >= members) {
+      throw TypeError(2, "ppermute: the pair " + std::to_string(from) + ":" + std::to_string(to) +
+                             " names a member that " + context.mesh.to_string(axes) + " does not have; it has 0 to " +
+                             std::to_string(members - 1));
+    }
+    if (sends[static_cast<std::size_t>(from)] || receives[static_cast<std::size_t>(to)]) {
+      throw TypeError(2, "ppermute: each member sends and receives at most once; the pair " + std::to_string(from) +
+                             ":" + std::to_string(to) + " repeats one");
+    }
+    sends[static_cast<std::size_t>(from)] = receives[static_cast<std::size_t>(to)] = true;
+  }
+  return {context.operands.front()};
+}
+
+Cost Ppermute::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(axes, operands, false);
+}
+
+Cotangents Ppermute::derivative(VjpContext& context) const {
+  Ppermute reversed{axes, {}};
+  for (const auto& [from, to] : pairs) reversed.pairs.emplace_back(to, from);
+  return {context.b.emit(reversed, {*context.cotangents.front()})};
+}
+
+std::vector<Type> AxisIndex::infer(const InferContext& context) const {
+  check_count(name, context, 0);
+  check_axes(name, axes, context, true);
+  return {Type{DType::i32, {}, axes}};
+}
+
+std::vector<Value> pmean(Builder& b, AxisSet axes, std::span<const Value> values) {
+  std::vector<Value> means = b.emit_all(Psum{axes}, values);
+  for (Value& mean : means) {
+    const auto members = static_cast<double>(b.mesh().group_size(axes));
+    mean = b.emit(Div{}, {mean, b.constant(b.type(mean).dtype, members)});
+  }
+  return means;
+}
+
+}  // namespace pmaptrain::ops
+
+namespace pmaptrain {
+namespace {
+
+template <class... Ops>
+AxisSet axes_of(const Op& op) {
+  AxisSet axes;
+  ((op.as<Ops>() != nullptr ? void(axes = op.as<Ops>()->axes) : void()), ...);
+  return axes;
+}
+
+}  // namespace
+
+AxisSet collective_axes(const Op& op) {
+  using namespace ops;
+  return axes_of<Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex>(op);
+}
+
+}  // namespace pmaptrain
