@@ -1,0 +1,406 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/base/text.h"
+#include "core/graph/builder.h"
+#include "core/graph/check.h"
+#include "core/graph/lexer.h"
+#include "core/graph/text.h"
+
+namespace pmaptrain {
+namespace {
+
+// Reads `name=value` attributes between brackets into an op's fields.
+class AttributeParser : public AttributeVisitor {
+ public:
+  AttributeParser(Lexer& lexer, const Mesh& mesh, std::string_view op) : lexer_(lexer), mesh_(mesh), op_(op) {
+    if (!lexer_.accept("[")) return;
+    if (lexer_.accept("]")) return;
+    do {
+      const Token name = lexer_.expect_word("an attribute's name");
+      lexer_.expect("=");
+      if (!values_.try_emplace(name.text, Entry{name, lexer_.position()}).second) {
+        lexer_.fail(name, "attribute '" + name.text + "' is given twice");
+      }
+      skip_value();
+    } while (lexer_.accept(","));
+    lexer_.expect("]");
+    end_ = lexer_.position();
+  }
+
+  void field(std::string_view name, std::int64_t& value) override {
+    if (seek(name)) value = lexer_.expect_integer();
+  }
+  void field(std::string_view name, double& value) override {
+    if (seek(name)) value = lexer_.expect_number();
+  }
+  void field(std::string_view name, bool& value) override {
+    if (!seek(name)) return;
+    const Token word = lexer_.expect_word("true or false");
+    if (word.text != "true" && word.text != "false") lexer_.fail(word, "expected true or false");
+    value = word.text == "true";
+  }
+  void field(std::string_view name, DType& value) override {
+    if (seek(name)) value = parse_dtype_token(lexer_);
+  }
+  void field(std::string_view name, AxisSet& value) override {
+    if (seek(name)) value = parse_axes(lexer_, mesh_, op_);
+  }
+  void field(std::string_view name, std::vector<std::int64_t>& value) override {
+    if (seek(name)) value = parse_shape(lexer_);
+  }
+  void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
+    if (!seek(name)) return;
+    value.clear();
+    lexer_.expect("[");
+    if (lexer_.accept("]")) return;
+    do {
+      const std::int64_t first = lexer_.expect_integer();
+      lexer_.expect(":");
+      value.emplace_back(first, lexer_.expect_integer());
+    } while (lexer_.accept(","));
+    lexer_.expect("]");
+  }
+
+  // Every attribute must have been a field's.
+  void finish() {
+    if (!values_.empty()) {
+      const Token& name = values_.begin()->second.name;
+      const std::string near = nearest(name.text, fields_);
+      lexer_.fail(name, std::string(op_) + " has no attribute '" + name.text + "'",
+                  fields_.empty() ? "it takes none"
+                                  : (near.empty() ? "it takes " + join(fields_, ", ") : "did you mean " + near + "?"));
+    }
+    if (end_) lexer_.seek(*end_);
+  }
+
+  static DType parse_dtype_token(Lexer& lexer) {
+    const Token word = lexer.expect_word("an element type");
+    if (const auto dtype = parse_dtype(word.text)) return *dtype;
+    lexer.fail(word, "'" + word.text + "' is not an element type", "there are f32, f64, i32, i64, u8, u32 and bool");
+  }
+
+  static Shape parse_shape(Lexer& lexer) {
+    Shape shape;
+    lexer.expect("[");
+    if (lexer.accept("]")) return shape;
+    do shape.push_back(lexer.expect_integer());
+    while (lexer.accept(","));
+    lexer.expect("]");
+    return shape;
+  }
+
+  // Rule 2: a set of axes of the mesh, with the nearest spelling for one that it lacks.
+  static AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op) {
+    AxisSet axes;
+    lexer.expect("{");
+    if (lexer.accept("}")) return axes;
+    do {
+      const Token word = lexer.expect_word("an axis name");
+      const auto axis = mesh.find(word.text);
+      if (!axis) {
+        const std::string near = nearest(word.text, mesh.names());
+        const std::string has = mesh.axes().empty() ? "the mesh has no axes" : "the mesh has " + mesh.to_string(mesh.all());
+        lexer.fail(word, (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
+                   near.empty() ? has : has + "; did you mean " + near + "?");
+      }
+      axes = axes | AxisSet::of(*axis);
+    } while (lexer.accept(","));
+    lexer.expect("}");
+    return axes;
+  }
+
+ private:
+  struct Entry {
+    Token name;
+    std::size_t position;
+  };
+
+  bool seek(std::string_view name) {
+    fields_.emplace_back(name);
+    const auto entry = values_.find(std::string(name));
+    if (entry == values_.end()) return false;
+    lexer_.seek(entry->second.position);
+    values_.erase(entry);
+    return true;
+  }
+
+  void skip_value() {
+    int depth = 0;
+    while (true) {
+      const Token& token = lexer_.peek();
+      if (token.kind == Token::Kind::end_of_line) lexer_.fail(token, "expected ']' to end the attributes");
+      if (depth == 0 && (token.text == "," || token.text == "]")) return;
+      if (token.text == "[" || token.text == "{") ++depth;
+      if (token.text == "]" || token.text == "}") --depth;
+      lexer_.next();
+    }
+  }
+
+  Lexer& lexer_;
+  const Mesh& mesh_;
+  std::string_view op_;
+  std::unordered_map<std::string, Entry> values_;
+  std::vector<std::string> fields_;
+  std::optional<std::size_t> end_;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file, const OpSet& ops, const std::vector<Axis>& mesh)
+      : lexer_(text, file), ops_(ops), builder_(program_, ops) {
+    program_.name = file;
+    given_mesh_ = mesh;
+  }
+
+  Program parse() {
+    parse_mesh();
+    for (skip_lines(); !lexer_.at_end(); skip_lines()) parse_line();
+    check(program_);
+    return std::move(program_);
+  }
+
+ private:
+  using Names = std::unordered_map<std::string, Value>;
+
+  void skip_lines() {
+    while (lexer_.peek().kind == Token::Kind::end_of_line && !lexer_.at_end()) lexer_.next();
+  }
+
+  void parse_mesh() {
+    std::vector<Axis> axes;
+    skip_lines();
+    if (lexer_.peek().text == "mesh") {
+      lexer_.next();
+      while (lexer_.peek().kind == Token::Kind::word) {
+        const Token name = lexer_.next();
+        lexer_.expect("=");
+        const Token size = lexer_.peek();
+        axes.push_back({name.text, lexer_.expect_integer()});
+        if (axes.back().size < 1) lexer_.fail(size, "axis '" + name.text + "' needs at least 1 device");
+        for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+          if (axes[i].name == name.text) lexer_.fail(name, "axis '" + name.text + "' is declared twice");
+        }
+      }
+      lexer_.expect_end_of_line();
+    }
+    for (const Axis& given : given_mesh_) {
+      const auto same = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.name == given.name; });
+      if (same != axes.end()) {
+        same->size = given.size;
+      } else {
+        axes.push_back(given);
+      }
+    }
+    double devices = 1;
+    for (const Axis& axis : axes) devices *= static_cast<double>(axis.size);
+    if (axes.size() > 32 || devices > 65536) {
+      lexer_.fail(lexer_.peek(), "a mesh has at most 32 axes and 65536 devices");
+    }
+    program_.mesh = Mesh(std::move(axes));
+  }
+
+  void parse_line() {
+    const Token first = lexer_.peek();
+    if (first.text == "%") return parse_equation(names_);
+    for (const Group group : {Group::params, Group::state, Group::batch, Group::hyper}) {
+      if (first.text == to_string(group)) return parse_input(group);
+    }
+    if (first.text == "update") return parse_update();
+    if (first.text == "return") return parse_return();
+    lexer_.fail(first, "expected an input, an equation, update or return",
+                "a line begins with params, state, batch, hyper, %name, update or return");
+  }
+
+  void parse_input(Group group) {
+    lexer_.next();
+    const Token name = parse_new_name(names_);
+    lexer_.expect(":");
+    Type type = parse_type();
+    lexer_.expect_end_of_line();
+    names_[name.text] = builder_.input(group, name.text, std::move(type));
+  }
+
+  void parse_update() {
+    lexer_.next();
+    const Token name = lexer_.peek(1);
+    parse_use(names_);
+    lexer_.expect("=");
+    const Value next = parse_use(names_);
+    lexer_.expect_end_of_line();
+    for (Input& input : program_.inputs) {
+      if (input.name != name.text) continue;
+      if (input.next) lexer_.fail(name, "'" + name.text + "' is updated twice");
+      if (input.group != Group::params && input.group != Group::state) {
+        lexer_.fail(name, "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
+                    "declare it with params or state");
+      }
+      input.next = next;
+      return;
+    }
+    lexer_.fail(name, "'" + name.text + "' is not an input");
+  }
+
+  void parse_return() {
+    lexer_.next();
+    const Token name = lexer_.expect_word("the output's name");
+    if (program_.find_output(name.text) != nullptr) lexer_.fail(name, "output '" + name.text + "' is returned twice");
+    lexer_.expect("=");
+    builder_.output(name.text, parse_use(names_));
+    lexer_.expect_end_of_line();
+  }
+
+  void parse_equation(Names& names) {
+    std::vector<Token> results;
+    std::vector<std::optional<Type>> annotations;
+    Names fresh = names;  // a result may not repeat another of the same line
+    do {
+      results.push_back(parse_new_name(fresh));
+      fresh[results.back().text] = Value{};
+      annotations.push_back(lexer_.accept(":") ? std::optional(parse_type()) : std::nullopt);
+    } while (lexer_.accept(","));
+    lexer_.expect("=");
+    const Token op_name = lexer_.expect_word("an op's name");
+    const Place place = lexer_.place(op_name);
+    const Builder::Scope scope(builder_, {"", place});
+
+    if (op_name.text == "pmean") return name_results(parse_pmean(names), results, annotations, names);
+    const OpRules* rules = ops_.find(op_name.text);
+    if (rules == nullptr) {
+      std::vector<std::string> known{"pmean"};
+      for (const OpRules* candidate : ops_.all) known.emplace_back(candidate->name);
+      const std::string near = nearest(op_name.text, known);
+      lexer_.fail(op_name, "'" + op_name.text + "' is not an op",
+                  near.empty() ? "the ops are " + join(known, ", ") : "did you mean " + near + "?");
+    }
+    const Op op(*rules, parse_attributes(*rules));
+    const std::vector<Value> operands = parse_operands(names);
+    if (lexer_.accept("(")) return name_results(parse_region(op, operands), results, annotations, names);
+    name_results(builder_.emit_all(op, operands), results, annotations, names);
+  }
+
+  // pmean is sugar: one psum and a division of each result.
+  std::vector<Value> parse_pmean(const Names& names) {
+    const OpRules& psum = *ops_.find("psum");
+    const OpRules& div = *ops_.find("div");
+    const Op op(psum, parse_attributes(psum));
+    const std::vector<Value> operands = parse_operands(names);
+    std::vector<Value> results = builder_.emit_all(op, operands);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const AxisSet axes = builder_.type(operands[i]).varying - builder_.type(results[i]).varying;
+      const DType dtype = builder_.type(results[i]).dtype;
+      const Value count = builder_.constant(dtype, static_cast<double>(builder_.mesh().group_size(axes)));
+      results[i] = builder_.emit(Op(div, div.make()), {results[i], count});
+    }
+    return results;
+  }
+
+  std::shared_ptr<void> parse_attributes(const OpRules& rules) {
+    std::shared_ptr<void> op = rules.make();
+    AttributeParser attributes(lexer_, program_.mesh, rules.name);
+    rules.attributes(op.get(), attributes);
+    attributes.finish();
+    return op;
+  }
+
+  std::vector<Value> parse_operands(const Names& names) {
+    std::vector<Value> operands;
+    if (lexer_.peek().text != "%") return operands;
+    do operands.push_back(parse_use(names));
+    while (lexer_.accept(","));
+    return operands;
+  }
+
+  std::vector<Value> parse_region(const Op& op, const std::vector<Value>& operands) {
+    Names inside;
+    std::vector<Token> params;
+    std::vector<Type> types;
+    if (!lexer_.accept(")")) {
+      do {
+        params.push_back(parse_new_name(inside));
+        inside[params.back().text] = Value{};
+        lexer_.expect(":");
+        types.push_back(parse_type());
+      } while (lexer_.accept(","));
+      lexer_.expect(")");
+    }
+    lexer_.expect("{");
+    lexer_.expect_end_of_line();
+    return builder_.emit_region(op, operands, types, [&](std::span<const Value> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) inside[params[i].text] = values[i];
+      for (skip_lines(); lexer_.peek().text == "%"; skip_lines()) parse_equation(inside);
+      const Token yield = lexer_.expect_word("an equation or yield");
+      if (yield.text != "yield") lexer_.fail(yield, "expected an equation or yield");
+      std::vector<Value> results = parse_operands(inside);
+      lexer_.expect_end_of_line();
+      skip_lines();
+      lexer_.expect("}");
+      return results;
+    });
+  }
+
+  void name_results(const std::vector<Value>& values, const std::vector<Token>& results,
+                    const std::vector<std::optional<Type>>& annotations, Names& names) {
+    if (values.size() != results.size()) {
+      lexer_.fail(results.front(), "this equation has " + std::to_string(values.size()) + " result(s); " +
+                                       std::to_string(results.size()) + " are named");
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (annotations[i] && *annotations[i] != builder_.type(values[i])) {
+        lexer_.fail(results[i], "%" + results[i].text + " is said to be " + to_string(*annotations[i], program_.mesh) +
+                                    ", but it is " + to_string(builder_.type(values[i]), program_.mesh));
+      }
+      names[results[i].text] = values[i];
+    }
+    lexer_.expect_end_of_line();
+  }
+
+  Token parse_new_name(const Names& names) {
+    lexer_.expect("%");
+    const Token name = lexer_.expect_name();
+    if (names.contains(name.text)) lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
+    return name;
+  }
+
+  Value parse_use(const Names& names) {
+    lexer_.expect("%");
+    const Token name = lexer_.expect_name();
+    const auto found = names.find(name.text);
+    if (found != names.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [text, value] : names) known.push_back(text);
+    const std::string near = nearest(name.text, known);
+    lexer_.fail(name, "%" + name.text + " is not defined before this line",
+                near.empty() ? "a region sees its own parameters and equations only" : "did you mean %" + near + "?");
+  }
+
+  Type parse_type() {
+    Type type;
+    type.dtype = AttributeParser::parse_dtype_token(lexer_);
+    const Token shape = lexer_.peek();
+    type.shape = AttributeParser::parse_shape(lexer_);
+    double elements = 1;
+    for (const std::int64_t size : type.shape) {
+      if (size < 0) lexer_.fail(shape, "a dimension has a negative size");
+      elements *= static_cast<double>(size);
+    }
+    if (elements > 1e12) lexer_.fail(shape, "a value of more than 10^12 elements");
+    type.varying = AttributeParser::parse_axes(lexer_, program_.mesh, "");
+    return type;
+  }
+
+  Lexer lexer_;
+  const OpSet& ops_;
+  Program program_;
+  Builder builder_;
+  Names names_;
+  std::vector<Axis> given_mesh_;
+};
+
+}  // namespace
+
+Program parse_program(std::string_view text, const std::string& file, const OpSet& ops, const std::vector<Axis>& mesh) {
+  return Parser(text, file, ops, mesh).parse();
+}
+
+}  // namespace pmaptrain
