@@ -1,0 +1,155 @@
+#include "core/data/array_dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::data {
+namespace {
+
+void note(std::vector<std::string>& notes, std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+// The shape of one example, of rank 1 at least.
+Shape example_shape(const Array& array) {
+  Shape shape(array.shape.begin() + 1, array.shape.end());
+  if (shape.empty()) shape.push_back(1);
+  return shape;
+}
+
+void check_not_empty(const Array& array) {
+  if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row an example", array.name));
+  if (array.shape[0] == 0) fail_data(fmt::format("{} holds no examples: its shape is {}", array.name,
+                                                 to_string(array.shape)));
+  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) {
+    fail_data(fmt::format("{} holds nothing: a dimension of its shape {} is 0", array.name, to_string(array.shape)));
+  }
+}
+
+class ArrayDataset : public Dataset {
+ public:
+  ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes) : inputs_(std::move(inputs)) {
+    check_not_empty(inputs_);
+    check_not_empty(targets);
+    if (inputs_.shape[0] != targets.shape[0]) {
+      fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", inputs_.name, inputs_.shape[0],
+                            targets.name, targets.shape[0]),
+                "inputs and targets must be of the same split, in the same order");
+    }
+    input_.shape = example_shape(inputs_);
+    if (input_.shape.size() == 2) input_.shape.push_back(1);  // images without a channel dimension
+    input_.dtype = inputs_.element == Element::u8 ? DType::u8 : DType::f32;
+    if (inputs_.element != Element::u8 && inputs_.element != Element::f32) {
+      note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
+    }
+    input_bytes_ = input_.bytes();
+    read_targets(targets, notes);
+    target_bytes_ = target_.bytes();
+  }
+
+  std::int64_t size() const override { return inputs_.shape[0]; }
+  Field input() const override { return input_; }
+  Field target() const override { return target_; }
+
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    const auto i = static_cast<std::size_t>(index);
+    if (input_.dtype == DType::u8) {
+      std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
+    } else {
+      const std::size_t count = input_bytes_ / sizeof(float);
+      read_floats(inputs_, index * static_cast<std::int64_t>(count), {reinterpret_cast<float*>(input), count});
+    }
+    const auto* const from = reinterpret_cast<const std::byte*>(target_.dtype == DType::i32
+                                                                    ? static_cast<const void*>(labels_.data())
+                                                                    : static_cast<const void*>(values_.data()));
+    std::memcpy(target, from + i * target_bytes_, target_bytes_);
+  }
+
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
+
+ private:
+  // Targets are small: they are converted, and labels checked, once.
+  void read_targets(const Array& targets, std::vector<std::string>& notes) {
+    const Shape shape = example_shape(targets);
+    const bool labels = !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
+    if (labels) {
+      target_ = {DType::i32, {}};
+      read_labels(targets);
+      return;
+    }
+    if (targets.element != Element::f32) {
+      note(notes, fmt::format("targets are {} and become f32", name_of(targets.element)));
+    }
+    target_ = {DType::f32, shape};
+    values_.resize(static_cast<std::size_t>(numel(targets.shape)));
+    read_floats(targets, 0, values_);
+  }
+
+  void read_labels(const Array& targets) {
+    constexpr std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
+    constexpr std::int64_t highest = std::numeric_limits<std::int32_t>::max();
+    const std::int64_t count = targets.shape[0];
+    labels_.resize(static_cast<std::size_t>(count));
+    std::pair<std::int64_t, std::int64_t> range{highest, lowest};
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::optional<std::int64_t> label = read_integer(targets, i);
+      if (!label || *label < lowest || *label > highest) {
+        fail_data(fmt::format("the label of example {} in {} is {}, which does not fit 32 bits", i, targets.name,
+                              label ? std::to_string(*label) : "2^63 or more"));
+      }
+      range = {std::min(range.first, *label), std::max(range.second, *label)};
+      labels_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(*label);
+    }
+    range_ = range;
+  }
+
+  Array inputs_;
+  Field input_, target_;
+  std::size_t input_bytes_ = 0, target_bytes_ = 0;
+  std::vector<std::int32_t> labels_;
+  std::vector<float> values_;
+  std::optional<std::pair<std::int64_t, std::int64_t>> range_;
+};
+
+Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
+  if (rows.empty()) fail_data(fmt::format("{} has no rows, expected one an example", name));
+  const std::size_t width = rows[0].size();
+  if (width == 0) fail_data(fmt::format("row 0 of {} is empty, expected numbers", name));
+  const Memory memory = allocate(rows.size() * width * sizeof(float), name);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size() != width) {
+      fail_data(fmt::format("row {} of {} has length {}, but row 0 has length {}", i, name, rows[i].size(), width),
+                "all rows must be of the same length");
+    }
+    for (std::size_t j = 0; j < width; ++j) {
+      const auto value = static_cast<float>(rows[i][j]);
+      std::memcpy(memory.view.data() + (i * width + j) * sizeof(float), &value, sizeof(float));
+    }
+  }
+  return {std::move(name),
+          Element::f32,
+          false,
+          {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)},
+          Bytes(memory.owner, memory.view)};
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::vector<std::string>& notes) {
+  return std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), notes);
+}
+
+std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
+                                            const std::vector<std::vector<double>>& targets) {
+  std::vector<std::string> notes;  // stays empty: both are f32 already
+  return std::make_shared<ArrayDataset>(to_array(inputs, "values.inputs"), to_array(targets, "values.targets"), notes);
+}
+
+}  // namespace pmaptrain::data

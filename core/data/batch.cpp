@@ -1,0 +1,230 @@
+#include "core/data/batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::data {
+namespace {
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Far above any batch, and low enough that sizes computed from it do not overflow.
+constexpr std::int64_t max_rows = std::int64_t{1} << 40;
+
+BatchPlan finish(std::int64_t examples, std::int64_t global, std::int64_t devices, std::int64_t microbatches,
+                 bool drop) {
+  BatchPlan plan;
+  plan.dataset = examples;
+  plan.global = global;
+  plan.devices = devices;
+  plan.microbatches = microbatches;
+  plan.rows_per_device = round_up(round_up(global, devices) / devices, microbatches);
+  plan.steps_per_epoch = drop ? examples / global : round_up(examples, global) / global;
+  plan.examples_per_epoch = drop ? plan.steps_per_epoch * global : examples;
+  plan.skipped_per_epoch = examples - plan.examples_per_epoch;
+  plan.padded_per_epoch = plan.steps_per_epoch * plan.rows() - plan.examples_per_epoch;
+  return plan;
+}
+
+// "axis 'devices' (8 devices) and 2 microbatches"
+std::string parts(const Mesh& mesh, std::int64_t microbatches) {
+  std::string text;
+  for (const Axis& axis : mesh.axes()) text += fmt::format("{}'{}'", text.empty() ? "" : " and ", axis.name);
+  if (!text.empty()) {
+    const std::int64_t devices = mesh.devices();
+    text = fmt::format("{} {} ({} {})", mesh.axes().size() == 1 ? "axis" : "axes", text, devices,
+                       devices == 1 ? "device" : "devices");
+  }
+  if (microbatches > 1) text += fmt::format("{}{} microbatches", text.empty() ? "" : " and ", microbatches);
+  return text;
+}
+
+// "96 or 104": the multiples of `unit` next to `size`.
+std::string neighbours(std::int64_t size, std::int64_t unit) {
+  const std::int64_t below = size / unit * unit;
+  return below == 0 ? fmt::format("{}", below + unit) : fmt::format("{} or {}", below, below + unit);
+}
+
+// The batch sizes next to `size` that are multiples of `unit` and divide `examples`; empty when there are none.
+std::string exact_sizes(std::int64_t size, std::int64_t unit, std::int64_t examples) {
+  std::optional<std::int64_t> below, above;
+  const auto consider = [&](std::int64_t candidate) {
+    if (candidate % unit != 0) return;
+    if (candidate < size) below = std::max(below.value_or(candidate), candidate);
+    if (candidate > size) above = std::min(above.value_or(candidate), candidate);
+  };
+  for (std::int64_t d = 1; d <= examples / d; ++d) {
+    if (examples % d != 0) continue;
+    consider(d);
+    consider(examples / d);
+  }
+  if (below && above) return fmt::format("{} or {}", *below, *above);
+  return below ? fmt::format("{}", *below) : above ? fmt::format("{}", *above) : "";
+}
+
+std::string division(std::int64_t size, std::int64_t unit) {
+  return fmt::format("{} = {} × {} + {}", size, unit, size / unit, size % unit);
+}
+
+class TrainingPlanner {
+ public:
+  TrainingPlanner(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples)
+      : spec_(spec), mesh_(mesh), examples_(examples), devices_(mesh.devices()), microbatches_(spec.microbatches) {}
+
+  BatchPlan plan() {
+    if (const auto* all = std::get_if<spec::BatchAll>(&spec_.batch_size)) {
+      static_cast<void>(all);
+      global_ = examples_;
+      written_ = fmt::format("batch_size all ({} examples)", examples_);
+      check_total();
+    } else if (const auto* each = std::get_if<spec::BatchPerDevice>(&spec_.batch_size)) {
+      written_ = fmt::format("batch_size_per_device {}", each->examples);
+      if (each->examples < 1 || each->examples > max_rows / devices_) fail_size();
+      global_ = each->examples * devices_;
+      check_per_device(each->examples);
+    } else {
+      global_ = std::get<std::int64_t>(spec_.batch_size);
+      written_ = fmt::format("batch_size {}", global_);
+      if (global_ < 1 || global_ > max_rows) fail_size();
+      check_total();
+    }
+    check_epoch();
+    if (!diagnostics_.empty()) throw Error(ExitStatus::usage, std::move(diagnostics_));
+    return finish(examples_, global_, devices_, microbatches_, spec_.remainder != spec::Remainder::mask);
+  }
+
+ private:
+  static constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
+
+  void add(const Place& place, std::string message, std::string help) {
+    diagnostics_.push_back({"config", place, std::move(message), std::move(help), {}});
+  }
+  [[noreturn]] void fail_size() {
+    add(spec_.batch_size_place, fmt::format("{} is out of range", written_),
+        fmt::format("a batch has 1 to {} examples", max_rows));
+    throw Error(ExitStatus::usage, std::move(diagnostics_));
+  }
+
+  void check_total() {
+    const std::int64_t unit = devices_ * microbatches_;
+    if (spec_.remainder == spec::Remainder::mask || global_ % unit == 0) return;
+    const bool all = std::holds_alternative<spec::BatchAll>(spec_.batch_size);
+    const std::int64_t largest = global_ / unit * unit;
+    std::string help;
+    if (!all) {
+      help = fmt::format("{} would divide; {}", neighbours(global_, unit), mask_help);
+    } else if (largest > 0) {
+      help = fmt::format("batch_size {} would divide; {}", largest, mask_help);
+    } else {
+      help = std::string(mask_help);
+    }
+    add(spec_.batch_size_place,
+        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_), division(global_, unit)),
+        std::move(help));
+  }
+
+  void check_per_device(std::int64_t each) {
+    if (spec_.remainder == spec::Remainder::mask || each % microbatches_ == 0) return;
+    add(spec_.batch_size_place,
+        fmt::format("{} does not divide into {} microbatches: {}", written_, microbatches_,
+                    division(each, microbatches_)),
+        fmt::format("{} would divide; {}", neighbours(each, microbatches_), mask_help));
+  }
+
+  void check_epoch() {
+    if (spec_.remainder == spec::Remainder::drop && global_ > examples_) {
+      add(spec_.batch_size_place,
+          fmt::format("{} is more than the {} training examples, so an epoch has no step", size_in_words(), examples_),
+          epoch_help());
+    }
+    if (spec_.remainder == spec::Remainder::error && examples_ % global_ != 0) {
+      const std::string sizes = exact_sizes(global_, devices_ * microbatches_, examples_);
+      const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
+      add(spec_.remainder_place.known() ? spec_.remainder_place : spec_.batch_size_place,
+          fmt::format("{} leaves a short last batch and remainder is error: {}", size_in_words(),
+                      division(examples_, global_)),
+          (sizes.empty() ? "" : fmt::format("{} {} would leave none; ", per_device ? "in all" : "batch_size", sizes)) +
+              "remainder: drop skips the last examples, remainder: mask pads their batch");
+    }
+  }
+
+  std::string epoch_help() const {
+    const std::int64_t unit = devices_ * microbatches_;
+    const std::int64_t largest = examples_ / unit * unit;
+    if (largest == 0) return std::string(mask_help);
+    if (std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size)) {
+      return fmt::format("at most {} a device fit", largest / devices_);
+    }
+    return fmt::format("at most {} fit", largest);
+  }
+
+  // "batch_size_per_device 16 (128 in all)"
+  std::string size_in_words() const {
+    const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
+    return per_device ? fmt::format("{} ({} in all)", written_, global_) : written_;
+  }
+
+  const spec::DataSpec& spec_;
+  const Mesh& mesh_;
+  std::int64_t examples_, devices_, microbatches_;
+  std::int64_t global_ = 0;
+  std::string written_;  // the batch size as the config has it
+  std::vector<Diagnostic> diagnostics_;
+};
+
+}  // namespace
+
+std::int64_t BatchPlan::examples_in(std::int64_t step) const {
+  return std::min(global, examples_per_epoch - step * global);
+}
+
+BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples) {
+  assert(examples >= 1 && spec.microbatches >= 1);
+  return TrainingPlanner(spec, mesh, examples).plan();
+}
+
+BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices) {
+  assert(examples >= 1 && batch >= 1 && devices >= 1);
+  return finish(examples, std::min(batch, examples), devices, 1, false);
+}
+
+void fill_rows(const BatchPlan& plan, std::int64_t step, std::int64_t* rows) {
+  const std::int64_t epoch = step / plan.steps_per_epoch;
+  const std::int64_t k = step % plan.steps_per_epoch;
+  const std::int64_t count = plan.examples_in(k);
+  const std::int64_t first = epoch * plan.dataset + k * plan.global;
+  for (std::int64_t r = 0; r < count; ++r) rows[r] = first + r;
+  std::fill(rows + count, rows + plan.rows(), 0);
+}
+
+void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
+          const BatchBuffers& buffers) {
+  assert(dataset.size() == plan.dataset && sampler.examples() == plan.dataset);
+  const std::int64_t epoch = step / plan.steps_per_epoch;
+  const std::int64_t k = step % plan.steps_per_epoch;
+  const std::int64_t count = plan.examples_in(k);
+  const std::size_t input = dataset.input().bytes();
+  const std::size_t target = dataset.target().bytes();
+  std::byte* to_input = buffers.inputs;
+  std::byte* to_target = buffers.targets;
+  for (std::int64_t r = 0; r < count; ++r, to_input += input, to_target += target) {
+    dataset.read(sampler.index(epoch, k * plan.global + r), to_input, to_target);
+  }
+  const auto padding = static_cast<std::size_t>(plan.rows() - count);
+  std::memset(to_input, 0, padding * input);
+  std::memset(to_target, 0, padding * target);
+  std::fill(buffers.mask, buffers.mask + count, 1.0F);
+  std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
+  fill_rows(plan, step, buffers.rows);
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,150 @@
+#include "core/data/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::data {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+  fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
+            error == ENOENT ? "a path in a config is relative to the config's own folder" : "");
+}
+
+}  // namespace
+
+Bytes map_file(const std::string& path) {
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_to_open(path, errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_to_open(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_data(fmt::format("'{}' is a directory, expected a file", path));
+  if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
+  if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (start == MAP_FAILED) fail_to_open(path, errno);
+  std::shared_ptr<const void> owner(start, [start, size](const void*) { ::munmap(start, size); });
+  return {std::move(owner), {static_cast<const std::byte*>(start), size}};
+}
+
+Memory allocate(std::uint64_t bytes, std::string_view name) {
+  try {
+    std::shared_ptr<std::byte[]> owner(new std::byte[bytes]);  // not zeroed: the caller fills it
+    std::byte* const start = owner.get();
+    return {std::move(owner), {start, static_cast<std::size_t>(bytes)}};
+  } catch (const std::bad_alloc&) {
+    fail_resource(fmt::format("{} needs {} bytes of memory, more than there is", name, bytes));
+  }
+}
+
+struct Inflater::State {
+  std::string name;
+  std::span<const std::byte> rest;  // not yet handed to zlib
+  z_stream stream = {};
+  bool gzip = false;
+  bool ended = false;
+};
+
+Inflater::Inflater(std::span<const std::byte> compressed, Compression compression, std::string name)
+    : state_(std::make_unique<State>()) {
+  state_->name = std::move(name);
+  state_->rest = compressed;
+  state_->gzip = compression == Compression::gzip;
+  const int window = state_->gzip ? 15 + 16 : -15;  // zlib's codes for a gzip wrapper and for none
+  if (inflateInit2(&state_->stream, window) != Z_OK) fail_resource("zlib could not be initialised");
+}
+
+Inflater::~Inflater() { inflateEnd(&state_->stream); }
+
+std::uint64_t Inflater::limit(std::uint64_t compressed) { return compressed * 1032 + 1024; }
+
+// After a gzip member: starts the next one if there is one. Zero bytes at the end are padding, as for gzip itself.
+bool Inflater::next_member() {
+  State& s = *state_;
+  const std::span<const std::byte> left{s.rest.data() - s.stream.avail_in, s.rest.size() + s.stream.avail_in};
+  if (!s.gzip || std::all_of(left.begin(), left.end(), [](std::byte b) { return b == std::byte{0}; })) return false;
+  if (!is_gzip(left)) fail_data(fmt::format("{} has {} bytes after its compressed data", s.name, left.size()));
+  inflateReset(&s.stream);
+  return true;
+}
+
+std::size_t Inflater::read(std::span<std::byte> out) {
+  State& s = *state_;
+  constexpr std::size_t chunk = std::size_t{1} << 30;  // zlib counts in unsigned int
+  std::size_t done = 0;
+  while (done < out.size() && !s.ended) {
+    if (s.stream.avail_in == 0 && !s.rest.empty()) {
+      const std::size_t count = std::min(s.rest.size(), chunk);
+      // zlib never writes through next_in; its type says otherwise only without ZLIB_CONST.
+      s.stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(s.rest.data()));
+      s.stream.avail_in = static_cast<uInt>(count);
+      s.rest = s.rest.subspan(count);
+    }
+    const std::size_t wanted = std::min(out.size() - done, chunk);
+    s.stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    s.stream.avail_out = static_cast<uInt>(wanted);
+    const int result = inflate(&s.stream, Z_NO_FLUSH);
+    done += wanted - s.stream.avail_out;
+    if (result == Z_STREAM_END) {
+      s.ended = !next_member();
+    } else if (result == Z_BUF_ERROR || (result == Z_OK && s.stream.avail_in == 0 && s.rest.empty() &&
+                                         s.stream.avail_out != 0)) {
+      fail_data(fmt::format("{} is truncated: its compressed data breaks off", s.name),
+                "copy or download it again");
+    } else if (result != Z_OK) {
+      const char* const why = s.stream.msg != nullptr ? s.stream.msg : "unknown error";
+      fail_data(fmt::format("{} is damaged: its compressed data cannot be read ({})", s.name, why),
+                "copy or download it again");
+    }
+  }
+  return done;
+}
+
+bool is_gzip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
+std::uint64_t read_little(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+  assert(size <= 8 && offset + size <= bytes.size());
+  std::uint64_t value = 0;
+  for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[offset + i]);
+  return value;
+}
+
+std::uint64_t read_big(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+  assert(size <= 8 && offset + size <= bytes.size());
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) value = value << 8 | std::to_integer<std::uint64_t>(bytes[offset + i]);
+  return value;
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,53 @@
+// Batches in order, filled ahead by a thread while the step before runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "core/data/batch.h"
+
+namespace pmaptrain::data {
+
+// A filled batch: plan.rows() rows. Buffers are aligned to 64 bytes.
+struct Batch {
+  std::int64_t step = 0;      // from 0 over all epochs
+  std::int64_t epoch = 0;     // from 0
+  std::int64_t examples = 0;  // rows that are no padding: the first ones
+  std::span<const std::byte> inputs, targets;
+  std::span<const float> mask;
+  std::span<const std::int64_t> rows;
+};
+
+struct LoaderOptions {
+  std::int64_t first_step = 0;                                       // where a resumed run goes on
+  std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  // the first step that is not wanted
+  std::size_t depth = 3;                                             // batches in memory, at least 2
+};
+
+class Loader {
+ public:
+  // Starts the thread, unless one batch is the whole dataset in file order: then it is filled once and handed out
+  // again and again. Nothing is allocated after the constructor. The plan and the sampler are for this dataset.
+  Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+         const LoaderOptions& options = {});
+  // Ends the thread, also when it waits; batches that were filled ahead are given up.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch, valid until the next call; waits until it is filled. What was thrown while a batch was filled is
+  // rethrown in that batch's turn and ever after. Throws std::out_of_range past the end step. One caller at a time.
+  const Batch& next();
+
+  // Whether a thread fills batches ahead.
+  bool prefetches() const;
+
+ private:
+  class Ring;
+  std::unique_ptr<Ring> ring_;
+};
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,195 @@
+// NPY: a magic, a version, the length of a header, the header as the text of a Python dictionary, then the elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/data/array.h"
+
+namespace pmaptrain::data {
+namespace {
+
+constexpr std::size_t max_header = 64 * 1024;
+constexpr std::size_t max_rank = 32;  // NumPy's own limit
+
+// Reads the dictionary, which has exactly the keys 'descr', 'fortran_order' and 'shape'.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  struct Header {
+    std::optional<std::string> descr;
+    std::optional<bool> fortran_order;
+    std::optional<Shape> shape;
+  };
+
+  Header parse() {
+    Header header;
+    expect('{');
+    while (!take('}')) {
+      const std::string key = parse_string();
+      expect(':');
+      if (key == "descr" && !header.descr) {
+        if (peek() == '[') {
+          fail_data(fmt::format("{} has a structured dtype, expected plain numbers", name_),
+                    "save each field as an array of its own");
+        }
+        header.descr = parse_string();
+      } else if (key == "fortran_order" && !header.fortran_order) {
+        header.fortran_order = parse_boolean();
+      } else if (key == "shape" && !header.shape) {
+        header.shape = parse_shape();
+      } else {
+        fail(fmt::format("the key '{}' is unknown or there twice", key));
+      }
+      if (!take(',') && peek() != '}') fail("expected ',' or '}'");
+    }
+    if (peek() != '\0' || at_ != text_.size()) fail("there is text after its '}'");
+    if (!header.descr || !header.fortran_order || !header.shape) {
+      fail("it lacks 'descr', 'fortran_order' or 'shape'");
+    }
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    fail_data(fmt::format("{} has an NPY header that cannot be read: {}", name_, what),
+              "write it again with numpy.save");
+  }
+  // The next character that is not white space; '\0' at the end.
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) {
+    if (at_ >= text_.size() && peek() == '\0') return false;
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail(fmt::format("expected '{}'", c));
+  }
+  std::string parse_string() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') fail("expected a quoted name");
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) fail("a quote is not closed");
+    std::string value(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return value;
+  }
+  bool parse_boolean() {
+    peek();
+    for (const auto& [word, value] : {std::pair{std::string_view("True"), true}, {std::string_view("False"), false}}) {
+      if (text_.substr(at_, word.size()) == word) {
+        at_ += word.size();
+        return value;
+      }
+    }
+    fail("'fortran_order' is neither True nor False");
+  }
+  Shape parse_shape() {
+    Shape shape;
+    expect('(');
+    while (!take(')')) {
+      peek();
+      std::int64_t size = 0;
+      const char* const first = text_.data() + at_;
+      const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), size);
+      if (error == std::errc::result_out_of_range) fail("a size in 'shape' is too large");
+      if (error != std::errc() || size < 0) fail("'shape' is not a tuple of sizes");
+      at_ += static_cast<std::size_t>(end - first);
+      take('L');  // Python 2 wrote long integers so
+      shape.push_back(size);
+      if (shape.size() > max_rank) fail(fmt::format("'shape' has more than {} dimensions", max_rank));
+      if (!take(',') && peek() != ')') fail("'shape' is not a tuple of sizes");
+    }
+    return shape;
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  std::size_t at_ = 0;
+};
+
+// "<f4": byte order, kind, size.
+std::pair<Element, bool> parse_descr(const std::string& descr, const std::string& name) {
+  constexpr std::pair<std::string_view, Element> known[] = {
+      {"b1", Element::boolean}, {"u1", Element::u8},  {"i1", Element::i8},  {"u2", Element::u16},
+      {"i2", Element::i16},     {"u4", Element::u32}, {"i4", Element::i32}, {"u8", Element::u64},
+      {"i8", Element::i64},     {"f4", Element::f32}, {"f8", Element::f64}};
+  if (descr.size() == 3 && std::string_view("<>|=").find(descr[0]) != std::string_view::npos) {
+    for (const auto& [code, element] : known) {
+      if (code == std::string_view(descr).substr(1)) return {element, descr[0] == '>'};
+    }
+  }
+  std::string_view help = "expected booleans, integers of 1 to 8 bytes, float32 or float64";
+  if (descr.ends_with("f2")) help = "half precision is not read: save it as float32";
+  if (descr.find('O') != std::string::npos) help = "Python objects are not read: save numbers, with allow_pickle=False";
+  fail_data(fmt::format("{} has dtype '{}', which is not read", name, descr), std::string(help));
+}
+
+}  // namespace
+
+Array parse_npy(Bytes bytes, std::string name) {
+  const std::span<const std::byte> view = bytes.view();
+  constexpr std::string_view magic = "\x93NUMPY";
+  const auto text = [&](std::size_t from, std::size_t count) {
+    return std::string_view(reinterpret_cast<const char*>(view.data()) + from, count);
+  };
+  if (view.size() < magic.size() || text(0, magic.size()) != magic) {
+    fail_data(fmt::format("{} is not in NPY format: it does not begin with \\x93NUMPY", name),
+              "write it with numpy.save, numpy.savez or numpy.savez_compressed");
+  }
+  const auto check = [&](std::size_t needed, std::string_view what) {
+    if (view.size() < needed) {
+      fail_data(fmt::format("{} is truncated: {} needs {} bytes, it has {}", name, what, needed, view.size()),
+                "copy or download it again");
+    }
+  };
+  check(magic.size() + 2, "its version");
+  const auto major = std::to_integer<unsigned>(view[magic.size()]);
+  if (major < 1 || major > 3) {
+    fail_data(fmt::format("{} has NPY format version {}, expected 1, 2 or 3", name, major));
+  }
+  const std::size_t length_at = magic.size() + 2;
+  const std::size_t length_size = major == 1 ? 2 : 4;
+  check(length_at + length_size, "the length of its header");
+  const auto length = static_cast<std::size_t>(read_little(view, length_at, length_size));
+  if (length > max_header) {
+    fail_data(fmt::format("{} says that its header has {} bytes, more than {}", name, length, max_header),
+              "write it again with numpy.save");
+  }
+  const std::size_t header_end = length_at + length_size + length;
+  check(header_end, "its header");
+
+  const auto header = HeaderParser(text(length_at + length_size, length), name).parse();
+  const auto [element, big_endian] = parse_descr(*header.descr, name);
+  const Shape& shape = *header.shape;
+  // With at most one dimension of size other than 1, both orders are the same bytes.
+  const auto wide = std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size != 1; });
+  if (*header.fortran_order && wide > 1) {
+    fail_data(fmt::format("{} is in Fortran order, expected C order (row-major)", name),
+              "save numpy.ascontiguousarray(x)");
+  }
+  const std::optional<std::int64_t> needed = checked_bytes(element, shape);
+  if (!needed) {
+    fail_data(fmt::format("{} is damaged: its shape {} is larger than can be addressed", name, to_string(shape)));
+  }
+  const std::size_t held = view.size() - header_end;
+  const auto wanted = static_cast<std::uint64_t>(*needed);
+  if (held != wanted) {
+    fail_data(fmt::format("{} is {}: {}{} needs {} bytes after its header, it has {}", name,
+                          held < wanted ? "truncated" : "longer than its header says", name_of(element),
+                          to_string(shape), wanted, held),
+              "copy or download it again");
+  }
+  return {std::move(name), element, big_endian, shape, bytes.slice(header_end, held)};
+}
+
+Array read_npy(const std::string& path) { return parse_npy(map_file(path), fmt::format("'{}'", path)); }
+
+}  // namespace pmaptrain::data

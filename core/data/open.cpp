@@ -1,0 +1,128 @@
+#include "core/data/open.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/data/array_dataset.h"
+#include "core/data/synthetic.h"
+
+namespace pmaptrain::data {
+namespace {
+
+std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes) {
+  return make_dataset(read_idx(pair.inputs), read_idx(pair.targets), notes);
+}
+
+std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vector<std::string>& notes) {
+  return make_dataset(read_npz(split.file, split.inputs), read_npz(split.file, split.targets), notes);
+}
+
+// Reads both splits by `read` and checks that they fit each other.
+template <class Pair, class Read>
+void open_splits(Source& source, const Pair& train, const std::optional<Pair>& test, Read read) {
+  source.train = read(train, source.notes);
+  if (!test) return;
+  source.test = read(*test, source.notes);
+  const auto check = [](std::string_view what, const Field& a, const Field& b) {
+    if (a.dtype == b.dtype && a.shape == b.shape) return;
+    fail_data(fmt::format("the train split's {} are {}{}, but the test split's are {}{}", what,
+                          pmaptrain::to_string(a.dtype), pmaptrain::to_string(a.shape),
+                          pmaptrain::to_string(b.dtype), pmaptrain::to_string(b.shape)),
+              "both splits must have examples of one type and shape");
+  };
+  check("inputs", source.train->input(), source.test->input());
+  check("targets", source.train->target(), source.test->target());
+}
+
+void describe(Source& source, std::string_view name) {
+  source.description = fmt::format("{}: {} train", name, source.train->size());
+  if (source.test) source.description += fmt::format(", {} {}", source.test->size(), source.test_name);
+  const Field input = source.train->input();
+  source.description += fmt::format(" examples of {}{}", pmaptrain::to_string(input.dtype),
+                                    pmaptrain::to_string(input.shape));
+}
+
+Source open_source(const spec::FashionMnist& s, std::uint64_t, std::int64_t) {
+  const auto pair = [&](std::string_view prefix) {
+    return spec::FilePair{fmt::format("{}/{}-images-idx3-ubyte.gz", s.dir, prefix),
+                          fmt::format("{}/{}-labels-idx1-ubyte.gz", s.dir, prefix)};
+  };
+  Source source;
+  try {
+    open_splits(source, pair("train"), std::optional(pair("t10k")), open_idx);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& d : diagnostics) {
+      d.help =
+          "Debian's package dataset-fashion-mnist has these files (apt-get install dataset-fashion-mnist); "
+          "data.source.fashion_mnist.dir says where else they are";
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+  describe(source, "fashion_mnist");
+  return source;
+}
+
+Source open_source(const spec::Idx& s, std::uint64_t, std::int64_t) {
+  Source source;
+  open_splits(source, s.train, s.test, open_idx);
+  describe(source, "idx");
+  return source;
+}
+
+Source open_source(const spec::Npz& s, std::uint64_t, std::int64_t) {
+  Source source;
+  open_splits(source, s.train, s.test, open_npz);
+  describe(source, "npz");
+  return source;
+}
+
+Source open_source(const spec::SyntheticLinear& s, std::uint64_t seed, std::int64_t devices) {
+  LinearSource linear = make_linear(s, seed, devices);
+  Source source;
+  source.train = std::move(linear.dataset);
+  source.truths = {{"dense_0.kernel", std::move(linear.w)}, {"dense_0.bias", {linear.b}}};
+  describe(source, "synthetic_linear");
+  return source;
+}
+
+Source open_source(const spec::SyntheticImages& s, std::uint64_t seed, std::int64_t) {
+  Source source;
+  source.train = make_images(s, seed, Split::train);
+  source.test = s.test == 0 ? nullptr : make_images(s, seed, Split::test);
+  describe(source, "synthetic_images");
+  return source;
+}
+
+Source open_source(const spec::Values& s, std::uint64_t, std::int64_t) {
+  Source source;
+  source.train = make_dataset(s.inputs, s.targets);
+  describe(source, "values");
+  return source;
+}
+
+}  // namespace
+
+std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
+
+Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices) {
+  try {
+    return std::visit([&](const auto& s) { return open_source(s, seed_of(spec, seed), devices); }, spec.source);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& d : diagnostics) {
+      if (!d.place.known()) d.place = spec.source_place;
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples) {
+  const bool shuffle = spec.shuffle && !std::holds_alternative<spec::BatchAll>(spec.batch_size);
+  return shuffle ? Sampler::shuffled(examples, seed_of(spec, seed)) : Sampler::in_order(examples);
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,200 @@
+#include "core/data/zip.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/array.h"
+
+namespace pmaptrain::data {
+namespace {
+
+constexpr std::uint32_t local_signature = 0x04034b50;
+constexpr std::uint32_t directory_signature = 0x02014b50;
+constexpr std::uint32_t end_signature = 0x06054b50;
+constexpr std::uint32_t end64_signature = 0x06064b50;
+constexpr std::uint32_t locator64_signature = 0x07064b50;
+constexpr std::size_t local_size = 30;
+constexpr std::size_t directory_size = 46;
+constexpr std::size_t end_size = 22;
+constexpr std::size_t end64_size = 56;
+constexpr std::size_t locator64_size = 20;
+constexpr std::uint64_t in_zip64 = 0xffffffff;  // a 32-bit field whose value is in the ZIP64 record instead
+
+using View = std::span<const std::byte>;
+
+std::uint64_t u16(View view, std::size_t at) { return read_little(view, at, 2); }
+std::uint64_t u32(View view, std::size_t at) { return read_little(view, at, 4); }
+std::uint64_t u64(View view, std::size_t at) { return read_little(view, at, 8); }
+
+// Whether [offset, offset + count) lies within `size`, without overflow.
+bool inside(std::uint64_t offset, std::uint64_t count, std::uint64_t size) {
+  return offset <= size && count <= size - offset;
+}
+
+// Takes the values of saturated fields from the ZIP64 extra field, in the order that the format fixes. False when
+// they are not there.
+bool apply_zip64(View extra, ZipArchive::Entry& entry) {
+  std::uint64_t* const fields[] = {&entry.uncompressed, &entry.compressed, &entry.local_header};
+  const bool wanted = std::any_of(std::begin(fields), std::end(fields), [](auto* f) { return *f == in_zip64; });
+  if (!wanted) return true;
+  for (std::size_t at = 0; inside(at, 4, extra.size());) {
+    const std::uint64_t id = u16(extra, at);
+    const std::uint64_t size = u16(extra, at + 2);
+    if (!inside(at + 4, size, extra.size())) return false;
+    if (id == 1) {
+      const View record = extra.subspan(at + 4, static_cast<std::size_t>(size));
+      std::size_t next = 0;
+      for (std::uint64_t* const field : fields) {
+        if (*field != in_zip64) continue;
+        if (!inside(next, 8, record.size())) return false;
+        *field = u64(record, next);
+        next += 8;
+      }
+      return true;
+    }
+    at += 4 + static_cast<std::size_t>(size);
+  }
+  return false;
+}
+
+}  // namespace
+
+void ZipArchive::fail(const std::string& what) const {
+  fail_data(fmt::format("'{}' {}", path_, what), "write it again with numpy.savez or numpy.savez_compressed");
+}
+
+ZipArchive::ZipArchive(const std::string& path) : path_(path), file_(map_file(path)) {
+  const View view = file_.view();
+  // The end record is last, but for a comment of up to 65535 bytes that it announces.
+  std::size_t end = view.size();
+  if (view.size() >= end_size) {
+    const std::size_t last = view.size() - end_size;
+    const std::size_t first = last - std::min<std::size_t>(last, 65535);
+    for (std::size_t at = last + 1; at-- > first;) {
+      if (u32(view, at) == end_signature && u16(view, at + 20) == view.size() - at - end_size) {
+        end = at;
+        break;
+      }
+    }
+  }
+  if (end == view.size()) fail("is not a zip archive (NPZ), or is truncated: it has no directory at its end");
+
+  std::uint64_t count = u16(view, end + 10);
+  std::uint64_t size = u32(view, end + 12);
+  std::uint64_t offset = u32(view, end + 16);
+  if (count == 0xffff || size == in_zip64 || offset == in_zip64) {
+    const bool located = end >= locator64_size && u32(view, end - locator64_size) == locator64_signature;
+    const std::uint64_t end64 = located ? u64(view, end - locator64_size + 8) : 0;
+    if (!located || !inside(end64, end64_size, end) ||
+        u32(view, static_cast<std::size_t>(end64)) != end64_signature) {
+      fail("is damaged: its ZIP64 directory is not where it should be");
+    }
+    count = u64(view, static_cast<std::size_t>(end64) + 32);
+    size = u64(view, static_cast<std::size_t>(end64) + 40);
+    offset = u64(view, static_cast<std::size_t>(end64) + 48);
+  }
+  if (!inside(offset, size, end) || count > size / directory_size) {
+    fail("is damaged: its directory is not inside the file");
+  }
+  read_directory(offset, size, count);
+}
+
+void ZipArchive::read_directory(std::uint64_t offset, std::uint64_t size, std::uint64_t count) {
+  const View directory = file_.view().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (!inside(at, directory_size, directory.size()) || u32(directory, at) != directory_signature) {
+      fail(fmt::format("is damaged: entry {} of its directory cannot be read", i));
+    }
+    Entry entry;
+    entry.flags = static_cast<std::uint16_t>(u16(directory, at + 8));
+    entry.method = static_cast<std::uint16_t>(u16(directory, at + 10));
+    entry.crc = static_cast<std::uint32_t>(u32(directory, at + 16));
+    entry.compressed = u32(directory, at + 20);
+    entry.uncompressed = u32(directory, at + 24);
+    entry.local_header = u32(directory, at + 42);
+    const auto name = static_cast<std::size_t>(u16(directory, at + 28));
+    const auto extra = static_cast<std::size_t>(u16(directory, at + 30));
+    const auto comment = static_cast<std::size_t>(u16(directory, at + 32));
+    at += directory_size;
+    if (!inside(at, name + extra + comment, directory.size())) {
+      fail(fmt::format("is damaged: entry {} of its directory cannot be read", i));
+    }
+    entry.name.assign(reinterpret_cast<const char*>(directory.data()) + at, name);
+    if (!apply_zip64(directory.subspan(at + name, extra), entry)) {
+      fail(fmt::format("is damaged: entry '{}' lacks its ZIP64 sizes", entry.name));
+    }
+    if (find(entry.name) != nullptr) fail(fmt::format("has two entries named '{}'", entry.name));
+    entries_.push_back(std::move(entry));
+    at += name + extra + comment;
+  }
+}
+
+const ZipArchive::Entry* ZipArchive::find(const std::string& name) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Bytes ZipArchive::read(const Entry& entry) const {
+  const View view = file_.view();
+  const std::string name = fmt::format("entry '{}' of '{}'", entry.name, path_);
+  if ((entry.flags & 1U) != 0) fail_data(name + " is encrypted, which is not read");
+  if (!inside(entry.local_header, local_size, view.size()) ||
+      u32(view, static_cast<std::size_t>(entry.local_header)) != local_signature) {
+    fail(fmt::format("is damaged: entry '{}' is not where its directory says", entry.name));
+  }
+  const auto local = static_cast<std::size_t>(entry.local_header);
+  const std::uint64_t start = local + local_size + u16(view, local + 26) + u16(view, local + 28);
+  if (!inside(start, entry.compressed, view.size())) {
+    fail(fmt::format("is truncated: entry '{}' needs {} bytes from byte {} on, the file has {}", entry.name,
+                     entry.compressed, start, view.size()));
+  }
+  Bytes content = file_.slice(static_cast<std::size_t>(start), static_cast<std::size_t>(entry.compressed));
+  if (entry.method == 8) {
+    if (entry.uncompressed > Inflater::limit(entry.compressed)) {
+      fail(fmt::format("is damaged: {} compressed bytes of entry '{}' cannot hold {}", entry.compressed, entry.name,
+                       entry.uncompressed));
+    }
+    Memory memory = allocate(entry.uncompressed, name);
+    Inflater inflater(content.view(), Compression::raw_deflate, name);
+    std::byte extra;
+    const std::size_t got = inflater.read(memory.view);
+    if (got != memory.view.size() || inflater.read({&extra, 1}) != 0) {
+      fail(fmt::format("is damaged: entry '{}' does not hold the {} bytes that its directory says", entry.name,
+                       entry.uncompressed));
+    }
+    content = Bytes(std::move(memory.owner), memory.view);
+  } else if (entry.method != 0) {
+    fail(fmt::format("has entry '{}' compressed with method {}, expected stored or deflated", entry.name,
+                     entry.method));
+  } else if (entry.compressed != entry.uncompressed) {
+    fail(fmt::format("is damaged: stored entry '{}' has two sizes", entry.name));
+  }
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  if (crc != entry.crc) {
+    fail_data(fmt::format("'{}' is damaged: the checksum of entry '{}' does not match", path_, entry.name),
+              "copy or download it again");
+  }
+  return content;
+}
+
+Array read_npz(const std::string& path, const std::string& key) {
+  const ZipArchive archive(path);
+  const ZipArchive::Entry* entry = archive.find(key + ".npy");
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const ZipArchive::Entry& e : archive.entries()) {
+      if (e.name.ends_with(".npy")) names.push_back(e.name.substr(0, e.name.size() - 4));
+    }
+    const std::string near = nearest(key, names);
+    fail_data(fmt::format("'{}' has no array '{}'; it has {}", path, key, names.empty() ? "none" : join(names, ", ")),
+              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+  }
+  return parse_npy(archive.read(*entry), fmt::format("array '{}' of '{}'", key, path));
+}
+
+}  // namespace pmaptrain::data
