@@ -1,11 +1,27 @@
 // The one list of ops: parser, kernels and tests are made from it. A new op adds its include and its name here.
 #pragma once
 
+#include "core/ops/argmax/argmax.h"
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/cast/cast.h"
 #include "core/ops/collective/collective.h"
+#include "core/ops/constant/constant.h"
 #include "core/ops/conv/conv.h"
+#include "core/ops/elementwise/binary.h"
+#include "core/ops/elementwise/compare.h"
+#include "core/ops/elementwise/unary.h"
+#include "core/ops/gather/gather.h"
+#include "core/ops/iota/iota.h"
 #include "core/ops/loop/loop.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
+#include "core/ops/one_hot/one_hot.h"
+#include "core/ops/pad/pad.h"
+#include "core/ops/random/random.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/reshape/reshape.h"
+#include "core/ops/slice/slice.h"
+#include "core/ops/transpose/transpose.h"
 
 namespace pmaptrain::ops {
 
@@ -13,6 +29,11 @@ template <class... Ops>
 struct OpList {};
 
 using AllOps = OpList<                                                                        //
+    Constant, Iota, Cast,                                                                     //
+    Add, Sub, Mul, Div, Max, Neg, Exp, Log, Sqrt, Tanh, Relu, StopGradient,                   //
+    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                                 //
+    Reshape, Transpose, Broadcast, Slice, Pad,                                                //
+    ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,                //
     Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,                        //
     Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex, Loop>;
 

@@ -1,0 +1,30 @@
+// The index of the largest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// The index along `dim` of the largest element, the first of equals, as i32; the dimension disappears. A NaN is the
+// largest.
+struct Argmax {
+  static constexpr std::string_view name = "argmax";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"one pass over memory is all it does"};
+  static constexpr NoDerivative derivative{"its result is an integer"};
+
+  std::int64_t dim = 0;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dim", dim); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,34 @@
+// The same elements repeated along new dimensions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// The operand's dimension i becomes the result's dimension dims[i], of the same size; `dims` rises. The operand is
+// repeated along all other dimensions.
+struct Broadcast {
+  static constexpr std::string_view name = "broadcast";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  Shape shape = {};
+  std::vector<std::int64_t> dims = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("shape", shape);
+    visitor.field("dims", dims);
+  }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

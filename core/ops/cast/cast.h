@@ -1,0 +1,30 @@
+// A value in another element type.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// Between floating types: rounded to nearest. Floating to integer: towards zero, saturating; NaN becomes 0. Between
+// integers: wraps. To boolean: whether it differs from 0.
+struct Cast {
+  static constexpr std::string_view name = "cast";
+  static constexpr bool local = true;
+
+  DType dtype = DType::f32;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dtype", dtype); }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops

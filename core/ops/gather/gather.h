@@ -1,0 +1,28 @@
+// Rows of a table by index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// operand [V, rest...], indices i32 or i64 [I...] -> [I..., rest...]. An index outside of [0, V) gives zeros, which is
+// what the derivative, a one-hot product, takes it for.
+struct Gather {
+  static constexpr std::string_view name = "gather";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor&) {}
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,33 @@
+// Zeros around an array.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// low[i] zeros before and high[i] after, along each dimension i.
+struct Pad {
+  static constexpr std::string_view name = "pad";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::vector<std::int64_t> low = {};
+  std::vector<std::int64_t> high = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("low", low);
+    visitor.field("high", high);
+  }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,47 @@
+// Random values without hidden state: the bits of an element are a function of the key, of its row's number and of its
+// index in the row, whatever the batch, the microbatch or the mesh.
+//
+// The words come from Philox with the counter (row's low half, row's high half, element, 0).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Uniform in [0, 1), multiples of 2^-24, from the first word.
+struct RandomUniform {
+  static constexpr std::string_view name = "random_uniform";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
+  static constexpr NoDerivative derivative{"it is a function of integers"};
+
+  Shape shape = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
+  void reference(const ReferenceCall& call) const;
+};
+
+// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Standard normal, by normal_from_bits of the first two words.
+struct RandomNormal {
+  static constexpr std::string_view name = "random_normal";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
+  static constexpr NoDerivative derivative{"it is a function of integers"};
+
+  Shape shape = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

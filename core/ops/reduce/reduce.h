@@ -1,0 +1,50 @@
+// Sums and maxima over dimensions. Reduced dimensions disappear; `dims` rises.
+//
+// The order of additions depends on the shape alone. It is blocked, so that the error of a sum of n grows much slower
+// than n.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// Floating and integer values; integers wrap. A sum over nothing is 0.
+struct ReduceSum {
+  static constexpr std::string_view name = "reduce_sum";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{
+      "its loops are cache-friendly for leading and for trailing dimensions, and add in a fixed order"};
+
+  std::vector<std::int64_t> dims = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  void reference(const ReferenceCall& call) const;
+};
+
+// Floating and integer values; a NaN is the maximum. Equal maxima share the cotangent equally (rule 5). A maximum over
+// nothing is an error.
+struct ReduceMax {
+  static constexpr std::string_view name = "reduce_max";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{
+      "its loops are cache-friendly for leading and for trailing dimensions, and add in a fixed order"};
+
+  std::vector<std::int64_t> dims = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,33 @@
+// A box out of an array.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// Indices starts[i] up to but not including limits[i] of each dimension i.
+struct Slice {
+  static constexpr std::string_view name = "slice";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::vector<std::int64_t> starts = {};
+  std::vector<std::int64_t> limits = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("starts", starts);
+    visitor.field("limits", limits);
+  }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

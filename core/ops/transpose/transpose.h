@@ -1,0 +1,29 @@
+// Dimensions in another order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// Dimension i of the result is the operand's dimension permutation[i].
+struct Transpose {
+  static constexpr std::string_view name = "transpose";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::vector<std::int64_t> permutation = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("permutation", permutation); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops
