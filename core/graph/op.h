@@ -81,7 +81,9 @@ struct NoDerivative {
 
 struct OpRules {
   std::string_view name;
-  bool local;  // rule 1: operands of equal sets, and the results have that set
+  bool local;        // rule 1: operands of equal sets, and the results have that set
+  bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
+  bool view;         // the result is its operand's bytes under another type: nothing to carry out
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -120,6 +122,8 @@ const OpRules& rules_of() {
     OpRules r{
         .name = T::name,
         .local = T::local,
+        .elementwise = requires { requires T::elementwise; },
+        .view = requires { requires T::view; },
         .infer = [](const void* op, const InferContext& c) { return static_cast<const T*>(op)->infer(c); },
         .cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands,
                    std::span<const Type> results) { return static_cast<const T*>(op)->cost(mesh, operands, results); },

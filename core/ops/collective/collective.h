@@ -21,6 +21,7 @@ struct Pvary {
 
   static constexpr std::string_view name = "pvary";
   static constexpr bool local = false;
+  static constexpr bool view = true;
   static constexpr RuntimeOp cpu{"it changes the type only"};
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }
