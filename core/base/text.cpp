@@ -1,0 +1,128 @@
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+
+#include "core/base/utf8.h"
+
+namespace pmaptrain {
+namespace {
+
+// Damerau-Levenshtein distance in its restricted form: no pair of neighbours is exchanged twice. Over bytes, since
+// names that people misspell here are ASCII.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({replace, previous[j] + 1, current[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        current[j] = std::min(current[j], before[j - 2] + 1);
+      }
+    }
+    before.swap(previous);
+    previous.swap(current);
+  }
+  return previous[b.size()];
+}
+
+template <class T>
+std::string exact_of(T value) {
+  if (std::isnan(value)) return ".nan";
+  if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
+  std::array<char, 64> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  // to_chars omits what YAML 1.1 readers insist on: a point, also before an exponent.
+  const std::size_t exponent = text.find('e');
+  const std::size_t digits = exponent == std::string::npos ? text.size() : exponent;
+  if (text.find('.') == std::string::npos) text.insert(digits, ".0");
+  return text;
+}
+
+}  // namespace
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += separator;
+    text += parts[i];
+  }
+  return text;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
+  std::string best;
+  std::size_t best_distance = limit + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t length_difference =
+        std::max(candidate.size(), word.size()) - std::min(candidate.size(), word.size());
+    if (length_difference >= best_distance) continue;
+    if (const std::size_t d = distance(word, candidate); d < best_distance) {
+      best = candidate;
+      best_distance = d;
+    }
+  }
+  return best;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character character = utf8_at(text, i);
+    if (!character.well_formed) return false;
+    i += character.bytes;
+  }
+  return true;
+}
+
+int count_characters(std::string_view text) {
+  int count = 0;
+  for (std::size_t i = 0; i < text.size(); i += utf8_at(text, i).bytes) ++count;
+  return count;
+}
+
+int display_width(std::string_view text) {
+  int width = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character character = utf8_at(text, i);
+    width += display_width(character.code);
+    i += character.bytes;
+  }
+  return width;
+}
+
+std::string exact(double value) { return exact_of(value); }
+std::string exact(float value) { return exact_of(value); }
+
+std::string with_commas(std::int64_t value) {
+  std::string text = std::to_string(value);
+  const std::size_t sign = value < 0 ? 1 : 0;
+  for (std::size_t i = text.size(); i > sign + 3;) {
+    i -= 3;
+    text.insert(i, ",");
+  }
+  return text;
+}
+
+std::string human_bytes(double bytes) {
+  constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  // 1023.95 would round to 1024.0 of the smaller unit.
+  while (unit + 1 < units.size() && std::abs(bytes) >= (unit == 0 ? 1023.5 : 1023.95)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  std::array<char, 64> buffer;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), bytes, std::chars_format::fixed, unit == 0 ? 0 : 1)
+          .ptr;
+  return std::string(buffer.data(), end) + " " + std::string(units[unit]);
+}
+
+}  // namespace pmaptrain

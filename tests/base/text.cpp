@@ -1,0 +1,117 @@
+#include "core/base/text.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+TEST_CASE("exact numbers have a point and, where it is shorter, an exponent with its sign", "[base]") {
+  CHECK(exact(1.0) == "1.0");
+  CHECK(exact(-0.0) == "-0.0");
+  CHECK(exact(0.1) == "0.1");
+  CHECK(exact(1e-8) == "1.0e-08");
+  CHECK(exact(2.5e-7) == "2.5e-07");
+  CHECK(exact(1e22) == "1.0e+22");
+  CHECK(exact(1e300) == "1.0e+300");
+  CHECK(exact(123456789.0) == "123456789.0");
+  CHECK(exact(0.1F) == "0.1");
+  CHECK(exact(16777216.0F) == "16777216.0");
+  CHECK(exact(std::numeric_limits<double>::denorm_min()) == "5.0e-324");
+}
+
+TEST_CASE("numbers that are not finite print as YAML writes them", "[base]") {
+  CHECK(exact(std::nan("")) == ".nan");
+  CHECK(exact(std::numeric_limits<double>::infinity()) == ".inf");
+  CHECK(exact(-std::numeric_limits<float>::infinity()) == "-.inf");
+}
+
+TEST_CASE("exact numbers read back as the same number", "[base]") {
+  std::mt19937_64 random(7);
+  int checked = 0;
+  while (checked < 2000) {
+    const std::uint64_t bits = random();
+    double value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) continue;
+    const std::string text = exact(value);
+    INFO(text);
+    REQUIRE(std::strtod(text.c_str(), nullptr) == value);
+    REQUIRE(text.find('.') != std::string::npos);
+    const auto single =
+        static_cast<float>(std::ldexp(static_cast<double>(bits >> 40), static_cast<int>(bits % 60) - 50));
+    REQUIRE(std::strtof(exact(single).c_str(), nullptr) == single);
+    ++checked;
+  }
+}
+
+TEST_CASE("the nearest spelling forgives one slip in a short word and a third of a long one", "[base]") {
+  const std::vector<std::string> keys{"optimizer", "model", "data", "train", "seed", "loss"};
+  CHECK(nearest("optimiser", keys) == "optimizer");
+  CHECK(nearest("modle", keys) == "model");  // an exchange counts once
+  CHECK(nearest("dta", keys) == "data");
+  CHECK(nearest("trian", keys) == "train");
+  CHECK(nearest("los", keys) == "loss");
+  CHECK(nearest("optimizers", keys) == "optimizer");
+  CHECK(nearest("optimization", keys).empty());
+  CHECK(nearest("precision", keys).empty());
+  CHECK(nearest("", keys).empty());
+  CHECK(nearest("seed", {}).empty());
+}
+
+TEST_CASE("the first of two equally near spellings is taken", "[base]") { CHECK(nearest("b3", {"b1", "b2"}) == "b1"); }
+
+TEST_CASE("well-formed UTF-8 is told from overlong forms, surrogates and cut characters", "[base]") {
+  CHECK(is_utf8(""));
+  CHECK(is_utf8("plain"));
+  CHECK(is_utf8("é ✓ 漢字 🙂"));
+  CHECK(is_utf8("\xF4\x8F\xBF\xBF"));  // U+10FFFF
+  CHECK_FALSE(is_utf8("\x80"));
+  CHECK_FALSE(is_utf8("\xC0\xAF"));
+  CHECK_FALSE(is_utf8("\xE0\x80\xAF"));
+  CHECK_FALSE(is_utf8("\xF0\x80\x80\xAF"));
+  CHECK_FALSE(is_utf8("\xED\xA0\x80"));
+  CHECK_FALSE(is_utf8("\xF4\x90\x80\x80"));
+  CHECK_FALSE(is_utf8("\xE6\xBC"));
+  CHECK_FALSE(is_utf8("caf\xE9"));
+}
+
+TEST_CASE("characters are counted apart from the columns that they take", "[base]") {
+  CHECK(count_characters("naïve") == 5);
+  CHECK(display_width("naïve") == 5);
+  CHECK(count_characters("漢字") == 2);
+  CHECK(display_width("漢字") == 4);
+  CHECK(count_characters("e\u0301") == 2);  // a combining accent
+  CHECK(display_width("e\u0301") == 1);
+  CHECK(display_width("🙂") == 2);
+  CHECK(display_width("→×") == 2);
+  CHECK(display_width("│█▌") == 3);
+}
+
+TEST_CASE("numbers and sizes are written for people", "[base]") {
+  CHECK(with_commas(0) == "0");
+  CHECK(with_commas(999) == "999");
+  CHECK(with_commas(1000) == "1,000");
+  CHECK(with_commas(1234567) == "1,234,567");
+  CHECK(with_commas(-123456) == "-123,456");
+  CHECK(with_commas(std::numeric_limits<std::int64_t>::min()) == "-9,223,372,036,854,775,808");
+  CHECK(human_bytes(832) == "832 B");
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1024) == "1.0 KiB");
+  CHECK(human_bytes(1.5 * 1024 * 1024) == "1.5 MiB");
+  CHECK(human_bytes(1024.0 * 1024.0 - 1) == "1.0 MiB");
+  CHECK(human_bytes(3.0 * 1024 * 1024 * 1024) == "3.0 GiB");
+}
+
+TEST_CASE("joining puts the separator between parts only", "[base]") {
+  CHECK(join({}, ", ").empty());
+  CHECK(join({"a"}, ", ") == "a");
+  CHECK(join({"a", "b", "c"}, ", ") == "a, b, c");
+}
