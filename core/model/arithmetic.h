@@ -1,0 +1,44 @@
+// Short names for the equations that layers, losses and optimizers are written in. Operands have equal types, or one
+// of them is a scalar that then counts for all elements.
+#pragma once
+
+#include <utility>
+
+#include "core/graph/builder.h"
+#include "core/ops/list.h"
+
+namespace pmaptrain::model {
+
+inline Value add(Builder& b, Value x, Value y) { return b.emit(ops::Add{}, {x, y}); }
+inline Value sub(Builder& b, Value x, Value y) { return b.emit(ops::Sub{}, {x, y}); }
+inline Value mul(Builder& b, Value x, Value y) { return b.emit(ops::Mul{}, {x, y}); }
+inline Value div(Builder& b, Value x, Value y) { return b.emit(ops::Div{}, {x, y}); }
+
+inline Value scalar_like(Builder& b, Value x, double value) { return b.constant(b.type(x).dtype, value); }
+inline Value add(Builder& b, Value x, double y) { return add(b, x, scalar_like(b, x, y)); }
+inline Value sub(Builder& b, Value x, double y) { return sub(b, x, scalar_like(b, x, y)); }
+inline Value mul(Builder& b, Value x, double y) { return mul(b, x, scalar_like(b, x, y)); }
+inline Value div(Builder& b, Value x, double y) { return div(b, x, scalar_like(b, x, y)); }
+
+inline Value select(Builder& b, Value predicate, Value on_true, Value on_false) {
+  return b.emit(ops::Select{}, {predicate, on_true, on_false});
+}
+
+// The value itself where it already has the element type.
+inline Value cast(Builder& b, Value x, DType dtype) {
+  return b.type(x).dtype == dtype ? x : b.emit(ops::Cast{dtype}, {x});
+}
+
+// Sums over all dimensions from `first` on; the value itself where there are none.
+inline Value sum_from(Builder& b, Value x, std::size_t first) {
+  std::vector<std::int64_t> dims;
+  for (std::size_t i = first; i < b.type(x).shape.size(); ++i) dims.push_back(static_cast<std::int64_t>(i));
+  return dims.empty() ? x : b.emit(ops::ReduceSum{std::move(dims)}, {x});
+}
+
+// A vector repeated to `shape`, along whose dimension `dim` it lies.
+inline Value broadcast_along(Builder& b, Value vector, Shape shape, std::int64_t dim) {
+  return b.emit(ops::Broadcast{std::move(shape), {dim}}, {vector});
+}
+
+}  // namespace pmaptrain::model

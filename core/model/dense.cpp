@@ -1,0 +1,28 @@
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+
+// y = x · kernel + bias, kernel (in, out).
+std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in) {
+  if (in.shape.size() != 1) {
+    return in.refuse("takes features [N]; its input is " + in.shown(),
+                     in.shape.empty() ? "put flatten before it: one number becomes [1]"
+                                      : "put flatten before it: its input becomes [" +
+                                            std::to_string(numel(in.shape)) + "]");
+  }
+  const std::int64_t features_in = in.shape.front();
+  PlannedLayer layer = in.start();
+  layer.output = {dense.features};
+  layer.parameters.push_back(
+      in.parameter("kernel", {features_in, dense.features}, {InitializerKind::lecun_normal, features_in}));
+  if (dense.use_bias) layer.parameters.push_back(in.parameter("bias", {dense.features}, {}));
+  layer.apply = [use_bias = dense.use_bias](const LayerCall& call, Value x) {
+    Builder& b = call.b;
+    const Value y = b.emit(ops::Matmul{}, {x, call.parameters[0]});
+    return use_bias ? add(b, y, broadcast_along(b, call.parameters[1], b.type(y).shape, 1)) : y;
+  };
+  return layer;
+}
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,26 @@
+#include <cassert>
+
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+
+// Inverted dropout: in training each element is kept with probability 1 - rate and divided by it, so that evaluation
+// is the identity. An example's bits depend on the layer's key and the example's position in the sample stream only
+// (which differs in every epoch): not on the mesh, nor on microbatches.
+std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in) {
+  PlannedLayer layer = in.start();
+  layer.draws = dropout.rate > 0.0;
+  layer.apply = [rate = dropout.rate](const LayerCall& call, Value x) {
+    if (!call.training || rate <= 0.0) return x;
+    assert(call.key && call.rows);
+    Builder& b = call.b;
+    const Shape shape = b.type(x).shape;
+    const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {*call.key, *call.rows});
+    const Value keep = b.emit(ops::Ge{}, {uniform, b.constant(DType::f32, rate)});
+    return select(b, keep, mul(b, x, 1.0 / (1.0 - rate)), scalar_like(b, x, 0.0));
+  };
+  return layer;
+}
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,61 @@
+// The forward pass: bytes to numbers, normalisation, layers.
+#include <cassert>
+
+#include "core/model/arithmetic.h"
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+namespace {
+
+// A vector of constants, chosen element by element because a program's constants are splats. Channels are few.
+Value vector_constant(Builder& b, DType dtype, const std::vector<double>& values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  const Value index = b.emit(ops::Iota{DType::i32, shape, 0}, {});
+  Value result = b.constant(dtype, values.back(), shape);
+  for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+    const Value here = b.emit(ops::Eq{}, {index, b.constant(DType::i32, static_cast<double>(i))});
+    result = select(b, here, b.constant(dtype, values[i]), result);
+  }
+  return result;
+}
+
+// One value for all channels, or one per channel (the last dimension), as something that x can be combined with.
+Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
+  if (values.size() == 1) return scalar_like(b, x, values.front());
+  const Type type = b.type(x);  // a copy: what is emitted next may move the types
+  const auto last = static_cast<std::int64_t>(type.shape.size()) - 1;
+  return broadcast_along(b, vector_constant(b, type.dtype, values), type.shape, last);
+}
+
+Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
+  const Builder::Scope scope(b, {"input", model.normalize_place});
+  const bool bytes = b.type(inputs).dtype == DType::u8;
+  Value x = cast(b, inputs, model.dtype);
+  if (bytes) x = div(b, x, 255.0);
+  if (model.normalize) {
+    x = sub(b, x, per_channel(b, x, model.normalize->mean));
+    x = div(b, x, per_channel(b, x, model.normalize->std));
+  }
+  return x;
+}
+
+}  // namespace
+
+Value apply(Builder& b, const Model& model, const Forward& forward) {
+  assert(forward.parameters.size() == model.parameters.size());
+  Value x = prepare_inputs(b, model, forward.inputs);
+  std::size_t parameter = 0, key = 0;
+  for (const PlannedLayer& layer : model.layers) {
+    const Builder::Scope scope(b, {layer.name, layer.place});
+    LayerCall call{b, forward.parameters.subspan(parameter, layer.parameters.size()), forward.training, {}, {}};
+    if (forward.training && layer.draws) {
+      call.key = forward.dropout_keys[key++];
+      call.rows = forward.rows;
+    }
+    x = layer.apply(call, x);
+    parameter += layer.parameters.size();
+  }
+  return x;
+}
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,197 @@
+#include "core/model/model.h"
+
+#include <set>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::model {
+namespace {
+
+std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
+
+class Maker {
+ public:
+  Maker(const spec::Spec& spec, Model& model) : spec_(spec), model_(model) {}
+
+  void run(const std::optional<std::pair<std::int64_t, std::int64_t>>& labels) {
+    check_normalize();
+    check_names();
+    // The shapes behind a layer that does not fit are unknown, so what is checked against them waits.
+    if (plan_layers()) {
+      check_loss();
+      for (spec::Metric metric : model_.metrics) check_metric(metric);
+      check_initial_values();
+    }
+    if (!errors_.empty()) throw Error(ExitStatus::usage, std::move(errors_));
+    check_labels(labels);
+  }
+
+ private:
+  void refuse(const Place& place, std::string message, std::string help) {
+    errors_.push_back({"config", place, std::move(message), std::move(help), {}});
+  }
+
+  void check_normalize() {
+    if (!model_.normalize) return;
+    const Shape& shape = model_.input.shape;
+    const std::size_t channels = shape.empty() ? 1 : static_cast<std::size_t>(shape.back());
+    const auto check = [&](const std::vector<double>& values, const std::string& what) {
+      if (values.size() == 1 || values.size() == channels) return;
+      refuse(model_.normalize_place,
+             "normalize." + what + " has " + std::to_string(values.size()) + " values, but an input is " +
+                 shown(model_.input.dtype, shape) + ": " + std::to_string(channels) +
+                 (channels == 1 ? " channel" : " channels"),
+             channels == 1 ? "one value" : "one value for all channels, or " + std::to_string(channels));
+    };
+    check(model_.normalize->mean, "mean");
+    check(model_.normalize->std, "std");
+    for (double value : model_.normalize->std) {
+      if (value > 0) continue;
+      refuse(model_.normalize_place, "normalize.std has " + exact(value) + ", by which inputs are divided",
+             "values above 0");
+    }
+  }
+
+  void check_names() {
+    std::set<std::string> names;
+    for (const spec::Layer& layer : spec_.model.layers) {
+      if (names.insert(layer.name).second) continue;
+      refuse(layer.place, "two layers are named '" + layer.name + "'",
+             "give one of them another name: {name: ..., " + spec::kind_name(layer.kind) + ": ...}");
+    }
+  }
+
+  bool plan_layers() {
+    Shape shape = model_.input.shape;
+    for (const spec::Layer& layer : spec_.model.layers) {
+      const LayerInput in{layer, shape, model_.dtype, errors_};
+      std::optional<PlannedLayer> planned =
+          std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
+      if (!planned) return false;
+      shape = planned->output;
+      for (const Parameter& parameter : planned->parameters) model_.parameters.push_back(parameter);
+      model_.layers.push_back(std::move(*planned));
+    }
+    model_.output = shape;
+    return true;
+  }
+
+  bool has_labels() const { return model_.target.dtype == DType::i32 && model_.target.shape.empty(); }
+  std::string targets() const { return shown(model_.target.dtype, model_.target.shape); }
+  std::string output() const { return shown(model_.dtype, model_.output); }
+
+  // What compares class scores with labels: `name` is the loss or metric.
+  void need_classes(const std::string& name, const Place& place, const std::string& instead) {
+    if (!has_labels()) {
+      refuse(place, name + " takes class labels; the targets are " + targets(), instead + " takes targets like these");
+    } else if (model_.output.size() != 1) {
+      refuse(place, name + " takes one score for each class [C]; the model gives " + output(),
+             "end the layers with flatten and dense: C");
+    }
+  }
+
+  // What compares numbers with numbers. Shapes are never broadcast: (N) against (N,1) would compare all with all.
+  void need_numbers(const std::string& name, const Place& place, const std::string& instead) {
+    if (!is_floating(model_.target.dtype)) {
+      refuse(place, name + " takes numbers to compare with; the targets are class labels " + targets(),
+             instead + " takes labels");
+    } else if (model_.target.shape != model_.output) {
+      const bool vector = model_.target.shape.size() == 1;
+      refuse(place, name + " compares values of one shape; the model gives " + output() + ", the targets are " +
+                        targets(),
+             vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0])
+                    : "the last layer must give " + to_string(model_.target.shape));
+    }
+  }
+
+  void check_loss() {
+    const std::string name = spec::to_string(model_.loss);
+    if (model_.loss == spec::Loss::softmax_cross_entropy) {
+      need_classes(name, model_.loss_place, "mean_squared_error");
+    } else {
+      need_numbers(name, model_.loss_place, "softmax_cross_entropy");
+    }
+  }
+
+  void check_metric(spec::Metric metric) {
+    const std::string name = spec::to_string(metric);
+    if (metric == spec::Metric::accuracy) {
+      need_classes(name, model_.metrics_place, "mean_absolute_error");
+    } else {
+      need_numbers(name, model_.metrics_place, "accuracy");
+    }
+  }
+
+  void check_initial_values() {
+    std::vector<std::string> names;
+    for (const Parameter& parameter : model_.parameters) names.push_back(parameter.name);
+    for (const auto& [name, tensor] : spec_.model.initial_values) {
+      const Parameter* parameter = nullptr;
+      for (const Parameter& candidate : model_.parameters) {
+        if (candidate.name == name) parameter = &candidate;
+      }
+      if (parameter == nullptr) {
+        const std::string near = nearest(name, names);
+        refuse(tensor.place, "model.init names '" + name + "', which is no parameter of this model",
+               near.empty() ? "its parameters are " + join(names, ", ") : "did you mean '" + near + "'?");
+      } else if (tensor.shape != parameter->shape) {
+        refuse(tensor.place,
+               "model.init gives '" + name + "' as " + to_string(tensor.shape) + "; the parameter is " +
+                   shown(model_.dtype, parameter->shape),
+               "nested lists of shape " + to_string(parameter->shape));
+      }
+    }
+  }
+
+  void check_labels(const std::optional<std::pair<std::int64_t, std::int64_t>>& labels) {
+    if (!labels || model_.loss != spec::Loss::softmax_cross_entropy) return;
+    const std::int64_t classes = model_.output.front();
+    if (labels->first >= 0 && labels->second < classes) return;
+    throw Error(ExitStatus::data,
+                Diagnostic{"data", model_.loss_place,
+                           "labels are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
+                               ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
+                               std::to_string(classes - 1),
+                           labels->first < 0 ? "labels count from 0"
+                                             : "end the layers with dense: " + std::to_string(labels->second + 1),
+                           {}});
+  }
+
+  const spec::Spec& spec_;
+  Model& model_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters) count += numel(parameter.shape);
+  return count;
+}
+
+std::vector<std::string> Model::drawing_layers() const {
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : layers) {
+    if (layer.draws) names.push_back(layer.name);
+  }
+  return names;
+}
+
+Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,
+                 std::optional<std::pair<std::int64_t, std::int64_t>> labels, DType dtype) {
+  Model model;
+  model.dtype = dtype;
+  model.input = input;
+  model.target = target;
+  model.normalize = spec.data.normalize;
+  model.normalize_place = spec.data.normalize_place;
+  model.loss = spec.loss;
+  model.loss_place = spec.loss_place;
+  model.metrics = spec.metrics;
+  model.metrics_place = spec.metrics_place;
+  Maker(spec, model).run(labels);
+  return model;
+}
+
+}  // namespace pmaptrain::model

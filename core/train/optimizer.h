@@ -1,0 +1,41 @@
+// Optimizers as equations, with the semantics of Optax.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::train {
+
+// "sgd", "adam", "adamw"
+std::string rule_name(const spec::OptimizerSpec& optimizer);
+
+// The kinds of state that the rule keeps, each of which has one slot of a parameter's type for every parameter:
+// {"adam.mu", "adam.nu"}; none for plain sgd. A slot's full name is "adam.mu/conv_0.kernel". Slots begin as zeros.
+std::vector<std::string> slot_kinds(const spec::OptimizerSpec& optimizer);
+
+struct Update {
+  std::vector<Value> parameters;
+  std::vector<std::vector<Value>> slots;  // by kind, then by parameter
+};
+
+// Appends the update of every parameter. Gradients and slots have the parameters' types; `slots` is by kind, then by
+// parameter; `step` is i32[], 1 for the first update; `learning_rate` is a scalar of the parameters' dtype.
+//
+//   sgd     t' = g + momentum·t          w' = w - rate·t', with nesterov w - rate·(g + momentum·t')
+//   adam    m' = b1·m + (1-b1)·g,  v' = b2·v + (1-b2)·g²
+//           u = (m'/(1-b1^step)) / (√(v'/(1-b2^step)) + eps)          w' = w - rate·u
+//   adamw   w' = w - rate·(u + weight_decay·w)
+Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::span<const Value> parameters,
+                        std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
+                        Value learning_rate);
+
+// What the hyper input learning_rate is given: the config's rate, multiplied by global_batch / base_batch_size where
+// the config has a base.
+double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch);
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,288 @@
+#include "core/train/step_program.h"
+
+#include <cassert>
+
+#include "core/graph/check.h"
+#include "core/graph/differentiate.h"
+#include "core/graph/passes.h"
+#include "core/model/arithmetic.h"
+#include "core/train/optimizer.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using model::add;
+using model::cast;
+using model::div;
+using model::mul;
+using model::select;
+
+// Values that are used together, in the order in which loops and collectives carry them.
+struct Sums {
+  std::vector<Value> gradients;  // of the unnormalised sum of losses, by parameter
+  std::vector<Value> measures;   // in the order of measure_names
+  Value count;
+
+  std::vector<Value> flat() const {
+    std::vector<Value> values = gradients;
+    values.insert(values.end(), measures.begin(), measures.end());
+    values.push_back(count);
+    return values;
+  }
+  Sums like(std::span<const Value> values) const {
+    const auto split = values.begin() + static_cast<std::ptrdiff_t>(gradients.size());
+    return {{values.begin(), split}, {split, values.end() - 1}, values.back()};
+  }
+};
+
+class StepBuilder {
+ public:
+  StepBuilder(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch, const OpSet& ops)
+      : model_(model), spec_(spec), batch_(batch), axes_(spec.data.axes), b_(program_, ops) {
+    assert(batch.rows_per_device % batch.microbatches == 0);
+    program_.mesh = spec.mesh.mesh;
+  }
+
+  Program model_stage() {
+    program_.name = "model";
+    declare_parameters();
+    declare_batch(batch_.rows_per_device / batch_.microbatches);
+    declare_dropout();
+    const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_);
+    output_measures(sums.measures, sums.count);
+    return finish("building the model");
+  }
+
+  Program grad_stage() {
+    program_.name = "grad";
+    declare_parameters();
+    declare_batch(batch_.rows_per_device);
+    declare_dropout();
+    const Sums sums = device_sums();
+    output_measures(sums.measures, sums.count);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      b_.output("grad." + model_.parameters[i].name, sums.gradients[i]);
+    }
+    return finish("differentiating the model");
+  }
+
+  Program final_stage() {
+    program_.name = "train_step";
+    declare_parameters();
+    declare_state();
+    declare_batch(batch_.rows_per_device);
+    const Value learning_rate = b_.input(Group::hyper, "learning_rate", {model_.dtype, {}, {}});
+    declare_dropout();
+
+    const Sums global = synchronised(device_sums());
+    const Sums means = normalised(global);
+    const Value norm = gradient_norm(means.gradients);
+    const Value good = guard(means.measures.front(), norm, global.count);
+    update(means.gradients, learning_rate, good);
+    accumulate(global, good);
+
+    output_measures(means.measures, global.count);
+    b_.output("grad_norm", norm);
+    b_.output("learning_rate", learning_rate);
+    return finish("building the training step");
+  }
+
+ private:
+  // ---- inputs ----
+  void declare_parameters() {
+    for (const model::Parameter& parameter : model_.parameters) {
+      parameters_.push_back(b_.input(Group::params, parameter.name, {model_.dtype, parameter.shape, {}}));
+    }
+  }
+
+  void declare_state() {
+    for (const std::string& kind : slot_kinds(spec_.optimizer)) {
+      std::vector<Value>& slots = slots_.emplace_back();
+      for (const model::Parameter& parameter : model_.parameters) {
+        slots.push_back(b_.input(Group::state, kind + "/" + parameter.name, {model_.dtype, parameter.shape, {}}));
+      }
+    }
+    step_ = b_.input(Group::state, "step", {DType::i32, {}, {}});
+    guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
+                     : b_.input(Group::state, "skipped", {DType::i32, {}, {}});
+    for (const std::string& name : model::measure_names(model_)) {
+      epoch_.push_back(b_.input(Group::state, "epoch." + name, {DType::f64, {}, {}}));
+    }
+    epoch_.push_back(b_.input(Group::state, "epoch.examples", {DType::f64, {}, {}}));
+  }
+
+  void declare_batch(std::int64_t rows) {
+    const model::BatchInputs batch = model::declare_batch(b_, model_, axes_, rows, true);
+    batch_values_ = {batch.inputs, batch.targets, batch.mask, batch.rows};
+  }
+
+  void declare_dropout() {
+    for (const std::string& layer : model_.drawing_layers()) {
+      dropout_keys_.push_back(b_.input(Group::hyper, "dropout." + layer, {DType::u32, {2}, {}}));
+    }
+  }
+
+  bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
+
+  // ---- one device ----
+  // `batch` is inputs, targets, mask, rows.
+  model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch,
+                           std::span<const Value> keys) {
+    const Value output = model::apply(b_, model_, {batch[0], parameters, true, keys, batch[3]});
+    return model::local_sums(b_, model_, output, batch[1], batch[2]);
+  }
+
+  // Sums and gradients of one microbatch, for parameters that already vary over the data axes: so their cotangents
+  // vary too, and no reduction arises inside the loop.
+  Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys) {
+    const model::LocalSums sums = forward(parameters, batch, keys);
+    const Value loss = sums.measures.front();
+    const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
+    return {differentiate(b_, loss, seed, parameters), sums.measures, sums.count};
+  }
+
+  // The sums over all microbatches.
+  Sums device_sums() {
+    std::vector<Value> varying;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
+      varying.push_back(b_.vary(parameters_[i], axes_));
+    }
+    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_);
+
+    const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
+    const std::size_t measures = model::measure_names(model_).size();
+    Sums zeros;
+    for (const model::Parameter& parameter : model_.parameters) zeros.gradients.push_back(zero(parameter.shape));
+    for (std::size_t i = 0; i < measures; ++i) zeros.measures.push_back(zero({}));
+    zeros.count = zero({});
+
+    std::vector<Value> constants = varying;
+    constants.insert(constants.end(), dropout_keys_.begin(), dropout_keys_.end());
+    const auto body = [&](std::span<const Value> consts, std::span<const Value> carries,
+                          std::span<const Value> slices) {
+      const Sums sums = microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size()));
+      std::vector<Value> next = sums.flat();
+      for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
+      return next;
+    };
+    return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
+  }
+
+  Value zero(const Shape& shape) { return b_.vary(b_.constant(model_.dtype, 0.0, shape), axes_); }
+
+  // ---- all devices ----
+  Sums synchronised(const Sums& local) {
+    const Builder::Scope scope(b_, {"synchronise", {}});
+    std::vector<Synchronised> values;
+    for (Value value : local.flat()) values.push_back({value, {}});
+    return local.like(synchronise(b_, values));
+  }
+
+  // Sums over examples become means over the global count, so uneven shards weigh right. A count of zero divides by
+  // one: then every mean is zero, and guard() refuses the update.
+  Sums normalised(const Sums& global) {
+    const Builder::Scope scope(b_, {"normalise", {}});
+    const Value divisor = b_.emit(ops::Max{}, {global.count, b_.constant(model_.dtype, 1.0)});
+    Sums means{{}, {}, global.count};
+    for (Value sum : global.gradients) means.gradients.push_back(div(b_, sum, divisor));
+    for (Value sum : global.measures) means.measures.push_back(div(b_, sum, divisor));
+    return means;
+  }
+
+  Value gradient_norm(const std::vector<Value>& gradients) {
+    const Builder::Scope scope(b_, {"grad_norm", {}});
+    Value total = b_.constant(model_.dtype, 0.0);
+    for (Value gradient : gradients) total = add(b_, total, model::sum_from(b_, mul(b_, gradient, gradient), 0));
+    return b_.emit(ops::Sqrt{}, {total});
+  }
+
+  // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite.
+  Value guard(Value loss, Value norm, Value count) {
+    const Builder::Scope scope(b_, {"guard", {}});
+    const Value no = b_.constant(DType::boolean, 0.0);
+    Value good = b_.emit(ops::Gt{}, {count, b_.constant(model_.dtype, 0.0)});
+    good = select(b_, b_.emit(ops::IsFinite{}, {loss}), good, no);
+    good = select(b_, b_.emit(ops::IsFinite{}, {norm}), good, no);
+    if (halts()) {
+      good = select(b_, guard_, good, no);
+      replace(guard_, good);
+    } else {
+      replace(guard_, select(b_, good, guard_, add(b_, guard_, 1.0)));
+    }
+    return good;
+  }
+
+  void update(const std::vector<Value>& gradients, Value learning_rate, Value good) {
+    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
+    const Value next_step = add(b_, step_, 1.0);
+    const Update update =
+        optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
+    replace(step_, select(b_, good, next_step, step_));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      replace(parameters_[i], select(b_, good, update.parameters[i], parameters_[i]));
+      for (std::size_t k = 0; k < slots_.size(); ++k) {
+        replace(slots_[k][i], select(b_, good, update.slots[k][i], slots_[k][i]));
+      }
+    }
+  }
+
+  // The epoch's sums, in double because they run over many batches. A step that does not count is left out.
+  void accumulate(const Sums& global, Value good) {
+    const Builder::Scope scope(b_, {"epoch", {}});
+    std::vector<Value> sums = global.measures;
+    sums.push_back(global.count);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Value total = add(b_, epoch_[i], cast(b_, sums[i], DType::f64));
+      replace(epoch_[i], select(b_, good, total, epoch_[i]));
+    }
+  }
+
+  void replace(Value input, Value next) {
+    for (Input& candidate : program_.inputs) {
+      if (candidate.value == input) candidate.next = next;
+    }
+  }
+
+  void output_measures(const std::vector<Value>& measures, Value count) {
+    const std::vector<std::string> names = model::measure_names(model_);
+    for (std::size_t i = 0; i < names.size(); ++i) b_.output(names[i], measures[i]);
+    b_.output("count", count);
+  }
+
+  Program finish(std::string_view what) {
+    check(program_, what);
+    return std::move(program_);
+  }
+
+  const model::Model& model_;
+  const spec::Spec& spec_;
+  const model::BatchShape batch_;
+  const AxisSet axes_;
+  Program program_;
+  Builder b_;
+
+  std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
+  std::vector<std::vector<Value>> slots_;  // by kind, then by parameter
+  Value step_, guard_;
+};
+
+}  // namespace
+
+Program train_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
+                      const OpSet& ops, Stage stage) {
+  StepBuilder builder(model, spec, batch, ops);
+  switch (stage) {
+    case Stage::model: return builder.model_stage();
+    case Stage::grad: return builder.grad_stage();
+    case Stage::final: break;
+  }
+  return builder.final_stage();
+}
+
+std::vector<std::byte> initial_state(const Program& program, const Input& input) {
+  const std::byte fill{input.name == "finite" ? std::uint8_t{1} : std::uint8_t{0}};
+  return std::vector<std::byte>(bytes(program.type(input.value)), fill);
+}
+
+}  // namespace pmaptrain::train
