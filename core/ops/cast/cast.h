@@ -16,6 +16,7 @@ namespace pmaptrain::ops {
 struct Cast {
   static constexpr std::string_view name = "cast";
   static constexpr bool local = true;
+  static constexpr bool elementwise = true;
 
   DType dtype = DType::f32;
 

@@ -2,7 +2,7 @@
 
 #include "core/base/text.h"
 #include "core/ops/collective/collective.h"
-#include "core/ops/elementwise/elementwise.h"
+#include "core/ops/elementwise/binary.h"
 
 namespace pmaptrain::ops {
 namespace {

@@ -34,6 +34,7 @@ std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> o
 template <class Self>
 struct Elementwise {
   static constexpr bool local = true;
+  static constexpr bool elementwise = true;
 
   Cost cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
     return elementwise_cost(operands, results);

@@ -63,6 +63,7 @@ struct Relu : Elementwise<Relu> {
 // The same value, through which no derivative passes. Any element type.
 struct StopGradient : Elementwise<StopGradient> {
   static constexpr std::string_view name = "stop_gradient";
+  static constexpr bool view = true;
   std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::any); }
   Cotangents derivative(VjpContext& context) const;
   void reference(const ReferenceCall& call) const;

@@ -15,6 +15,7 @@ namespace pmaptrain::ops {
 struct Reshape {
   static constexpr std::string_view name = "reshape";
   static constexpr bool local = true;
+  static constexpr bool view = true;
   static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
 
   Shape shape = {};
