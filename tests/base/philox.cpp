@@ -34,8 +34,7 @@ TEST_CASE("a row of Philox words is the concatenation of its blocks", "[base]") 
 
 TEST_CASE("streams differ by name and by both halves of the seed", "[base]") {
   const std::set<PhiloxKey> keys = {stream_key(0, "data/true"), stream_key(0, "data/examples"),
-                                    stream_key(1, "data/true"), stream_key(1ULL << 32, "data/true"),
-                                    stream_key(0, "")};
+                                    stream_key(1, "data/true"), stream_key(1ULL << 32, "data/true"), stream_key(0, "")};
   CHECK(keys.size() == 5);
   CHECK(stream_key(5, "data/true") == stream_key(5, "data/true"));
 }
