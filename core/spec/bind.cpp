@@ -1,0 +1,498 @@
+#include "core/spec/bind.h"
+
+#include <set>
+#include <stdexcept>
+
+#include "core/spec/check.h"
+#include "core/spec/parse.h"
+#include "core/spec/scalar.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+// The value of a key of a checked map; null where it is missing or wrong.
+const Node* get(const Node* map, std::string_view key) {
+  if (map == nullptr || !map->is(Kind::map)) return nullptr;
+  const Node* found = map->find(key);
+  return found != nullptr && found->valid() ? found : nullptr;
+}
+
+void store(const Node* node, std::int64_t& out) {
+  if (node != nullptr) out = parse_integer(node->text).value;
+}
+void store(const Node* node, double& out) {
+  if (node != nullptr) out = parse_number(node->text).value;
+}
+void store(const Node* node, bool& out) {
+  if (node != nullptr) out = node->text == "true";
+}
+void store(const Node* node, std::string& out) {
+  if (node != nullptr) out = node->text;
+}
+void store(const Node* node, std::vector<std::int64_t>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) store(&item, out.emplace_back());
+}
+void store(const Node* node, std::vector<double>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) store(&item, out.emplace_back());
+}
+void store(const Node* node, std::vector<std::vector<double>>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) store(&item, out.emplace_back());
+}
+void store(const Node* node, Place& out) {
+  if (node != nullptr) out = place_of(*node);
+}
+
+// The place of a key's value, or of the key itself where the value has none of its own.
+Place value_place(const Node* map, std::string_view key) {
+  const Node* found = map != nullptr && map->is(Kind::map) ? map->find(key) : nullptr;
+  return found != nullptr ? place_of(*found) : Place{};
+}
+
+class Binder {
+ public:
+  Binder(Node& config, std::vector<Diagnostic>& errors) : config_(config), reporter_(errors) {}
+
+  Spec bind() {
+    Spec spec;
+    store(get(&config_, "name"), spec.name);
+    if (const Node* seed = get(&config_, "seed")) spec.seed = parse_seed(seed->text).value;
+    mesh(spec.mesh);
+    data(spec.data, spec.mesh.mesh);
+    model(spec.model);
+    loss(spec);
+    optimizer(spec.optimizer);
+    train(spec.train);
+    return spec;
+  }
+
+ private:
+  // The alternative that was chosen: its name and its options.
+  struct Chosen {
+    const Node* name = nullptr;
+    const Node* options = nullptr;
+  };
+
+  static Chosen chosen(const Node* node, std::string_view path) {
+    if (node == nullptr || !node->is(Kind::map)) return {};
+    const Key& key = *find_key(path);
+    for (std::size_t i = 0; i < node->keys.size(); ++i) {
+      const Key* option = child(key, node->keys[i].text);
+      if (option != nullptr && option->need == Need::alternative && node->items[i].valid()) {
+        return {&node->keys[i], &node->items[i]};
+      }
+    }
+    return {};
+  }
+
+  void mesh(MeshSpec& out) {
+    const Node* mesh = get(&config_, "mesh");
+    if (const Node* axes = get(mesh, "axes")) {
+      std::vector<Axis> list;
+      for (const Node& item : axes->items) {
+        list.push_back(Axis{item.keys.front().text, parse_integer(item.items.front().text).value});
+      }
+      out.mesh = Mesh(std::move(list));
+      out.place = place_of(*axes);
+      for (const Node& item : axes->items) {
+        const Node& size = item.items.front();
+        if (size.source && size.source->option) out.place = place_of(size);
+      }
+    }
+    if (const Node* backend = get(mesh, "backend")) {
+      out.backend = backend->text == "auto" ? Backend::automatic : Backend::cpu;
+    }
+    if (const Node* workers = get(mesh, "workers"); workers != nullptr && workers->text != "auto") {
+      out.workers = static_cast<int>(parse_integer(workers->text).value);
+    }
+  }
+
+  void data(DataSpec& out, const Mesh& mesh) {
+    Node* data = config_.is(Kind::map) ? config_.find("data") : nullptr;
+    if (data == nullptr || !data->is(Kind::map)) return;
+    source(get(data, "source"), out.source);
+    out.source_place = value_place(data, "source");
+    batch_size(*data, out);
+    data_axes(*data, out, mesh);
+    if (const Node* remainder = get(data, "remainder")) {
+      out.remainder = remainder->text == "mask"    ? Remainder::mask
+                      : remainder->text == "error" ? Remainder::error
+                                                   : Remainder::drop;
+    }
+    store(get(data, "shuffle"), out.shuffle);
+    store(get(data, "microbatches"), out.microbatches);
+    out.remainder_place = value_place(data, "remainder");
+    out.microbatches_place = value_place(data, "microbatches");
+    if (const Node* seed = get(data, "seed")) out.seed = parse_seed(seed->text).value;
+    if (const Node* normalize = get(data, "normalize")) {
+      Normalize value;
+      store(get(normalize, "mean"), value.mean);
+      store(get(normalize, "std"), value.std);
+      if (value.mean.size() > 1 && value.std.size() > 1 && value.mean.size() != value.std.size()) {
+        reporter_.report(*get(normalize, "std"),
+                         "normalize has " + std::to_string(value.mean.size()) + " means but " +
+                             std::to_string(value.std.size()) + " standard deviations",
+                         "give one for each channel, or one for all");
+      }
+      out.normalize = std::move(value);
+      out.normalize_place = place_of(*normalize);
+    }
+  }
+
+  void source(const Node* node, Source& out) {
+    const Chosen choice = chosen(node, "data.source");
+    if (choice.name == nullptr) return;
+    const std::string& name = choice.name->text;
+    const Node* options = choice.options;
+    if (name == "fashion_mnist") {
+      store(get(options, "dir"), out.emplace<FashionMnist>().dir);
+    } else if (name == "idx") {
+      Idx& idx = out.emplace<Idx>();
+      pair(get(options, "train"), idx.train);
+      if (const Node* test = get(options, "test")) pair(test, idx.test.emplace());
+    } else if (name == "npz") {
+      npz(*choice.name, options, out.emplace<Npz>());
+    } else if (name == "synthetic_linear") {
+      auto& linear = out.emplace<SyntheticLinear>();
+      store(get(options, "features"), linear.features);
+      store(get(options, "examples_per_device"), linear.examples_per_device);
+      store(get(options, "noise"), linear.noise);
+    } else if (name == "synthetic_images") {
+      auto& images = out.emplace<SyntheticImages>();
+      store(get(options, "height"), images.height);
+      store(get(options, "width"), images.width);
+      store(get(options, "channels"), images.channels);
+      store(get(options, "classes"), images.classes);
+      store(get(options, "train"), images.train);
+      store(get(options, "test"), images.test);
+      store(get(options, "noise"), images.noise);
+    } else {
+      auto& values = out.emplace<Values>();
+      store(get(options, "inputs"), values.inputs);
+      store(get(options, "targets"), values.targets);
+      if (!values.inputs.empty() && !values.targets.empty() && values.inputs.size() != values.targets.size()) {
+        reporter_.report(*get(options, "targets"),
+                         "there are " + std::to_string(values.inputs.size()) + " inputs but " +
+                             std::to_string(values.targets.size()) + " targets",
+                         "give every example its inputs and its targets, in the same order");
+      }
+    }
+  }
+
+  static void pair(const Node* node, FilePair& out) {
+    if (node == nullptr) return;
+    out = FilePair{node->items[0].text, node->items[1].text};
+  }
+
+  void npz(const Node& name, const Node* options, Npz& out) {
+    const Node* file = get(options, "file");
+    const Node* inputs = get(options, "inputs");
+    const Node* targets = get(options, "targets");
+    const auto split = [&](const Node* node, Npz::Split& to) {
+      if (node == nullptr) return;
+      if (file != nullptr) {
+        if (!node->is(Kind::sequence)) {
+          reporter_.report(*node, "beside file, a split is two names of arrays, not one path",
+                           "for example train: [x_train, y_train]");
+          return;
+        }
+        to = Npz::Split{file->text, node->items[0].text, node->items[1].text};
+      } else if (!node->is(Kind::scalar)) {
+        reporter_.report(*node, "without file, a split is the path of its archive, not two names",
+                         "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
+      } else {
+        to = Npz::Split{node->text, inputs != nullptr ? inputs->text : "", targets != nullptr ? targets->text : ""};
+      }
+    };
+    split(get(options, "train"), out.train);
+    if (const Node* test = get(options, "test")) split(test, out.test.emplace());
+    for (const char* key : {"inputs", "targets"}) {
+      const Node* given = options->find(key);
+      if (file != nullptr && given != nullptr) {
+        reporter_.report(*given, std::string(key) + " stands beside file, which names the arrays of each split itself",
+                         std::string("remove ") + key + ", or file");
+      } else if (file == nullptr && given == nullptr && options->find("file") == nullptr) {
+        reporter_.report(name, std::string(key) + " is missing in npz",
+                         "name the arrays: npz: {train: train.npz, inputs: x, targets: y}");
+      }
+    }
+  }
+
+  void batch_size(const Node& data, DataSpec& out) {
+    const Node* whole = data.find("batch_size");
+    const Node* per_device = data.find("batch_size_per_device");
+    if (whole != nullptr && per_device != nullptr) {
+      reporter_.report(*per_device, "data has both batch_size and batch_size_per_device; it takes exactly one",
+                       "remove one of them");
+    } else if (whole == nullptr && per_device == nullptr) {
+      reporter_.report(data, "batch_size is missing in data", "add it, for example:\nbatch_size: 128");
+    }
+    out.batch_size_place = value_place(&data, whole != nullptr ? "batch_size" : "batch_size_per_device");
+    if (whole != nullptr && whole->valid()) {
+      if (whole->text == "all") {
+        out.batch_size = BatchAll{};
+      } else {
+        out.batch_size = parse_integer(whole->text).value;
+      }
+    } else if (per_device != nullptr && per_device->valid()) {
+      out.batch_size = BatchPerDevice{parse_integer(per_device->text).value};
+    }
+  }
+
+  void data_axes(Node& data, DataSpec& out, const Mesh& mesh) {
+    out.axes = mesh.all();
+    const Node* mesh_node = get(&config_, "mesh");
+    const bool mesh_known = get(mesh_node, "axes") != nullptr;
+    Node* axes = data.find("axes");
+    if (axes == nullptr) {
+      Node label = scalar_at(data, "axes");
+      Node list = empty_at(data, Kind::sequence);
+      for (const std::string& name : mesh.names()) list.items.push_back(scalar_at(data, name));
+      data.add(std::move(label), std::move(list));
+      return;
+    }
+    if (!axes->valid() || !mesh_known) return;
+    AxisSet named;
+    bool unknown = false;
+    for (const Node& item : axes->items) {
+      const auto found = mesh.find(item.text);
+      if (!found) {
+        reporter_.report(item, "the mesh has no axis '" + item.text + "'", suggest(item.text, mesh.names(), "axes"));
+        unknown = true;
+      } else if (named.contains(*found)) {
+        reporter_.report(item, "axes has '" + item.text + "' twice", "keep one of them");
+      } else {
+        named = named | AxisSet::of(*found);
+      }
+    }
+    if (unknown) return;
+    const AxisSet missing = mesh.all() - named;
+    for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+      if (!missing.contains(axis)) continue;
+      reporter_.report(*axes, "nothing uses the mesh axis '" + mesh.name(axis) + "': data.axes leaves it out",
+                       "add it to data.axes, or remove it from mesh.axes");
+    }
+  }
+
+  void model(ModelSpec& out) {
+    const Node* model = get(&config_, "model");
+    Node* layers = model != nullptr ? config_.find("model")->find("layers") : nullptr;
+    if (layers != nullptr && layers->valid()) {
+      std::map<std::string, int> counts;
+      std::set<std::string> names;
+      for (Node& item : layers->items) add_layer(item, counts, names, out.layers);
+    }
+    const Node* init = get(model, "init");
+    const Chosen choice = chosen(init, "model.init");
+    if (choice.name == nullptr) return;
+    out.init_place = place_of(*choice.name);
+    if (choice.name->text == "from") {
+      out.initial_file = choice.options->text;
+    } else {
+      tensors(*choice.options, "", out.initial_values);
+    }
+  }
+
+  void add_layer(Node& item, std::map<std::string, int>& counts, std::set<std::string>& names,
+                 std::vector<Layer>& out) {
+    const Chosen choice = chosen(&item, "model.layers");
+    if (choice.name == nullptr) return;
+    Layer layer;
+    const std::string kind = choice.name->text;
+    layer.place = place_of(*choice.name);
+    layer.kind = layer_kind(kind, choice.options);
+    const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
+    const Node* given = item.find("name");
+    layer.name = given != nullptr ? given->text : automatic;
+    if (given != nullptr && !given->valid()) return;
+    if (!names.insert(layer.name).second) {
+      const Node at = given != nullptr ? *given : *choice.name;
+      reporter_.report(at, "two layers are called '" + layer.name + "'",
+                       "a layer without a name is its kind and its index; give one of them another name");
+    }
+    if (given == nullptr) {
+      item.keys.insert(item.keys.begin(), scalar_at(item, "name"));
+      item.items.insert(item.items.begin(), scalar_at(item, layer.name));
+    }
+    out.push_back(std::move(layer));
+  }
+
+  static LayerKind layer_kind(const std::string& kind, const Node* options) {
+    if (kind == "dense") {
+      Dense dense;
+      store(get(options, "features"), dense.features);
+      store(get(options, "use_bias"), dense.use_bias);
+      return dense;
+    }
+    if (kind == "conv") {
+      Conv conv;
+      store(get(options, "features"), conv.features);
+      store(get(options, "kernel_size"), conv.kernel_size);
+      store(get(options, "strides"), conv.strides);
+      padding(get(options, "padding"), conv.padding);
+      store(get(options, "use_bias"), conv.use_bias);
+      return conv;
+    }
+    if (kind == "max_pool") {
+      MaxPool pool;
+      store(get(options, "window_shape"), pool.window_shape);
+      store(get(options, "strides"), pool.strides);
+      padding(get(options, "padding"), pool.padding);
+      return pool;
+    }
+    if (kind == "dropout") {
+      Dropout dropout;
+      store(get(options, "rate"), dropout.rate);
+      return dropout;
+    }
+    if (kind == "flatten") return Flatten{};
+    if (kind == "relu") return Relu{};
+    if (kind == "tanh") return Tanh{};
+    return Gelu{};
+  }
+
+  static void padding(const Node* node, Padding& out) {
+    if (node == nullptr) return;
+    out.amounts.clear();
+    if (node->is(Kind::scalar)) {
+      out.kind = node->text == "SAME" ? PaddingKind::same : PaddingKind::valid;
+      return;
+    }
+    out.kind = PaddingKind::explicit_;
+    for (const Node& amounts : node->items) {
+      auto& [low, high] = out.amounts.emplace_back();
+      store(&amounts.items[0], low);
+      store(&amounts.items[1], high);
+    }
+  }
+
+  void tensors(const Node& node, const std::string& prefix, std::map<std::string, Tensor>& out) {
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const std::string path = prefix.empty() ? node.keys[i].text : prefix + "." + node.keys[i].text;
+      const Node& value = node.items[i];
+      if (value.is(Kind::map)) {
+        tensors(value, path, out);
+        continue;
+      }
+      Tensor tensor;
+      tensor.place = place_of(node.keys[i]);
+      for (const Node* at = &value; at->is(Kind::sequence); at = &at->items.front()) {
+        tensor.shape.push_back(static_cast<std::int64_t>(at->items.size()));
+      }
+      flatten(value, tensor.values);
+      if (!out.emplace(path, std::move(tensor)).second) {
+        reporter_.report(node.keys[i], "'" + path + "' stands here a second time", "keep one of the two");
+      }
+    }
+  }
+
+  static void flatten(const Node& node, std::vector<double>& out) {
+    if (node.is(Kind::scalar)) {
+      store(&node, out.emplace_back());
+      return;
+    }
+    for (const Node& item : node.items) flatten(item, out);
+  }
+
+  void loss(Spec& out) {
+    const Chosen choice = chosen(get(&config_, "loss"), "loss");
+    if (choice.name != nullptr) {
+      out.loss = choice.name->text == "mean_squared_error" ? Loss::mean_squared_error : Loss::softmax_cross_entropy;
+      store(choice.name, out.loss_place);
+    }
+    if (const Node* metrics = get(&config_, "metrics")) {
+      out.metrics_place = place_of(*metrics);
+      for (const Node& item : metrics->items) {
+        out.metrics.push_back(item.text == "accuracy" ? Metric::accuracy : Metric::mean_absolute_error);
+      }
+    }
+  }
+
+  template <class Rule>
+  static void adam_options(const Node* options, Rule& rule) {
+    store(get(options, "b1"), rule.b1);
+    store(get(options, "b2"), rule.b2);
+    store(get(options, "eps"), rule.eps);
+  }
+
+  void optimizer(OptimizerSpec& out) {
+    const Node* node = get(&config_, "optimizer");
+    const Chosen choice = chosen(node, "optimizer");
+    if (choice.name == nullptr) return;
+    out.place = place_of(*choice.name);
+    if (choice.name->text == "sgd") {
+      Sgd& sgd = out.rule.emplace<Sgd>();
+      store(get(choice.options, "momentum"), sgd.momentum);
+      store(get(choice.options, "nesterov"), sgd.nesterov);
+      if (sgd.nesterov && !(sgd.momentum > 0.0)) {
+        reporter_.report(*get(choice.options, "nesterov"), "nesterov needs a momentum; it is 0",
+                         "add momentum: 0.9, or remove nesterov");
+      }
+    } else if (choice.name->text == "adam") {
+      adam_options(choice.options, out.rule.emplace<Adam>());
+    } else {
+      AdamW& adamw = out.rule.emplace<AdamW>();
+      adam_options(choice.options, adamw);
+      store(get(choice.options, "weight_decay"), adamw.weight_decay);
+    }
+    store(get(node, "learning_rate"), out.learning_rate);
+    if (const Node* base = get(node, "base_batch_size")) store(base, out.base_batch_size.emplace());
+  }
+
+  static void duration(const Node* node, Duration& out) {
+    if (node == nullptr) return;
+    const std::size_t space = node->text.find(' ');
+    out.count = parse_integer(node->text.substr(0, space)).value;
+    const std::string unit = node->text.substr(space + 1);
+    out.unit = unit.starts_with("step") ? Unit::steps : unit.starts_with("epoch") ? Unit::epochs : Unit::examples;
+    out.place = place_of(*node);
+  }
+
+  static void interval(const Node* node, Interval& out) {
+    out.reset();
+    if (node != nullptr && node->text != "never") duration(node, out.emplace());
+  }
+
+  void train(TrainSpec& out) {
+    const Node* train = get(&config_, "train");
+    duration(get(train, "duration"), out.duration);
+    interval(get(train, "log_every"), out.log_every);
+    interval(get(train, "eval_every"), out.eval_every);
+    interval(get(train, "verify_replicas"), out.verify_replicas);
+    if (const Node* on = get(train, "on_nonfinite")) {
+      out.on_nonfinite = on->text == "skip" ? OnNonfinite::skip : OnNonfinite::halt;
+    }
+  }
+
+  Node& config_;
+  Reporter reporter_;
+};
+
+}  // namespace
+
+Spec bind(Node& config, std::vector<Diagnostic>& errors) {
+  Spec spec = Binder(config, errors).bind();
+  check_division(spec, config, errors);
+  return spec;
+}
+
+std::string to_string(Loss loss) {
+  return loss == Loss::softmax_cross_entropy ? "softmax_cross_entropy" : "mean_squared_error";
+}
+
+std::string to_string(Metric metric) { return metric == Metric::accuracy ? "accuracy" : "mean_absolute_error"; }
+
+std::string kind_name(const LayerKind& kind) {
+  static constexpr const char* names[] = {"dense", "conv", "max_pool", "flatten", "dropout", "relu", "tanh", "gelu"};
+  static_assert(std::variant_size_v<LayerKind> == std::size(names));
+  return names[kind.index()];
+}
+
+}  // namespace pmaptrain::spec

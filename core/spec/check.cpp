@@ -1,0 +1,252 @@
+#include "core/spec/check.h"
+
+#include "core/base/text.h"
+#include "core/spec/parse.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+std::vector<std::string> names_of(const std::vector<const Key*>& keys) {
+  std::vector<std::string> names;
+  for (const Key* key : keys) names.emplace_back(key->name());
+  return names;
+}
+
+// What an item of a list of layers is called in messages.
+std::string title(const Key& key) {
+  if (key.path.empty()) return "the config";
+  return std::string(key.name());
+}
+
+bool has_keys(const Key& key) { return key.type == Type::map || key.type == Type::choice; }
+
+class Checker {
+ public:
+  explicit Checker(const Reporter& reporter) : reporter_(reporter) {}
+
+  Node check(const Key& key, const Node& at, const Node& value) const {
+    if (value.is(Kind::invalid)) return value;
+    if (value.is(Kind::blank)) {
+      return reporter_.report(at, "'" + at.text + "' has no value",
+                              "write one (" + takes(key) + ")" +
+                                  (has_keys(key) && key.type == Type::map ? ", '{}' for no options" : "") +
+                                  ", or remove the key");
+    }
+    switch (key.type) {
+      case Type::map: return map(key, at, value);
+      case Type::choice: return choice(key, at, value, std::string(key.name()));
+      case Type::layers: return layers(key, at, value);
+      default: return check_leaf(key, at, value, reporter_);
+    }
+  }
+
+  Node map(const Key& key, const Node& at, const Node& value) const {
+    if (value.is(Kind::scalar)) {
+      for (const Key* other : children(key)) {
+        if (!other->shorthand) continue;
+        Node full = empty_at(value, Kind::map);
+        full.add(scalar_at(value, std::string(other->name())), value);
+        return map(key, at, full);
+      }
+    }
+    if (!value.is(Kind::map) && !value.is(Kind::null)) {
+      const std::string who = title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
+      return reporter_.report(value, who + describe(value), "for example:\n" + std::string(key.example));
+    }
+    Node result = empty_at(at, Kind::map);
+    result.fallback = value.fallback;
+    refuse_unknown(key, value, children(key));
+    for (const Key* other : children(key)) add_child(*other, at, value, result);
+    return result;
+  }
+
+ private:
+  // Checks one key of a map, or fills in its default.
+  void add_child(const Key& key, const Node& at, const Node& value, Node& result) const {
+    const std::string name(key.name());
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      if (value.keys[i].text != name) continue;
+      if (value.items[i].is(Kind::null)) {
+        add_default(key, value.keys[i], result);
+      } else {
+        result.add(value.keys[i], check(key, value.keys[i], value.items[i]));
+      }
+      return;
+    }
+    add_default(key, at, result);
+  }
+
+  void add_default(const Key& key, const Node& at, Node& result) const {
+    const std::string name(key.name());
+    if (key.need == Need::alternative) return;
+    if (key.need == Need::required) {
+      // A top-level key is missing from the file as a whole; another one from the map above it.
+      const bool top = key.path.find('.') == std::string_view::npos;
+      const std::string where = top ? "" : " in " + at.text;
+      result.add(scalar_at(at, name), reporter_.report(at, name + " is missing" + where,
+                                                       "add it, for example:\n" + std::string(key.example)));
+      return;
+    }
+    if (key.fallback.empty()) return;
+    Node value = parse_own(std::string(key.fallback));
+    move_to(value, at);
+    Node label = scalar_at(at, name);
+    label.fallback = value.fallback = true;
+    Node checked = check(key, label, value);
+    checked.fallback = true;
+    result.add(std::move(label), std::move(checked));
+  }
+
+  void refuse_unknown(const Key& key, const Node& value, const std::vector<const Key*>& known) const {
+    for (const Node& name : value.keys) {
+      if (child(key, name.text) != nullptr) continue;
+      if (key.path.empty() && name.text.starts_with("x-")) continue;
+      const std::string where = key.path.empty() ? "" : " in " + title(key);
+      if (known.empty()) {
+        reporter_.report(name, "unknown key '" + name.text + "'" + where, title(key) + " takes no options");
+        continue;
+      }
+      std::string help = suggest(name.text, names_of(known), "keys");
+      if (nearest(name.text, names_of(known)).empty()) {
+        // A key that stands in the wrong map.
+        const auto others = find_ending(name.text);
+        if (others.size() == 1) help = "did you mean '" + std::string(others.front()->path) + "'?";
+      }
+      reporter_.report(name, "unknown key '" + name.text + "'" + where, help);
+    }
+  }
+
+  // A bare name, or a map with one alternative and the keys that stand beside it.
+  Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
+    const auto options = alternatives(key);
+    Node given = value;
+    if (value.is(Kind::scalar)) {
+      const Key* chosen = child(key, value.text);
+      if (chosen == nullptr || chosen->need != Need::alternative) {
+        return reporter_.report(value, "unknown " + what + " '" + value.text + "'",
+                                suggest(value.text, names_of(options), "choices"));
+      }
+      given = empty_at(value, Kind::map);
+      given.add(value, chosen->type == Type::map ? empty_at(value, Kind::map) : empty_at(value, Kind::blank));
+    } else if (!value.is(Kind::map)) {
+      return reporter_.report(value, what + " takes " + choices(options) + ", not " + describe(value),
+                              "for example:\n" + std::string(key.example));
+    }
+    const Node* chosen = nullptr;
+    bool wrong = false;
+    for (const Node& name : given.keys) {
+      const Key* option = child(key, name.text);
+      if (option == nullptr) wrong = true;
+      if (option == nullptr || option->need != Need::alternative) continue;
+      if (chosen != nullptr) {
+        reporter_.report(name, what + " has both " + chosen->text + " and " + name.text + "; it takes exactly one",
+                         "keep one of them");
+        wrong = true;
+        continue;
+      }
+      chosen = &name;
+    }
+    for (const Node& name : given.keys) {
+      if (child(key, name.text) != nullptr) continue;
+      const bool kind_expected = chosen == nullptr;
+      std::string help = suggest(name.text, names_of(children(key)), kind_expected ? "choices" : "keys");
+      if (!kind_expected) {
+        const Key* inside = child(*find_key(std::string(key.path) + "." + chosen->text), name.text);
+        if (inside != nullptr) {
+          help = "it belongs inside: " + chosen->text + ": {" + name.text + ": ...}";
+        }
+      }
+      reporter_.report(name, (kind_expected ? "unknown " + what + " '" : "unknown key '") + name.text +
+                                 (kind_expected ? "'" : "' in " + what),
+                       help);
+    }
+    if (chosen == nullptr && !wrong) {
+      const Node& where = given.keys.empty() ? given : at;
+      reporter_.report(where, what + " names no choice", "add " + choices(options));
+      wrong = true;
+    }
+    Node result = empty_at(at, Kind::map);
+    if (wrong) result.kind = Kind::invalid;
+    for (const Key* other : children(key)) {
+      if (other->need == Need::alternative) {
+        if (chosen == nullptr || other->name() != chosen->text) continue;
+        const Node& options_given = *given.find(chosen->text);
+        // `adam: null` is adam with its defaults.
+        result.add(*chosen, options_given.is(Kind::null) ? map(*other, *chosen, options_given)
+                                                         : check(*other, *chosen, options_given));
+        continue;
+      }
+      Node label = at;
+      if (&key == find_key("model.layers") && chosen != nullptr) label = *chosen;
+      add_child(*other, label, given, result);
+    }
+    return result;
+  }
+
+  static std::string choices(const std::vector<const Key*>& options) {
+    return (options.size() > 1 ? "one of " : "") + join(names_of(options), ", ");
+  }
+
+  Node layers(const Key& key, const Node& at, const Node& value) const {
+    if (!value.is(Kind::sequence)) {
+      return reporter_.report(value, "layers takes a list of layers, not " + describe(value),
+                              "for example:\n" + std::string(key.example));
+    }
+    if (value.items.empty()) {
+      return reporter_.report(at, "layers is empty; a model has at least one layer",
+                              "for example:\n" + std::string(key.example));
+    }
+    Node result = empty_at(at, Kind::sequence);
+    for (const Node& item : value.items) {
+      if (!item.valid()) {
+        result.items.push_back(item);
+        continue;
+      }
+      Node label = scalar_at(item, "this layer");
+      Node checked = choice(key, label, item, "layer");
+      // The first word of a layer is what errors about it underline.
+      checked.length = item.is(Kind::map) && !item.keys.empty() ? item.keys.front().length : item.length;
+      result.items.push_back(std::move(checked));
+    }
+    return result;
+  }
+
+  const Reporter& reporter_;
+};
+
+}  // namespace
+
+Node Reporter::report(const Node& at, std::string message, std::string help, std::vector<std::string> notes) const {
+  out_.push_back(Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), std::move(notes)});
+  return empty_at(at, Kind::invalid);
+}
+
+std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what) {
+  const std::string near = nearest(word, candidates);
+  if (!near.empty()) return "did you mean '" + near + "'?";
+  return "the " + std::string(what) + " here are " + join(candidates, ", ");
+}
+
+Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors) {
+  const Reporter reporter(errors);
+  const Checker checker(reporter);
+  Node file;
+  file.source = root.source;
+  file.kind = Kind::scalar;
+  if (root.is(Kind::blank) || root.is(Kind::null) || root.is(Kind::invalid)) {
+    return reporter.report(file, "the config is empty", "pmaptrain init writes one to start from");
+  }
+  Node result = checker.map(root_key(), file, root);
+  if (result.is(Kind::map) && result.find("name") == nullptr) {
+    Node name = scalar_at(file, run_name);
+    name.quoted = name.fallback = true;
+    Node label = scalar_at(file, "name");
+    result.keys.insert(result.keys.begin(), label);
+    result.items.insert(result.items.begin(), name);
+  }
+  return result;
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,114 @@
+// What must divide: the batch over the devices, a device's examples over the microbatches, examples over batches.
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/spec/bind.h"
+#include "core/spec/check.h"
+#include "core/spec/scalar.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+using std::to_string;
+
+const Node* path_of(const Node& config, std::string_view group, std::string_view key) {
+  const Node* map = config.is(Kind::map) ? config.find(group) : nullptr;
+  const Node* found = map != nullptr && map->is(Kind::map) ? map->find(key) : nullptr;
+  return found != nullptr && found->valid() ? found : nullptr;
+}
+
+// "100 = 8 × 12 + 4"
+std::string division(std::int64_t value, std::int64_t by) {
+  return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
+}
+
+// "axis 'devices' (8 devices)", "axes 'a' and 'b' (2 × 4 = 8 devices)"
+std::string axes_text(const Mesh& mesh) {
+  std::vector<std::string> names;
+  std::vector<std::string> sizes;
+  for (const Axis& axis : mesh.axes()) {
+    names.push_back("'" + axis.name + "'");
+    sizes.push_back(to_string(axis.size));
+  }
+  if (names.size() == 1) return "axis " + names[0] + " (" + sizes[0] + " devices)";
+  const std::string last = names.back();
+  names.pop_back();
+  return "axes " + join(names, ", ") + " and " + last + " (" + join(sizes, " × ") + " = " +
+         to_string(mesh.devices()) + " devices)";
+}
+
+// The multiples of `unit` around `value`.
+std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
+  const std::int64_t below = value / unit * unit;
+  if (below == 0) return to_string(below + unit) + " would divide";
+  return to_string(below) + " or " + to_string(below + unit) + " would divide";
+}
+
+// Which options set the sizes of the axes, in words.
+std::vector<std::string> option_notes(const Node& axes) {
+  std::vector<std::string> notes;
+  for (const Node& axis : axes.items) {
+    const Node& size = axis.items.front();
+    if (!size.source || !size.source->option) continue;
+    const std::string& argument = size.source->lines.front();
+    const bool names_itself = argument.starts_with("--");
+    notes.push_back("'" + axis.keys.front().text + "' is " + size.text + " because of " +
+                    (names_itself ? "" : size.source->file + " ") + argument);
+  }
+  return notes;
+}
+
+void check_examples(const Interval& interval, const Node* node, std::int64_t batch, const Reporter& reporter,
+                    const std::string& name) {
+  if (!interval || node == nullptr || interval->unit != Unit::examples || interval->count % batch == 0) return;
+  reporter.report(*node, name + " '" + node->text + "' is not a whole number of batches: " +
+                             division(interval->count, batch),
+                  nearest_multiples(interval->count, batch) + ", or count steps or epochs");
+}
+
+}  // namespace
+
+void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors) {
+  const Reporter reporter(errors);
+  const Node* axes = path_of(config, "mesh", "axes");
+  const Node* micro = path_of(config, "data", "microbatches");
+  const Node* whole = path_of(config, "data", "batch_size");
+  const Node* per_device = path_of(config, "data", "batch_size_per_device");
+  if (axes == nullptr || (whole == nullptr && per_device == nullptr)) return;
+  if (std::holds_alternative<BatchAll>(spec.data.batch_size)) return;
+
+  const std::int64_t devices = spec.mesh.mesh.devices();
+  const std::int64_t microbatches = micro != nullptr ? spec.data.microbatches : 1;
+  const bool mask = spec.data.remainder == Remainder::mask;
+  const auto* batch_size = std::get_if<std::int64_t>(&spec.data.batch_size);
+  const auto* each = std::get_if<BatchPerDevice>(&spec.data.batch_size);
+  if (each == nullptr && batch_size == nullptr) return;
+  const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;
+
+  if (batch % devices != 0 && !mask) {
+    std::string help = nearest_multiples(batch, devices * microbatches);
+    std::vector<std::string> notes = option_notes(*axes);
+    if (microbatches > 1) notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
+    reporter.report(*whole, "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) +
+                                ": " + division(batch, devices),
+                    std::move(help), std::move(notes));
+  } else {
+    const std::int64_t rows = (batch + devices - 1) / devices;
+    if (micro != nullptr && rows % microbatches != 0) {
+      const std::string help = each != nullptr ? "batch_size_per_device " + nearest_multiples(rows, microbatches)
+                                               : "batch_size " + nearest_multiples(batch, devices * microbatches);
+      reporter.report(*micro, "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
+                                  " examples of each device: " + division(rows, microbatches),
+                      help, option_notes(*axes));
+    }
+  }
+  const TrainSpec& train = spec.train;
+  check_examples(train.duration, path_of(config, "train", "duration"), batch, reporter, "duration");
+  check_examples(train.log_every, path_of(config, "train", "log_every"), batch, reporter, "log_every");
+  check_examples(train.eval_every, path_of(config, "train", "eval_every"), batch, reporter, "eval_every");
+  check_examples(train.verify_replicas, path_of(config, "train", "verify_replicas"), batch, reporter,
+                 "verify_replicas");
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,385 @@
+#include "core/spec/keys.h"
+
+#include "core/base/text.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+constexpr double unbounded = 1e300;
+
+// clang-format off
+const std::vector<Key>& table() {
+  static const std::vector<Key> all = {
+    {.path = "name", .type = Type::run_name, .meaning = "What the run is called; its folder is runs/<name>.",
+     .example = "name: cnn", .fallback_text = "the file's name"},
+    {.path = "seed", .type = Type::seed, .fallback = "0",
+     .meaning = "Everything random (initial values, order of examples, dropout, synthetic data) follows from it.",
+     .example = "seed: 7"},
+    {.path = "precision", .type = Type::word, .fallback = "float32", .words = {"float32"}, .absent = {"mixed_bfloat16"},
+     .meaning = "The element type of parameters, activations and gradients.", .example = "precision: float32"},
+
+    {.path = "mesh", .type = Type::map, .fallback = "{}",
+     .meaning = "The logical devices, and what carries them.", .example = "mesh:\n  axes: {devices: 8}"},
+    {.path = "mesh.axes", .type = Type::axes, .fallback = "{devices: 1}",
+     .meaning = "Named axes, outermost first; the product of their sizes is the number of logical devices. One axis is "
+                "a map, several are a list. --devices N sets the size of a single axis.",
+     .example = "axes: {devices: 8}\naxes: [{model_replicas: 2}, {data_shards: 4}]"},
+    {.path = "mesh.backend", .type = Type::word, .fallback = "cpu", .words = {"cpu", "auto"}, .absent = {"cuda"},
+     .meaning = "The hardware that computes; auto takes the best there is.", .example = "backend: cpu"},
+    {.path = "mesh.workers", .type = Type::integer, .fallback = "auto", .low = 1, .high = 65536, .words = {"auto"},
+     .meaning = "How many threads carry the logical devices; auto takes what affinity and cgroups allow. The results "
+                "do not depend on it.",
+     .example = "workers: 4"},
+
+    {.path = "data", .type = Type::map, .need = Need::required, .meaning = "The examples and how they are batched.",
+     .example = "data:\n  source: fashion_mnist\n  batch_size: 128"},
+    {.path = "data.source", .type = Type::choice, .need = Need::required, .meaning = "Where the examples come from.",
+     .example = "source: fashion_mnist"},
+    {.path = "data.source.fashion_mnist", .type = Type::map, .need = Need::alternative,
+     .meaning = "Fashion-MNIST: 60,000 training and 10,000 test images of 28x28 in 10 classes, as Debian's "
+                "dataset-fashion-mnist installs them.",
+     .example = "source: fashion_mnist"},
+    {.path = "data.source.fashion_mnist.dir", .type = Type::path, .fallback = "/usr/share/datasets/fashion-mnist",
+     .meaning = "The folder that holds the four files.", .example = "dir: datasets/fashion-mnist"},
+    {.path = "data.source.idx", .type = Type::map, .need = Need::alternative,
+     .meaning = "Files in MNIST's IDX format, plain or gzip.",
+     .example = "source: {idx: {train: [images.gz, labels.gz], test: [test-images.gz, test-labels.gz]}}"},
+    {.path = "data.source.idx.train", .type = Type::paths, .need = Need::required,
+     .meaning = "The file of inputs and the file of targets to train on.", .example = "train: [images.gz, labels.gz]"},
+    {.path = "data.source.idx.test", .type = Type::paths,
+     .meaning = "The files of inputs and of targets to evaluate on.",
+     .example = "test: [test-images.gz, test-labels.gz]"},
+    {.path = "data.source.npz", .type = Type::map, .need = Need::alternative,
+     .meaning = "NumPy archives: one file with named arrays for each split, or one file a split with the same two "
+                "names in each.",
+     .example = "source: {npz: {file: f.npz, train: [x_train, y_train], test: [x_test, y_test]}}\n"
+                "source: {npz: {train: train.npz, test: test.npz, inputs: x, targets: y}}"},
+    {.path = "data.source.npz.file", .type = Type::path, .meaning = "One archive that holds every split.",
+     .example = "file: digits.npz"},
+    {.path = "data.source.npz.train", .type = Type::npz_split, .need = Need::required,
+     .meaning = "With file: the names of the arrays of inputs and targets. Without: the archive to train on.",
+     .example = "train: [x_train, y_train]"},
+    {.path = "data.source.npz.test", .type = Type::npz_split,
+     .meaning = "The same for the examples to evaluate on.", .example = "test: [x_test, y_test]"},
+    {.path = "data.source.npz.inputs", .type = Type::text,
+     .meaning = "Without file: the name of the array of inputs in each archive.", .example = "inputs: x"},
+    {.path = "data.source.npz.targets", .type = Type::text,
+     .meaning = "Without file: the name of the array of targets in each archive.", .example = "targets: y"},
+    {.path = "data.source.synthetic_linear", .type = Type::map, .need = Need::alternative,
+     .meaning = "Linear regression with true weights and bias drawn from the seed, normal inputs and normal noise; the "
+                "run ends with the learned values against the true ones.",
+     .example = "source: {synthetic_linear: {features: 5, examples_per_device: 100, noise: 0.1}}"},
+    {.path = "data.source.synthetic_linear.features", .type = Type::integer, .fallback = "5", .low = 1,
+     .meaning = "Inputs of an example.", .example = "features: 5"},
+    {.path = "data.source.synthetic_linear.examples_per_device", .type = Type::integer, .fallback = "100", .low = 1,
+     .meaning = "Examples for each logical device.", .example = "examples_per_device: 100"},
+    {.path = "data.source.synthetic_linear.noise", .type = Type::number, .fallback = "0.1", .high = unbounded,
+     .meaning = "Standard deviation of what is added to the targets.", .example = "noise: 0.1"},
+    {.path = "data.source.synthetic_images", .type = Type::map, .need = Need::alternative,
+     .meaning = "Images of a pattern for each class plus noise, made from the seed one by one as they are needed.",
+     .example = "source: {synthetic_images: {height: 32, width: 32, channels: 3, train: 50000}}"},
+    {.path = "data.source.synthetic_images.height", .type = Type::integer, .fallback = "32", .low = 1,
+     .high = 65536, .meaning = "Rows of an image.", .example = "height: 32"},
+    {.path = "data.source.synthetic_images.width", .type = Type::integer, .fallback = "32", .low = 1,
+     .high = 65536, .meaning = "Columns of an image.", .example = "width: 32"},
+    {.path = "data.source.synthetic_images.channels", .type = Type::integer, .fallback = "3", .low = 1,
+     .high = 65536, .meaning = "Values of a pixel.", .example = "channels: 3"},
+    {.path = "data.source.synthetic_images.classes", .type = Type::integer, .fallback = "10", .low = 2,
+     .high = 1e6, .meaning = "Labels run from 0 to one less than this.", .example = "classes: 10"},
+    {.path = "data.source.synthetic_images.train", .type = Type::integer, .fallback = "50000", .low = 1,
+     .meaning = "Examples to train on.", .example = "train: 50000"},
+    {.path = "data.source.synthetic_images.test", .type = Type::integer, .fallback = "10000", .low = 0,
+     .meaning = "Examples to evaluate on; 0 for none.", .example = "test: 10000"},
+    {.path = "data.source.synthetic_images.noise", .type = Type::number, .fallback = "0.3", .high = unbounded,
+     .meaning = "Standard deviation of what is added to each value.", .example = "noise: 0.3"},
+    {.path = "data.source.values", .type = Type::map, .need = Need::alternative,
+     .meaning = "Examples written into the config.",
+     .example = "source: {values: {inputs: [[0.0], [1.0]], targets: [[0.5], [2.5]]}}"},
+    {.path = "data.source.values.inputs", .type = Type::matrix, .need = Need::required,
+     .meaning = "One list of numbers for each example; a plain number is a list of one.",
+     .example = "inputs: [[0.0], [1.0]]"},
+    {.path = "data.source.values.targets", .type = Type::matrix, .need = Need::required,
+     .meaning = "One list of numbers for each example, in the same order.", .example = "targets: [[0.5], [2.5]]"},
+    {.path = "data.batch_size", .type = Type::integer, .low = 1, .words = {"all"},
+     .meaning = "Examples a step, over all devices; all takes the whole train split. Either this or "
+                "batch_size_per_device is needed.",
+     .example = "batch_size: 128", .fallback_text = "none"},
+    {.path = "data.batch_size_per_device", .type = Type::integer, .low = 1,
+     .meaning = "Examples a step on each device, instead of batch_size.", .example = "batch_size_per_device: 16",
+     .fallback_text = "none"},
+    {.path = "data.axes", .type = Type::axis_names,
+     .meaning = "The axes that the batch is split over and gradients are averaged over: in this version all axes of "
+                "the mesh.",
+     .example = "axes: [devices]", .fallback_text = "all axes of the mesh"},
+    {.path = "data.remainder", .type = Type::word, .fallback = "drop", .words = {"drop", "mask", "error"},
+     .meaning = "The short last batch of an epoch: drop skips it, mask pads it with rows that count for nothing, error "
+                "refuses it. mask also allows a batch that does not divide over the devices. Evaluation always counts "
+                "every example once.",
+     .example = "remainder: mask"},
+    {.path = "data.shuffle", .type = Type::boolean, .fallback = "true",
+     .meaning = "Whether each epoch has an order of its own; false keeps the order of the file.",
+     .example = "shuffle: false"},
+    {.path = "data.microbatches", .type = Type::integer, .fallback = "1", .low = 1,
+     .meaning = "Gradient accumulation: each device's share of the batch is computed in this many slices, with one "
+                "synchronisation a step.",
+     .example = "microbatches: 4"},
+    {.path = "data.normalize", .type = Type::map,
+     .meaning = "Subtract a mean from the inputs and divide by a standard deviation; bytes reach it as 0 to 1.",
+     .example = "normalize: {mean: [0.5], std: [0.5]}", .fallback_text = "none"},
+    {.path = "data.normalize.mean", .type = Type::numbers, .need = Need::required, .low = -unbounded,
+     .high = unbounded, .meaning = "One for each channel, or one for all.", .example = "mean: [0.5]"},
+    {.path = "data.normalize.std", .type = Type::numbers, .need = Need::required, .high = unbounded,
+     .open_low = true, .meaning = "One for each channel, or one for all.", .example = "std: [0.5]"},
+    {.path = "data.seed", .type = Type::seed, .meaning = "A seed of its own for the order of the examples and for "
+     "synthetic data.", .example = "seed: 1", .fallback_text = "the seed of the run"},
+
+    {.path = "model", .type = Type::map, .need = Need::required, .meaning = "What is trained.",
+     .example = "model:\n  layers:\n    - flatten\n    - dense: 10"},
+    {.path = "model.layers", .type = Type::layers, .need = Need::required,
+     .meaning = "The layers, in order. Images are (height, width, channels). A layer is a bare name or one key with "
+                "its options.",
+     .example = "layers:\n  - conv: {features: 32, kernel_size: [3, 3]}\n  - relu\n  - flatten\n"
+                "  - {name: head, dense: 10}"},
+    {.path = "model.layers.name", .type = Type::layer_name,
+     .meaning = "What the layer's parameters are called: head.kernel, head.bias.",
+     .example = "{name: head, dense: 10}", .fallback_text = "its kind and its index among that kind: conv_0"},
+    {.path = "model.layers.dense", .type = Type::map, .need = Need::alternative,
+     .meaning = "Every output is a weighted sum of all inputs. Parameters: kernel (in, out) and bias.",
+     .example = "- dense: 10"},
+    {.path = "model.layers.dense.features", .type = Type::integer, .need = Need::required, .low = 1,
+     .shorthand = true, .meaning = "Outputs.", .example = "features: 10"},
+    {.path = "model.layers.dense.use_bias", .type = Type::boolean, .fallback = "true",
+     .meaning = "Whether a learned constant is added.", .example = "use_bias: false"},
+    {.path = "model.layers.conv", .type = Type::map, .need = Need::alternative,
+     .meaning = "Convolution over height and width. Parameters: kernel (height, width, in, out) and bias.",
+     .example = "- conv: {features: 32, kernel_size: [3, 3]}"},
+    {.path = "model.layers.conv.features", .type = Type::integer, .need = Need::required, .low = 1,
+     .meaning = "Channels of the output.", .example = "features: 32"},
+    {.path = "model.layers.conv.kernel_size", .type = Type::integers, .need = Need::required, .low = 1,
+     .high = 65536, .length = 2, .meaning = "Height and width of the kernel.", .example = "kernel_size: [3, 3]"},
+    {.path = "model.layers.conv.strides", .type = Type::integers, .fallback = "[1, 1]", .low = 1, .high = 65536,
+     .length = 2, .meaning = "Steps of the kernel along height and width.", .example = "strides: [2, 2]"},
+    {.path = "model.layers.conv.padding", .type = Type::padding, .fallback = "SAME", .high = 65536,
+     .meaning = "SAME gives ceil(size / stride) outputs, VALID pads nothing, or the zeros before and after, for height "
+                "and for width.",
+     .example = "padding: [[1, 1], [1, 1]]"},
+    {.path = "model.layers.conv.use_bias", .type = Type::boolean, .fallback = "true",
+     .meaning = "Whether a learned constant is added to each channel.", .example = "use_bias: false"},
+    {.path = "model.layers.max_pool", .type = Type::map, .need = Need::alternative,
+     .meaning = "The largest value of each window.",
+     .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+    {.path = "model.layers.max_pool.window_shape", .type = Type::integers, .need = Need::required, .low = 1,
+     .high = 65536, .length = 2, .meaning = "Height and width of a window.", .example = "window_shape: [2, 2]"},
+    {.path = "model.layers.max_pool.strides", .type = Type::integers, .need = Need::required, .low = 1, .high = 65536,
+     .length = 2, .meaning = "Steps of the window along height and width (required: libraries disagree on a default).",
+     .example = "strides: [2, 2]"},
+    {.path = "model.layers.max_pool.padding", .type = Type::padding, .fallback = "VALID", .high = 65536,
+     .meaning = "As for conv; what is padded never wins.", .example = "padding: SAME"},
+    {.path = "model.layers.flatten", .type = Type::map, .need = Need::alternative,
+     .meaning = "All dimensions of an example become one.", .example = "- flatten"},
+    {.path = "model.layers.dropout", .type = Type::map, .need = Need::alternative,
+     .meaning = "While training, sets a share of the values to zero and scales the others up; nothing in evaluation.",
+     .example = "- dropout: 0.5"},
+    {.path = "model.layers.dropout.rate", .type = Type::number, .need = Need::required, .high = 1, .open_high = true,
+     .shorthand = true, .meaning = "The share that is set to zero.", .example = "rate: 0.5"},
+    {.path = "model.layers.relu", .type = Type::map, .need = Need::alternative, .meaning = "max(x, 0).",
+     .example = "- relu"},
+    {.path = "model.layers.tanh", .type = Type::map, .need = Need::alternative, .meaning = "The hyperbolic tangent.",
+     .example = "- tanh"},
+    {.path = "model.layers.gelu", .type = Type::map, .need = Need::alternative,
+     .meaning = "The Gaussian error linear unit, in its tanh form.", .example = "- gelu"},
+    {.path = "model.init", .type = Type::choice,
+     .meaning = "Values to start from instead of random ones, by the names of parameters. Kernels start LeCun normal "
+                "and biases at zero.",
+     .example = "init: {from: params.safetensors}", .fallback_text = "random values from the seed"},
+    {.path = "model.init.from", .type = Type::path, .need = Need::alternative, .meaning = "A safetensors file.",
+     .example = "init: {from: params.safetensors}"},
+    {.path = "model.init.values", .type = Type::tensors, .need = Need::alternative, .low = -unbounded,
+     .high = unbounded, .meaning = "Nested lists of numbers; what is not named keeps its random values.",
+     .example = "init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}"},
+
+    {.path = "loss", .type = Type::choice, .need = Need::required, .meaning = "What is minimised.",
+     .example = "loss: softmax_cross_entropy"},
+    {.path = "loss.softmax_cross_entropy", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: minus the logarithm of the label's softmax probability.",
+     .example = "loss: softmax_cross_entropy"},
+    {.path = "loss.mean_squared_error", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: the mean of the squared differences; targets are (N, outputs), never broadcast.",
+     .example = "loss: mean_squared_error"},
+    {.path = "metrics", .type = Type::words, .fallback = "[]", .words = {"accuracy", "mean_absolute_error"},
+     .meaning = "What is shown beside the loss: accuracy is the share of examples whose largest output is their label, "
+                "mean_absolute_error the mean of the absolute differences.",
+     .example = "metrics: [accuracy]"},
+
+    {.path = "optimizer", .type = Type::choice, .need = Need::required,
+     .meaning = "How parameters follow from gradients: one of the rules, and the learning rate beside it.",
+     .example = "optimizer:\n  adam: {}\n  learning_rate: 0.001"},
+    {.path = "optimizer.sgd", .type = Type::map, .need = Need::alternative,
+     .meaning = "Gradient descent, with momentum if that is not 0.", .example = "sgd: {momentum: 0.9}"},
+    {.path = "optimizer.sgd.momentum", .type = Type::number, .fallback = "0.0", .high = 1, .open_high = true,
+     .meaning = "The share of the last step that is kept.", .example = "momentum: 0.9"},
+    {.path = "optimizer.sgd.nesterov", .type = Type::boolean, .fallback = "false",
+     .meaning = "Nesterov's form of momentum.", .example = "nesterov: true"},
+    {.path = "optimizer.adam", .type = Type::map, .need = Need::alternative,
+     .meaning = "Adam: steps scaled by running moments of the gradient.",
+     .example = "adam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
+    {.path = "optimizer.adam.b1", .type = Type::number, .fallback = "0.9", .high = 1, .open_high = true,
+     .meaning = "Decay of the first moment.", .example = "b1: 0.9"},
+    {.path = "optimizer.adam.b2", .type = Type::number, .fallback = "0.999", .high = 1, .open_high = true,
+     .meaning = "Decay of the second moment.", .example = "b2: 0.999"},
+    {.path = "optimizer.adam.eps", .type = Type::number, .fallback = "1.0e-8", .high = unbounded, .open_low = true,
+     .meaning = "Added to the denominator.", .example = "eps: 1.0e-8"},
+    {.path = "optimizer.adamw", .type = Type::map, .need = Need::alternative,
+     .meaning = "Adam with decoupled weight decay.", .example = "adamw: {weight_decay: 0.01}"},
+    {.path = "optimizer.adamw.b1", .type = Type::number, .fallback = "0.9", .high = 1, .open_high = true,
+     .meaning = "Decay of the first moment.", .example = "b1: 0.9"},
+    {.path = "optimizer.adamw.b2", .type = Type::number, .fallback = "0.999", .high = 1, .open_high = true,
+     .meaning = "Decay of the second moment.", .example = "b2: 0.999"},
+    {.path = "optimizer.adamw.eps", .type = Type::number, .fallback = "1.0e-8", .high = unbounded, .open_low = true,
+     .meaning = "Added to the denominator.", .example = "eps: 1.0e-8"},
+    {.path = "optimizer.adamw.weight_decay", .type = Type::number, .fallback = "1.0e-4", .high = unbounded,
+     .meaning = "The share of each parameter that a step at learning rate 1 takes away.",
+     .example = "weight_decay: 0.01"},
+    {.path = "optimizer.learning_rate", .type = Type::number, .need = Need::required, .high = unbounded,
+     .meaning = "The size of a step.", .example = "learning_rate: 0.001"},
+    {.path = "optimizer.base_batch_size", .type = Type::integer, .low = 1,
+     .meaning = "The learning rate is multiplied by batch_size / base_batch_size.", .example = "base_batch_size: 32",
+     .fallback_text = "no scaling"},
+
+    {.path = "train", .type = Type::map, .need = Need::required, .meaning = "How long, and what is reported when.",
+     .example = "train:\n  duration: 10 epochs"},
+    {.path = "train.duration", .type = Type::duration, .need = Need::required, .meaning = "How long to train.",
+     .example = "duration: 10 epochs"},
+    {.path = "train.log_every", .type = Type::interval, .fallback = "100 steps",
+     .meaning = "How often loss and metrics are reported; the first and the last step always are.",
+     .example = "log_every: 100 steps"},
+    {.path = "train.eval_every", .type = Type::interval, .fallback = "1 epoch",
+     .meaning = "How often the examples kept for evaluation are evaluated.", .example = "eval_every: 1 epoch"},
+    {.path = "train.verify_replicas", .type = Type::interval, .fallback = "never",
+     .meaning = "How often every device's private copy of the parameters is compared.",
+     .example = "verify_replicas: 100 steps"},
+    {.path = "train.on_nonfinite", .type = Type::word, .fallback = "halt", .words = {"halt", "skip"},
+     .meaning = "On a NaN or an infinity in loss or gradients: stop with the last good parameters, or leave the step "
+                "out and go on.",
+     .example = "on_nonfinite: skip"},
+  };
+  return all;
+}
+// clang-format on
+
+bool is_child(std::string_view path, std::string_view parent) {
+  if (!parent.empty()) {
+    if (path.size() <= parent.size() + 1 || !path.starts_with(parent) || path[parent.size()] != '.') return false;
+    path.remove_prefix(parent.size() + 1);
+  }
+  return path.find('.') == std::string_view::npos;
+}
+
+std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
+
+std::string plain(double value) {
+  if (value >= 1e15 || value <= -1e15) return exact(value);
+  const auto whole = static_cast<std::int64_t>(value);
+  return static_cast<double>(whole) < value || static_cast<double>(whole) > value ? exact(value) : with_commas(whole);
+}
+
+// " of at least 1", " from 0 to 1", " greater than 0"
+std::string range_of(const Key& key, bool whole) {
+  const bool low = key.low > -unbounded;
+  const bool high = key.high < (whole ? largest_integer : unbounded);
+  if (low && high && !key.open_low && !key.open_high) return " from " + plain(key.low) + " to " + plain(key.high);
+  std::string text;
+  if (low) text += (key.open_low ? " greater than " : " of at least ") + plain(key.low);
+  if (low && high) text += " and";
+  if (high) text += (key.open_high ? " less than " : " of at most ") + plain(key.high);
+  return text;
+}
+
+}  // namespace
+
+std::span<const Key> keys() { return table(); }
+
+const Key& root_key() {
+  static const Key root{.type = Type::map, .meaning = "The whole config."};
+  return root;
+}
+
+std::vector<const Key*> children(const Key& key) {
+  std::vector<const Key*> found;
+  for (const Key& other : table()) {
+    if (is_child(other.path, key.path)) found.push_back(&other);
+  }
+  return found;
+}
+
+const Key* child(const Key& key, std::string_view name) {
+  for (const Key& other : table()) {
+    if (other.name() == name && is_child(other.path, key.path)) return &other;
+  }
+  return nullptr;
+}
+
+const Key* find_key(std::string_view path) {
+  for (const Key& key : table()) {
+    if (key.path == path) return &key;
+  }
+  return nullptr;
+}
+
+std::vector<const Key*> find_ending(std::string_view path) {
+  std::vector<const Key*> found;
+  for (const Key& key : table()) {
+    if (key.path == path ||
+        (key.path.size() > path.size() && key.path.ends_with(path) && key.path[key.path.size() - path.size() - 1] == '.')) {
+      found.push_back(&key);
+    }
+  }
+  return found;
+}
+
+std::vector<const Key*> alternatives(const Key& key) {
+  std::vector<const Key*> found = children(key);
+  std::erase_if(found, [](const Key* other) { return other->need != Need::alternative; });
+  return found;
+}
+
+std::string takes(const Key& key) {
+  switch (key.type) {
+    case Type::map: return children(key).empty() ? "no options" : "a map of options";
+    case Type::choice:
+    case Type::layers: {
+      std::vector<std::string> names;
+      for (const Key* other : alternatives(key)) names.emplace_back(other->name());
+      return (key.type == Type::layers ? "a list of layers, each one of " : "one of ") + join(names, ", ");
+    }
+    case Type::text: return "text";
+    case Type::run_name: return "a name without '/'";
+    case Type::layer_name: return "a name of letters, digits and '_'";
+    case Type::path: return "a path";
+    case Type::paths: return "a list of two paths";
+    case Type::npz_split: return "a path, or a list of two names";
+    case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(strings(key.words), ", ");
+    case Type::words: return "a list of any of " + join(strings(key.words), ", ");
+    case Type::boolean: return "true or false";
+    case Type::integer: {
+      std::string text = "a whole number" + range_of(key, true);
+      for (std::string_view word : key.words) text += " or '" + std::string(word) + "'";
+      return text;
+    }
+    case Type::seed: return "a whole number from 0 to 18446744073709551615";
+    case Type::number: return "a number" + range_of(key, false);
+    case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
+    case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
+    case Type::integers:
+      return "a list of " + std::to_string(key.length) + " whole numbers" + range_of(key, true);
+    case Type::numbers: return "a list of numbers" + range_of(key, false);
+    case Type::matrix: return "a list of lists of numbers";
+    case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers";
+    case Type::axes: return "a map of one axis to its size, or a list of such maps";
+    case Type::axis_names: return "a list of names of axes";
+    case Type::tensors: return "a map of parameters to nested lists of numbers";
+  }
+  return {};
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,79 @@
+// The one table of config keys. Validation, defaults, `help`, docs/config.md and the resolved config are read off it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmaptrain::spec {
+
+enum class Type {
+  map,       // keys of its own
+  choice,    // exactly one of its alternatives, as a bare name or a key; other keys may stand beside it
+  layers,    // a list of choices
+  text,      // any text
+  run_name,  // text that can name a folder
+  layer_name,
+  path,        // a file or folder
+  paths,       // two files: inputs and targets
+  npz_split,   // a file, or two names of arrays
+  word,        // one of `words`
+  words,       // a list of them
+  boolean,     // true, false
+  integer,     // a whole number in [low, high], or one of `words`
+  seed,        // a whole number from 0 to 2^64 - 1
+  number,      // a number in its range
+  duration,    // a count of steps, epochs or examples
+  interval,    // the same, or never
+  integers,    // a list of `length` whole numbers
+  numbers,     // a list of numbers, or one
+  matrix,      // a list of examples, each a list of numbers
+  padding,     // SAME, VALID or two pairs of numbers
+  axes,        // a map of one axis, or a list of such maps
+  axis_names,  // a list of names of axes
+  tensors,     // a map of parameters to nested lists of numbers
+};
+
+enum class Need {
+  optional,     // its fallback, if it has one
+  required,     // an error if it is missing
+  alternative,  // one of its parent's choices
+};
+
+inline constexpr double largest_integer = 1e12;
+
+struct Key {
+  std::string_view path = {};  // dotted; the items of a list have no segment of their own
+  Type type = Type::map;
+  Need need = Need::optional;
+  std::string_view fallback = {};  // YAML; empty: none
+  double low = 0.0, high = largest_integer;
+  bool open_low = false, open_high = false;  // whether the end itself is outside
+  std::vector<std::string_view> words = {};
+  std::vector<std::string_view> absent = {};  // words that this build knows of but does not have
+  std::size_t length = 0;
+  bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`
+  std::string_view meaning = {};
+  std::string_view example = {};  // YAML
+  std::string_view fallback_text = {};  // what the default is, where no fixed text says it
+
+  std::string_view name() const { return path.substr(path.rfind('.') + 1); }
+};
+
+std::span<const Key> keys();
+// The whole config, as a map.
+const Key& root_key();
+// The keys directly below, in the table's order. Empty for a leaf.
+std::vector<const Key*> children(const Key& key);
+const Key* child(const Key& key, std::string_view name);
+const Key* find_key(std::string_view path);
+// Keys whose path is `path` or ends in ".path".
+std::vector<const Key*> find_ending(std::string_view path);
+// The alternatives of a choice or layers key.
+std::vector<const Key*> alternatives(const Key& key);
+
+// "a whole number of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs": what a key takes.
+std::string takes(const Key& key);
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,484 @@
+// One value of one key: typed, in its range, canonical.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+
+#include "core/base/text.h"
+#include "core/spec/check.h"
+#include "core/spec/scalar.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+std::string name_of(const Key& key) { return std::string(key.name()); }
+
+bool has_word(const std::vector<std::string_view>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
+
+std::string example_of(const Key& key) {
+  return key.example.empty() ? std::string{} : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
+}
+
+bool number_like(std::string_view text) {
+  return parse_number(text).ok() || parse_integer(text).ok();
+}
+
+class Leaf {
+ public:
+  Leaf(const Key& key, const Reporter& reporter) : key_(key), reporter_(reporter) {}
+
+  Node wrong(const Node& value) const {
+    std::string help = example_of(key_);
+    if (value.is(Kind::scalar) && value.quoted && number_like(value.text)) {
+      help = "what is quoted is text: leave the quotes out, " + value.text;
+    }
+    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value), help);
+  }
+
+  // The words for a scalar that is not the number it should be.
+  Node bad_number(const Node& value, NumberError error) const {
+    const std::string& text = value.text;
+    switch (error) {
+      case NumberError::octal: {
+        const std::size_t start = text.find_first_of("123456789");
+        const bool leading_zero = text.find_first_not_of("+-0123456789.eE") == std::string::npos;
+        return reporter_.report(
+            value, name_of(key_) + " " + text + ": octal, hexadecimal and binary forms are not numbers here",
+            leading_zero && start != std::string::npos ? "write " + text.substr(start) + " if that is meant"
+                                                       : "write it as a decimal number");
+      }
+      case NumberError::underscore: {
+        std::string clean = text;
+        std::erase(clean, '_');
+        return reporter_.report(value, name_of(key_) + " " + text + ": a number has no underscores here",
+                                "write " + clean);
+      }
+      case NumberError::not_finite:
+        return reporter_.report(value, name_of(key_) + " " + text + ": NaN and infinity are not values of a config",
+                                "it takes " + takes(key_));
+      case NumberError::underflow:
+        return reporter_.report(value, name_of(key_) + " " + text + " is too small for float32 and would become 0",
+                                "the smallest is about 1.5e-45; write 0.0 if zero is meant");
+      case NumberError::overflow:
+        return reporter_.report(value, name_of(key_) + " " + text + " is too large",
+                                key_.type == Type::number || key_.type == Type::numbers || key_.type == Type::matrix ||
+                                        key_.type == Type::tensors
+                                    ? "the largest float32 is about 3.4e38"
+                                    : "it takes " + takes(key_));
+      default: break;
+    }
+    return wrong(value);
+  }
+
+  Node integer(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
+    if (has_word(key_.words, value.text)) return value;
+    const auto number = parse_integer(value.text);
+    if (!number.ok()) {
+      if (number.error == NumberError::not_a_number && !key_.words.empty()) {
+        const std::string near = nearest(value.text, strings(key_.words));
+        if (!near.empty()) return misspelt(value, near);
+      }
+      return bad_number(value, number.error);
+    }
+    const auto wide = static_cast<double>(number.value);
+    if (wide < key_.low) return wrong(value);
+    if (wide > key_.high) {
+      if (key_.high < largest_integer) return wrong(value);
+      return reporter_.report(value, name_of(key_) + " " + value.text + " is too large",
+                              "the largest is " + with_commas(static_cast<std::int64_t>(key_.high)));
+    }
+    return with_text(value, std::to_string(number.value));
+  }
+
+  Node seed(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
+    const auto number = parse_seed(value.text);
+    if (number.error == NumberError::overflow) return wrong(value);
+    if (!number.ok()) return bad_number(value, number.error);
+    return with_text(value, std::to_string(number.value));
+  }
+
+  Node number(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
+    const auto parsed = parse_number(value.text);
+    if (!parsed.ok()) return bad_number(value, parsed.error);
+    const double x = parsed.value;
+    if (x < key_.low || x > key_.high || (key_.open_low && !(x > key_.low)) || (key_.open_high && !(x < key_.high))) {
+      return wrong(value);
+    }
+    return with_text(value, exact(x));
+  }
+
+  Node boolean(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
+    const auto parsed = parse_boolean(value.text);
+    if (parsed) return with_text(value, *parsed ? "true" : "false");
+    std::string word = value.text;
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::string help;
+    if (word == "yes" || word == "on" || word == "y" || word == "1") help = "write true";
+    if (word == "no" || word == "off" || word == "n" || word == "0") help = "write false";
+    return reporter_.report(value, name_of(key_) + " takes true or false, not " + describe(value), help);
+  }
+
+  Node word(const Node& value) const {
+    if (!value.is(Kind::scalar)) return wrong(value);
+    if (has_word(key_.words, value.text)) return value;
+    if (has_word(key_.absent, value.text)) {
+      return reporter_.report(value, name_of(key_) + " " + value.text + " is not in this build",
+                              (key_.words.size() == 1 ? "it has " : "it has one of ") + join(strings(key_.words), ", "));
+    }
+    const std::string near = nearest(value.text, strings(key_.words));
+    return near.empty() ? wrong(value) : misspelt(value, near);
+  }
+
+  Node text(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
+    Node result = value;
+    result.quoted = true;
+    return result;
+  }
+
+  Node run_name(const Node& value) const {
+    if (!value.is(Kind::scalar)) return wrong(value);
+    const bool bad = value.text.empty() || value.text == "." || value.text == ".." ||
+                     value.text.find('/') != std::string::npos || value.text.find('\n') != std::string::npos ||
+                     value.text.starts_with("-") || value.text.size() > 200;
+    if (bad) {
+      return reporter_.report(value, "name " + describe(value) + " cannot name a run folder",
+                              "a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses "
+                              "where the folder stands");
+    }
+    return text(value);
+  }
+
+  Node layer_name(const Node& value) const {
+    if (!value.is(Kind::scalar)) return wrong(value);
+    const bool good = !value.text.empty() && !(value.text[0] >= '0' && value.text[0] <= '9') &&
+                      value.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+                          std::string::npos;
+    if (good) return value;
+    if (value.text.find('.') != std::string::npos) {
+      return reporter_.report(value, "a layer's name has no dots, unlike '" + value.text + "'",
+                              "dots separate the parts of a parameter's name, such as head.kernel");
+    }
+    return wrong(value);
+  }
+
+  // Paths of a file are relative to it, those of an option to the current directory.
+  Node path(const Node& value) const {
+    if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
+    std::filesystem::path path(value.text);
+    if (path.is_relative()) {
+      const std::string base = value.source ? value.source->directory : std::string{};
+      path = std::filesystem::absolute(base.empty() ? path : std::filesystem::path(base) / path);
+    }
+    Node result = with_text(value, path.lexically_normal().string());
+    result.quoted = true;
+    return result;
+  }
+
+  Node list(const Node& value, std::size_t length, const std::function<Node(const Node&)>& each) const {
+    if (!value.is(Kind::sequence) || (length != 0 && value.items.size() != length)) {
+      if (value.is(Kind::sequence)) {
+        return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not a list of " +
+                                           std::to_string(value.items.size()),
+                                example_of(key_));
+      }
+      return wrong(value);
+    }
+    Node result = empty_at(value, Kind::sequence);
+    for (const Node& item : value.items) {
+      result.items.push_back(item.valid() ? each(item) : item);
+      if (!result.items.back().valid()) result.kind = Kind::invalid;
+    }
+    return result;
+  }
+
+  Node words(const Node& value) const {
+    Node result = list(value, 0, [&](const Node& item) { return word_of_list(item); });
+    for (std::size_t i = 0; i < result.items.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!result.items[i].valid() || result.items[i].text != result.items[j].text) continue;
+        result.kind = Kind::invalid;
+        reporter_.report(result.items[i], name_of(key_) + " has " + result.items[i].text + " twice", "keep one of them");
+        break;
+      }
+    }
+    return result;
+  }
+
+  Node numbers(const Node& value) const {
+    if (value.is(Kind::scalar)) {
+      Node result = empty_at(value, Kind::sequence);
+      result.items.push_back(number(value));
+      if (!result.items.back().valid()) result.kind = Kind::invalid;
+      return result;
+    }
+    Node result = list(value, 0, [&](const Node& item) { return number(item); });
+    if (result.is(Kind::sequence) && result.items.empty()) return wrong_empty(value);
+    return result;
+  }
+
+  Node matrix(const Node& value) const {
+    Node result = list(value, 0, [&](const Node& item) { return item.is(Kind::map) ? wrong(item) : numbers(item); });
+    if (!result.is(Kind::sequence)) return result;
+    if (result.items.empty()) return wrong_empty(value);
+    const std::size_t columns = result.items.front().items.size();
+    for (const Node& row : result.items) {
+      if (row.items.size() == columns) continue;
+      return reporter_.report(row, name_of(key_) + ": this example has " + std::to_string(row.items.size()) +
+                                       " numbers, the first has " + std::to_string(columns),
+                              "give every example the same number");
+    }
+    return result;
+  }
+
+  Node duration(const Node& value, bool never) const {
+    if (!value.is(Kind::scalar)) return wrong(value);
+    if (never && value.text == "never") return value;
+    const std::string& text = value.text;
+    std::size_t split = 0;
+    while (split < text.size() && std::string_view("0123456789.+-eE_").find(text[split]) != std::string_view::npos) {
+      // The e of "5 epochs" and "5epochs" begins the unit.
+      if ((text[split] == 'e' || text[split] == 'E') &&
+          (split + 1 == text.size() || std::string_view("0123456789+-").find(text[split + 1]) == std::string_view::npos)) {
+        break;
+      }
+      ++split;
+    }
+    const std::string digits = text.substr(0, split);
+    std::size_t begin = split;
+    while (begin < text.size() && text[begin] == ' ') ++begin;
+    std::string unit = text.substr(begin);
+    if (unit.empty()) unit = "steps";
+    const std::vector<std::string> units = {"step", "steps", "epoch", "epochs", "example", "examples"};
+    const bool known = std::find(units.begin(), units.end(), unit) != units.end();
+    if (digits.empty()) {
+      const std::string near = never ? nearest(text, {"never"}) : std::string{};
+      return near.empty() ? wrong(value) : misspelt(value, near);
+    }
+    const auto count = parse_integer(digits);
+    if (!known) {
+      const std::string near = nearest(unit, units);
+      return near.empty() ? wrong(value) : misspelt(value, digits + " " + near);
+    }
+    if (count.error == NumberError::fraction) {
+      return reporter_.report(value, name_of(key_) + " '" + text + "' is not a whole number of " + unit,
+                              unit.starts_with("epoch") ? "count steps or examples instead" : "write a whole number");
+    }
+    if (!count.ok()) return wrong(value);
+    if (count.value < 1 || static_cast<double>(count.value) > largest_integer) {
+      return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
+                              never ? "'never' turns it off" : "");
+    }
+    if (!unit.ends_with('s')) unit += 's';
+    if (count.value == 1) unit.pop_back();
+    return with_text(value, std::to_string(count.value) + " " + unit);
+  }
+
+  Node padding(const Node& value) const {
+    if (value.is(Kind::scalar)) {
+      if (value.text == "SAME" || value.text == "VALID") return value;
+      if (value.text == "same" || value.text == "valid") return misspelt(value, value.text == "same" ? "SAME" : "VALID");
+      return wrong(value);
+    }
+    return list(value, 2, [&](const Node& pair) {
+      return list(pair, 2, [&](const Node& amount) {
+        Node result = integer(amount);
+        return result;
+      });
+    });
+  }
+
+  Node axes(const Node& at, const Node& value) const {
+    Node result = empty_at(value, Kind::sequence);
+    if (value.is(Kind::map)) {
+      if (value.keys.empty()) return wrong_empty(value);
+      if (value.keys.size() > 1) {
+        std::vector<std::string> items;
+        for (std::size_t i = 0; i < value.keys.size(); ++i) {
+          items.push_back("{" + value.keys[i].text + ": " + value.items[i].text + "}");
+        }
+        return reporter_.report(value, "several axes are a list, because their order matters; this is a map",
+                                "write [" + join(items, ", ") + "], the outermost first");
+      }
+      add_axis(at, value, result);
+    } else if (value.is(Kind::sequence) && !value.items.empty()) {
+      for (const Node& item : value.items) {
+        if (!item.is(Kind::map) || item.keys.size() != 1) {
+          result.kind = Kind::invalid;
+          if (item.valid()) {
+            reporter_.report(item, "an axis is a map of one name to its size, not " + describe(item),
+                             "for example [{model_replicas: 2}, {data_shards: 4}]");
+          }
+          continue;
+        }
+        add_axis(at, item, result);
+      }
+    } else {
+      return wrong(value);
+    }
+    if (result.items.size() > 32) return reporter_.report(value, "a mesh has at most 32 axes", "");
+    double devices = 1.0;
+    for (const Node& axis : result.items) {
+      if (axis.items.front().valid()) devices *= static_cast<double>(parse_integer(axis.items.front().text).value);
+    }
+    if (result.valid() && devices > 65536.0) {
+      return reporter_.report(value, "the axes make more than 65,536 logical devices", "make them smaller");
+    }
+    return result;
+  }
+
+  Node axis_names(const Node& value) const {
+    return list(value, 0, [&](const Node& item) { return item.is(Kind::scalar) ? item : wrong(item); });
+  }
+
+  Node split(const Node& value) const {
+    if (value.is(Kind::scalar)) return path(value);
+    return list(value, 2, [&](const Node& item) { return text(item); });
+  }
+
+  Node tensors(const Node& value) const {
+    if (value.is(Kind::map)) {
+      Node result = empty_at(value, Kind::map);
+      for (std::size_t i = 0; i < value.keys.size(); ++i) {
+        Node item = value.items[i];
+        if (item.is(Kind::blank)) {
+          item = reporter_.report(value.keys[i], "'" + value.keys[i].text + "' has no value",
+                                  "write its numbers, such as [0.0, 1.0]");
+        } else {
+          item = tensors(item);
+        }
+        if (!item.valid()) result.kind = Kind::invalid;
+        result.add(value.keys[i], std::move(item));
+      }
+      return result;
+    }
+    return tensor(value);
+  }
+
+ private:
+  static Node with_text(const Node& value, std::string text) {
+    Node result = value;
+    result.text = std::move(text);
+    return result;
+  }
+
+  Node misspelt(const Node& value, const std::string& near) const {
+    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
+                            "did you mean '" + near + "'?");
+  }
+
+  Node wrong_empty(const Node& value) const {
+    return reporter_.report(value, name_of(key_) + " is empty", example_of(key_));
+  }
+
+  Node word_of_list(const Node& item) const {
+    if (item.is(Kind::scalar) && has_word(key_.words, item.text)) return item;
+    if (!item.is(Kind::scalar)) return wrong(item);
+    return reporter_.report(item, name_of(key_) + " has an unknown name '" + item.text + "'",
+                            suggest(item.text, strings(key_.words), "choices"));
+  }
+
+  Node tensor(const Node& value) const {
+    if (value.is(Kind::scalar)) return number(value);
+    if (!value.is(Kind::sequence)) return wrong(value);
+    if (value.items.empty()) {
+      return reporter_.report(value, "this tensor has no numbers", "write at least one");
+    }
+    Node result = empty_at(value, Kind::sequence);
+    for (const Node& item : value.items) {
+      result.items.push_back(item.valid() ? tensor(item) : item);
+      if (!result.items.back().valid()) result.kind = Kind::invalid;
+    }
+    if (!result.valid()) return result;
+    for (const Node& item : result.items) {
+      if (shape(item) == shape(result.items.front())) continue;
+      return reporter_.report(item, "this row has another shape than the first one beside it",
+                              "a tensor is rectangular: every list of one level has the same length");
+    }
+    return result;
+  }
+
+  static std::vector<std::size_t> shape(const Node& node) {
+    std::vector<std::size_t> sizes;
+    for (const Node* at = &node; at->is(Kind::sequence); at = &at->items.front()) sizes.push_back(at->items.size());
+    return sizes;
+  }
+
+  void add_axis(const Node& at, const Node& item, Node& result) const {
+    const Node& name = item.keys.front();
+    const bool good = !name.text.empty() && !(name.text[0] >= '0' && name.text[0] <= '9') &&
+                      name.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+                          std::string::npos;
+    if (!good) {
+      reporter_.report(name, "'" + name.text + "' cannot name an axis", "use letters, digits and '_', such as data_shards");
+      result.kind = Kind::invalid;
+    }
+    for (const Node& other : result.items) {
+      if (other.keys.front().text != name.text) continue;
+      reporter_.report(name, "the axis '" + name.text + "' stands here a second time", "give each axis a name of its own");
+      result.kind = Kind::invalid;
+    }
+    const Key size{.path = name.text, .type = Type::integer, .low = 1, .high = 65536, .example = {}};
+    Node checked;
+    if (item.items.front().is(Kind::blank)) {
+      checked = reporter_.report(name, "'" + name.text + "' has no value", "write its size, such as 8");
+    } else if (item.items.front().valid()) {
+      checked = check_leaf(size, at, item.items.front(), reporter_);
+    }
+    if (!checked.valid()) result.kind = Kind::invalid;
+    Node axis = empty_at(item, Kind::map);
+    axis.add(name, std::move(checked));
+    result.items.push_back(std::move(axis));
+  }
+
+  const Key& key_;
+  const Reporter& reporter_;
+};
+
+}  // namespace
+
+Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporter& reporter) {
+  const Leaf leaf(key, reporter);
+  switch (key.type) {
+    case Type::text: return leaf.text(value);
+    case Type::run_name: return leaf.run_name(value);
+    case Type::layer_name: return leaf.layer_name(value);
+    case Type::path: return leaf.path(value);
+    case Type::paths: return leaf.list(value, 2, [&](const Node& item) { return leaf.path(item); });
+    case Type::npz_split: return leaf.split(value);
+    case Type::word: return leaf.word(value);
+    case Type::words: return leaf.words(value);
+    case Type::boolean: return leaf.boolean(value);
+    case Type::integer: return leaf.integer(value);
+    case Type::seed: return leaf.seed(value);
+    case Type::number: return leaf.number(value);
+    case Type::duration: return leaf.duration(value, false);
+    case Type::interval: return leaf.duration(value, true);
+    case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });
+    case Type::numbers: return leaf.numbers(value);
+    case Type::matrix: return leaf.matrix(value);
+    case Type::padding: return leaf.padding(value);
+    case Type::axes: return leaf.axes(at, value);
+    case Type::axis_names: return leaf.axis_names(value);
+    case Type::tensors:
+      if (!value.is(Kind::map)) return leaf.wrong(value);
+      return leaf.tensors(value);
+    case Type::map:
+    case Type::choice:
+    case Type::layers: break;
+  }
+  return Node{};
+}
+
+}  // namespace pmaptrain::spec

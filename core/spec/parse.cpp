@@ -1,0 +1,358 @@
+#include "core/spec/parse.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
+
+// Bytes from `start` to the end of the token, quoted text or bracketed collection that begins there, within its line.
+std::size_t token_bytes(std::string_view line, std::size_t start) {
+  if (start >= line.size()) return 1;
+  const char first = line[start];
+  if (first == '&' || first == '*' || first == '!') {
+    std::size_t end = start + 1;
+    while (end < line.size() && !ends_token(line[end])) ++end;
+    return end - start;
+  }
+  int depth = 0;
+  char quote = 0;
+  for (std::size_t i = start; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != 0) {
+      if (quote == '"' && c == '\\') {
+        ++i;
+      } else if (c == quote) {
+        quote = 0;
+      }
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+    if (quote == 0 && depth <= 0) return i + 1 - start;
+  }
+  return line.size() - start;
+}
+
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(const std::string& text, std::shared_ptr<const Text> source, int offset, std::vector<Diagnostic>& errors)
+      : parsed_lines_(split_lines(text)), source_(std::move(source)), offset_(offset), errors_(errors) {}
+
+  Node take_root() { return std::move(root_); }
+
+  // Throws: nothing after this can be read with sense.
+  [[noreturn]] void stop(const Node& at, std::string message, std::string help) const {
+    throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
+  }
+
+  Node at(const YAML::Mark& mark, Kind kind) const {
+    Node node;
+    node.kind = kind;
+    node.source = source_;
+    if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= parsed_lines_.size()) return node;
+    const std::string& line = parsed_lines_[static_cast<std::size_t>(mark.line)];
+    const auto column = std::min(static_cast<std::size_t>(std::max(mark.column, 0)), line.size());
+    node.line = mark.line + 1;
+    node.column = count_characters(std::string_view(line).substr(0, column)) + 1 + (mark.line == 0 ? offset_ : 0);
+    const std::size_t bytes = token_bytes(line, column);
+    node.length = std::max(1, count_characters(std::string_view(line).substr(column, bytes)));
+    return node;
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (documents_++ > 0) {
+      stop(at(mark, Kind::invalid), "a second document begins here; a config is one document",
+           "remove the '---' line, or put the second config in a file of its own");
+    }
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node = at(mark, Kind::blank);
+    if (node.line > 0) {
+      std::string_view rest = parsed_lines_[static_cast<std::size_t>(mark.line)];
+      rest.remove_prefix(std::min(rest.size(), static_cast<std::size_t>(mark.column)));
+      for (std::string_view word : {"null", "Null", "NULL", "~"}) {
+        if (!rest.starts_with(word)) continue;
+        if (rest.size() > word.size() && !ends_token(rest[word.size()])) continue;
+        node.kind = Kind::null;
+        node.length = static_cast<int>(word.size());
+      }
+    }
+    place(std::move(node), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const Node here = at(mark, Kind::invalid);
+    const auto found = finished_.find(anchor);
+    if (found == finished_.end()) {
+      stop(here, "this alias stands inside the value that it refers to", "write the value out");
+    }
+    alias_nodes_ += count(found->second);
+    if (alias_nodes_ > max_alias_nodes) {
+      stop(here, "the aliases of this file expand to more than 100,000 values", "write fewer aliases of aliases");
+    }
+    Node copy = found->second;
+    if (stack_.size() + depth_of(copy) > static_cast<std::size_t>(max_depth)) too_deep(here);
+    copy.source = here.source;
+    copy.line = here.line;
+    copy.column = here.column;
+    copy.length = here.length;
+    place(std::move(copy), 0);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    Node node = at(mark, Kind::scalar);
+    node.text = value;
+    node.quoted = tag == "!";
+    const std::string& line = node.line > 0 ? parsed_lines_[static_cast<std::size_t>(mark.line)] : empty_;
+    const auto column = static_cast<std::size_t>(std::max(mark.column, 0));
+    if (column < line.size() && std::string_view("&\"'").find(line[column]) == std::string_view::npos &&
+        !node.quoted) {
+      // A plain scalar ends where its text ends; several lines are underlined to the end of the first.
+      node.length = std::max(1, count_characters(value));
+    }
+    refuse_tag(node, tag, mark);
+    if (value.find("${") != std::string::npos) {
+      report(node, "'${' is reserved; nothing is substituted in a config",
+             "write the value itself, or set it on the command line with --set");
+    }
+    place(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Kind::sequence);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Kind::map);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Frame {
+    Node node;
+    YAML::anchor_t anchor = 0;
+    std::optional<Node> key;           // of a map, waiting for its value
+    std::set<std::string> seen;        // of a map
+    bool dropped = false;              // the waiting key was refused: its value is not kept
+  };
+
+  static int count(const Node& node) {
+    int nodes = 1;
+    for (const Node& item : node.items) nodes += count(item);
+    return nodes;
+  }
+
+  static std::size_t depth_of(const Node& node) {
+    std::size_t depth = 0;
+    for (const Node& item : node.items) depth = std::max(depth, depth_of(item));
+    return depth + 1;
+  }
+
+  [[noreturn]] void too_deep(const Node& where) const {
+    stop(where, "this is nested more than 64 levels deep", "a config needs fewer than ten; is a bracket left open?");
+  }
+
+  void report(const Node& node, std::string message, std::string help) {
+    errors_.push_back(Diagnostic{kind_of(node), place_of(node), std::move(message), std::move(help), {}});
+  }
+
+  void refuse_tag(const Node& node, const std::string& tag, const YAML::Mark& mark) {
+    const bool written = node.line > 0 && static_cast<std::size_t>(mark.column) <
+                                              parsed_lines_[static_cast<std::size_t>(mark.line)].size() &&
+                         parsed_lines_[static_cast<std::size_t>(mark.line)][static_cast<std::size_t>(mark.column)] == '!';
+    if (!written && (tag.empty() || tag == "?" || tag == "!")) return;
+    report(node, "YAML tags are not read here", "leave the tag out; the key says what its value is");
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Kind kind) {
+    Node node = at(mark, kind);
+    refuse_tag(node, tag, mark);
+    if (stack_.size() >= static_cast<std::size_t>(max_depth)) too_deep(node);
+    stack_.push_back(Frame{std::move(node), anchor, std::nullopt, {}, false});
+  }
+
+  void close() {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    place(std::move(frame.node), frame.anchor);
+  }
+
+  void place(Node node, YAML::anchor_t anchor) {
+    if (anchor != 0) finished_[anchor] = node;
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& frame = stack_.back();
+    if (frame.node.kind == Kind::sequence) {
+      if (node.is(Kind::blank)) {
+        report(node, "this list item has no value", "write its value, or remove the '-'");
+        node.kind = Kind::invalid;
+      }
+      frame.node.items.push_back(std::move(node));
+      return;
+    }
+    if (!frame.key) {
+      take_key(frame, std::move(node));
+      return;
+    }
+    if (!frame.dropped) {
+      if (node.is(Kind::blank)) node = empty_at(*frame.key, Kind::blank);
+      frame.node.add(std::move(*frame.key), std::move(node));
+    }
+    frame.key.reset();
+  }
+
+  void take_key(Frame& frame, Node key) {
+    frame.dropped = true;
+    if (!key.is(Kind::scalar)) {
+      report(key, "a key must be a name, not " + describe(key), "write 'name: value'");
+    } else if (key.text == "<<" && !key.quoted) {
+      report(key, "merge keys ('<<') are not read; a value would appear that stands nowhere",
+             "write the keys out; a whole value can be repeated with an alias, such as 'conv: *block'");
+    } else if (!frame.seen.insert(key.text).second) {
+      int first = 0;
+      for (const Node& other : frame.node.keys) {
+        if (other.text == key.text) first = other.line;
+      }
+      report(key, "the key '" + key.text + "' stands here a second time",
+             "keep one of the two; the first is in line " + std::to_string(first));
+    } else {
+      frame.dropped = false;
+    }
+    frame.key = std::move(key);
+  }
+
+  std::vector<std::string> parsed_lines_;
+  std::shared_ptr<const Text> source_;
+  int offset_;
+  std::vector<Diagnostic>& errors_;
+  std::vector<Frame> stack_;
+  std::map<YAML::anchor_t, Node> finished_;
+  int alias_nodes_ = 0;
+  int documents_ = 0;
+  std::string empty_;
+  Node root_;
+};
+
+[[noreturn]] void refuse_text(const std::shared_ptr<const Text>& source, int line, int column, int offset,
+                              std::string message, std::string help) {
+  Node at;
+  at.source = source;
+  at.line = line;
+  at.column = column + (line == 1 ? offset : 0);
+  throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
+}
+
+// What yaml-cpp would repair, stop at or drop without a word.
+void check_characters(const std::string& text, const std::shared_ptr<const Text>& source, int offset) {
+  int number = 0;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    ++number;
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    std::string_view line(text.data() + start, end - start);
+    if (!is_utf8(line)) {
+      int column = 1;
+      std::size_t good = line.size();
+      while (good > 0 && !is_utf8(line.substr(0, good))) --good;
+      column += count_characters(line.substr(0, good));
+      // The excerpt would carry the broken bytes to the terminal, so the place is told in numbers only.
+      Diagnostic diagnostic{source->option ? "usage" : "config", Place{}, "", "save the file as UTF-8", {}};
+      diagnostic.place.file = source->file;
+      diagnostic.message = "line " + std::to_string(number) + ", column " +
+                           std::to_string(column + (number == 1 ? offset : 0)) + ": this byte is not valid UTF-8";
+      throw Error(ExitStatus::usage, std::move(diagnostic));
+    }
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const auto c = static_cast<unsigned char>(line[i]);
+      const bool line_end = c == '\r' && i + 1 == line.size();
+      if ((c >= 0x20 && c != 0x7f) || c == '\t' || line_end) continue;
+      refuse_text(source, number, count_characters(line.substr(0, i)) + 1, offset,
+                  "a control character (number " + std::to_string(c) + ") stands here", "remove it");
+    }
+    start = end + 1;
+  }
+}
+
+std::string syntax_help(const std::string& message, std::string_view line) {
+  const std::size_t indent = line.find_first_not_of(" \t");
+  if (line.substr(0, std::min(indent, line.size())).find('\t') != std::string_view::npos) {
+    return "indent with spaces; YAML does not allow tabs there";
+  }
+  if (message.find("map value") != std::string::npos || message.find("map key") != std::string::npos) {
+    return "check the indentation, and that ': ' stands once in a line; text with ': ' in it needs quotes";
+  }
+  if (message.find("flow") != std::string::npos) return "check that every '[' and '{' is closed";
+  if (message.find("anchor") != std::string::npos) return "an alias '*name' needs an anchor '&name' before it";
+  return "check the indentation and the quotes around here";
+}
+
+}  // namespace
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    std::size_t stop = end;
+    if (stop > start && text[stop - 1] == '\r') --stop;
+    lines.push_back(text.substr(start, stop - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int offset,
+                std::vector<Diagnostic>& errors) {
+  if (text.size() > max_text_bytes) {
+    refuse_text(source, 0, 0, 0, "this is larger than 4 MiB, which no config needs",
+                "keep data in files of its own and name them in data.source");
+  }
+  check_characters(text, source, offset);
+  Builder builder(text, source, offset, errors);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& failure) {
+    const Node at = builder.at(failure.mark, Node::Kind::invalid);
+    const Place place = place_of(at);
+    builder.stop(at, "this is not YAML: " + failure.msg, syntax_help(failure.msg, place.excerpt));
+  }
+  Node root = builder.take_root();
+  if (!root.source) root.source = std::move(source);
+  return root;
+}
+
+Node parse_own(const std::string& text) {
+  std::vector<Diagnostic> errors;
+  auto source = std::make_shared<Text>();
+  source->lines = split_lines(text);
+  return parse_yaml(text, source, 0, errors);
+}
+
+}  // namespace pmaptrain::spec
