@@ -1,0 +1,186 @@
+#include "core/kernel/onednn.h"
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::onednn {
+namespace {
+
+std::string_view to_string(dnnl_status_t status) {
+  switch (status) {
+    case dnnl_success: return "success";
+    case dnnl_out_of_memory: return "out of memory";
+    case dnnl_invalid_arguments: return "invalid arguments";
+    case dnnl_unimplemented: return "no implementation";
+    case dnnl_last_impl_reached: return "no further implementation";
+    case dnnl_runtime_error: return "a failure while running";
+    default: return "an unknown failure";
+  }
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+Memory make_memory(std::string_view op, const_dnnl_memory_desc_t desc) {
+  dnnl_memory_t memory = nullptr;
+  expect(dnnl_memory_create(&memory, desc, engine(), DNNL_MEMORY_NONE), op, "a memory object");
+  return Memory(memory);
+}
+
+}  // namespace
+
+dnnl_engine_t engine() {
+  // Never destroyed: kernels of threads that outlive main's statics may still hold it.
+  static dnnl_engine_t const engine = [] {
+    dnnl_engine_t created = nullptr;
+    expect(dnnl_engine_create(&created, dnnl_cpu, 0), "the runtime", "a CPU engine");
+    return created;
+  }();
+  return engine;
+}
+
+void expect(dnnl_status_t status, std::string_view op, std::string_view what) {
+  if (status == dnnl_success) return;
+  const auto* version = dnnl_version();
+  const std::string message = fmt::format("{}: oneDNN {}.{}.{} answered \"{}\" when asked for {}", op, version->major,
+                                          version->minor, version->patch, to_string(status), what);
+  if (status == dnnl_out_of_memory) fail_resource(message, "use a smaller batch, or more microbatches");
+  fail_running(message);
+}
+
+Desc strided(std::string_view op, const Shape& dims, const Shape& strides) {
+  dnnl_memory_desc_t desc = nullptr;
+  expect(
+      dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(dims.size()), dims.data(), dnnl_f32, strides.data()),
+      op, "a memory layout");
+  return Desc(desc);
+}
+
+Desc any_layout(std::string_view op, const Shape& dims) {
+  dnnl_memory_desc_t desc = nullptr;
+  expect(dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
+                                          dnnl_format_tag_any),
+         op, "a memory layout of its choice");
+  return Desc(desc);
+}
+
+Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return strided(op, {n, c, h, w}, {h * w * c, 1, w * c, c});
+}
+
+Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
+  return strided(op, {o, c, h, w}, {1, o, w * c * o, c * o});
+}
+
+Attributes attributes(std::string_view op) {
+  dnnl_primitive_attr_t created = nullptr;
+  expect(dnnl_primitive_attr_create(&created), op, "attributes");
+  Attributes attributes(created);
+  expect(dnnl_primitive_attr_set_scratchpad_mode(created, dnnl_scratchpad_mode_user), op, "scratch from its caller");
+  expect(dnnl_primitive_attr_set_fpmath_mode(created, dnnl_fpmath_mode_strict), op, "arithmetic in f32");
+  return attributes;
+}
+
+PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created) {
+  if (status == dnnl_unimplemented) return nullptr;
+  expect(status, op, "a primitive");
+  return PrimitiveDesc(created);
+}
+
+const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument) {
+  return dnnl_primitive_desc_query_md(desc.get(), dnnl_query_exec_arg_md, argument);
+}
+
+Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
+    : op_(op), calls_(merged ? 1 : request.devices) {
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    operand_step_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+  }
+  for (const Type& type : request.results) result_step_.push_back(bytes(type));
+  dnnl_stream_t stream = nullptr;
+  expect(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), op_, "a stream");
+  stream_.reset(stream);
+}
+
+Location Sequence::scratch(const_dnnl_memory_desc_t desc) {
+  const Location at{Location::In::scratch, reserved_};
+  reserved_ += aligned(dnnl_memory_desc_get_size(desc));
+  return at;
+}
+
+void Sequence::add(const PrimitiveDesc& desc, std::initializer_list<Argument> arguments, bool once) {
+  Step step;
+  step.once = once;
+  dnnl_primitive_t primitive = nullptr;
+  expect(dnnl_primitive_create(&primitive, desc.get()), op_, "a primitive's code");
+  step.primitive.reset(primitive);
+  for (const Argument& argument : arguments) {
+    step.bound.push_back({make_memory(op_, argument.desc), argument.at});
+    step.arguments.push_back({argument.argument, step.bound.back().memory.get()});
+  }
+  const const_dnnl_memory_desc_t pad = layout(desc, DNNL_ARG_SCRATCHPAD);
+  if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
+    step.pad = make_memory(op_, pad);
+    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.pad.get()});
+    largest_pad_ = std::max(largest_pad_, aligned(dnnl_memory_desc_get_size(pad)));
+  }
+  steps_.push_back(std::move(step));
+}
+
+Location Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
+                           bool once) {
+  if (dnnl_memory_desc_equal(from_desc, to_desc) != 0) return from;
+  const Location to = scratch(to_desc);
+  reorder(from, from_desc, to, to_desc);
+  steps_.back().once = once;
+  return to;
+}
+
+void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to,
+                       const_dnnl_memory_desc_t to_desc) {
+  dnnl_primitive_desc_t created = nullptr;
+  expect(dnnl_reorder_primitive_desc_create(&created, from_desc, engine(), to_desc, engine(), attributes(op_).get()),
+         op_, "a change of layout");
+  const PrimitiveDesc desc(created);
+  add(desc, {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}});
+}
+
+void Sequence::named(const PrimitiveDesc& desc) {
+  const char* text = nullptr;
+  expect(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&text)), op_,
+         "its name");
+  implementation_ = text;
+}
+
+void Sequence::run(const CpuArguments& arguments) {
+  const auto address = [&](Location at, std::size_t call) -> const std::byte* {
+    switch (at.in) {
+      case Location::In::operand: return arguments.operands[at.index] + call * operand_step_[at.index];
+      case Location::In::result: return arguments.results[at.index] + call * result_step_[at.index];
+      default: return arguments.scratch + at.index;
+    }
+  };
+  // The C API takes every array as mutable, and writes to results and scratch only.
+  const auto point = [&](const Memory& memory, const std::byte* data) {
+    expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
+  };
+  for (std::size_t call = 0; call < static_cast<std::size_t>(calls_); ++call) {
+    for (const Step& step : steps_) {
+      if (step.once && call > 0) continue;
+      for (const Bound& bound : step.bound) point(bound.memory, address(bound.at, call));
+      if (step.pad) point(step.pad, arguments.scratch + reserved_);
+      expect(dnnl_primitive_execute(step.primitive.get(), stream_.get(), static_cast<int>(step.arguments.size()),
+                                    step.arguments.data()),
+             op_, "an execution");
+    }
+  }
+  expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
+}
+
+}  // namespace pmaptrain::onednn
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS

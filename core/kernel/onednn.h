@@ -1,0 +1,122 @@
+// oneDNN's C API behind values that own what they hold. The C API, because with it the argument arrays of an execution
+// are built once; its C++ wrapper builds a hash map for each.
+//
+// Everything is f32 at the boundary, in plain layouts; scratch memory is the caller's.
+#pragma once
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::onednn {
+
+template <auto destroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+using Desc = std::unique_ptr<dnnl_memory_desc, Destroy<dnnl_memory_desc_destroy>>;
+using Attributes = std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>>;
+using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Destroy<dnnl_primitive_desc_destroy>>;
+using Primitive = std::unique_ptr<dnnl_primitive, Destroy<dnnl_primitive_destroy>>;
+using Memory = std::unique_ptr<dnnl_memory, Destroy<dnnl_memory_destroy>>;
+using Stream = std::unique_ptr<dnnl_stream, Destroy<dnnl_stream_destroy>>;
+
+// The process's one CPU engine; any thread may use it.
+dnnl_engine_t engine();
+
+// Throws Error (failed) that names the op and what was asked of the library.
+void expect(dnnl_status_t status, std::string_view op, std::string_view what);
+
+// f32 of logical sizes `dims` (in oneDNN's order, channels before height), `strides` elements between neighbours.
+Desc strided(std::string_view op, const Shape& dims, const Shape& strides);
+// f32 in the layout that the primitive likes best.
+Desc any_layout(std::string_view op, const Shape& dims);
+// A row-major NHWC image and a row-major HWIO kernel, with oneDNN's logical sizes NCHW and OIHW.
+Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
+Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
+
+// Scratch memory from the caller; f32 computed in f32, whatever the process's environment asks of the library.
+Attributes attributes(std::string_view op);
+
+// Takes the status and the handle that a ..._primitive_desc_create gave. Null where the library has no implementation.
+PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created);
+
+// The layout that a primitive chose for one of its arguments; lives as long as `desc`.
+const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument);
+
+// Where an argument of a step lies: the i-th operand or result of the call, or an offset into the scratch memory.
+struct Location {
+  enum class In { operand, result, scratch } in;
+  std::size_t index;
+};
+inline Location operand(std::size_t i) { return {Location::In::operand, i}; }
+inline Location result(std::size_t i) { return {Location::In::result, i}; }
+
+struct Argument {
+  int argument;  // DNNL_ARG_...
+  const_dnnl_memory_desc_t desc;
+  Location at;
+};
+
+// A kernel that runs primitives one after another: once for all devices of a request where they are `merged` into one
+// batch, else for each device in turn.
+class Sequence : public CpuKernel {
+ public:
+  Sequence(std::string_view op, const CpuRequest& request, bool merged);
+
+  // Reserves scratch memory for an array that steps pass on.
+  Location scratch(const_dnnl_memory_desc_t desc);
+
+  // Appends a primitive. A step that is done `once` runs for the first device only: what it computes from operands
+  // that are not stacked serves all.
+  void add(const PrimitiveDesc& desc, std::initializer_list<Argument> arguments, bool once = false);
+  // Appends a change of layout, or nothing where the layouts are equal. Returns where `to` is then found.
+  Location reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
+                   bool once = false);
+  // The same towards a given place; the layouts differ.
+  void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc);
+
+  // What implementation() answers: the library's name for the primitive that matters.
+  void named(const PrimitiveDesc& desc);
+
+  void run(const CpuArguments& arguments) override;
+  std::size_t scratch_bytes() const override { return reserved_ + largest_pad_; }
+  std::string implementation() const override { return implementation_; }
+
+ private:
+  struct Bound {
+    Memory memory;
+    Location at;
+  };
+  struct Step {
+    Primitive primitive;
+    std::vector<Bound> bound;
+    std::vector<dnnl_exec_arg_t> arguments;
+    Memory pad;  // the primitive's own scratch memory; null where it needs none
+    bool once = false;
+  };
+
+  std::string op_;
+  std::int64_t calls_;
+  std::vector<std::size_t> operand_step_, result_step_;  // bytes from one call's array to the next one's
+  std::vector<Step> steps_;
+  std::size_t reserved_ = 0;
+  std::size_t largest_pad_ = 0;  // steps share it: it follows what is reserved
+  std::string implementation_;
+  Stream stream_;
+};
+
+}  // namespace pmaptrain::onednn
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS

@@ -1,0 +1,135 @@
+#include "core/ops/conv/conv.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/builder.h"
+#include "core/ops/conv/geometry.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+using pmaptrain::to_string;
+
+// Taps that fall on the image, summed over the positions of one dimension.
+double taps(const Window& window) {
+  double sum = 0;
+  for (std::int64_t p = 0; p < window.out; ++p) {
+    sum += static_cast<double>(std::max<std::int64_t>(0, window.last(p) - window.first(p)));
+  }
+  return sum;
+}
+
+void expect_cotangent(std::string_view op, const ConvGeometry& geometry, const Shape& dy) {
+  if (dy == geometry.y_shape()) return;
+  throw TypeError(6,
+                  fmt::format("{}: x {} and kernel {} give {}, but dy is {}", op, to_string(geometry.x_shape()),
+                              to_string(geometry.kernel_shape()), to_string(geometry.y_shape()), to_string(dy)),
+                  "dy has the shape of the convolution's result");
+}
+
+// The three do the same work: each multiplies every tap with every cotangent.
+Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
+  Cost cost;
+  cost.flops = geometry.flops();
+  for (const Type& type : operands) cost.bytes += static_cast<double>(bytes(type));
+  for (const Type& type : results) cost.bytes += static_cast<double>(bytes(type));
+  return cost;
+}
+
+}  // namespace
+
+double ConvGeometry::flops() const {
+  return 2.0 * static_cast<double>(n) * static_cast<double>(c) * static_cast<double>(o) * taps(h) * taps(w);
+}
+
+ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,
+                           std::span<const std::int64_t> strides, const Padding& padding) {
+  if (x.size() != 4 || kernel.size() != 4) {
+    throw TypeError(6, fmt::format("{} of x {} and kernel {}", op, to_string(x), to_string(kernel)),
+                    "x is [examples, height, width, channels] and a kernel is [height, width, channels in, channels "
+                    "out]");
+  }
+  const Windows windows = slide(op, x, std::span(kernel).first(2), strides, padding);
+  if (x[3] != kernel[2]) {
+    throw TypeError(6,
+                    fmt::format("{}: x {} has {} channels, but kernel {} takes {}", op, to_string(x), x[3],
+                                to_string(kernel), kernel[2]),
+                    fmt::format("make the kernel [{},{},{},{}]", kernel[0], kernel[1], x[3], kernel[3]));
+  }
+  return {.n = x[0], .c = x[3], .o = kernel[3], .h = windows[0], .w = windows[1]};
+}
+
+std::vector<Type> Conv::infer(const InferContext& context) const {
+  static constexpr std::string_view names[] = {"x", "kernel"};
+  const auto operands = context.operands;
+  expect_floating(name, operands, names);
+  const ConvGeometry geometry = conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding);
+  return {{operands[0].dtype, geometry.y_shape(), {}}};
+}
+
+std::vector<Type> ConvInputGrad::infer(const InferContext& context) const {
+  static constexpr std::string_view names[] = {"kernel", "dy"};
+  const auto operands = context.operands;
+  expect_floating(name, operands, names);
+  const ConvGeometry geometry = conv_geometry(name, input_shape, operands[0].shape, strides, padding);
+  expect_cotangent(name, geometry, operands[1].shape);
+  return {{operands[0].dtype, input_shape, {}}};
+}
+
+std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
+  static constexpr std::string_view names[] = {"x", "dy"};
+  const auto operands = context.operands;
+  expect_floating(name, operands, names);
+  const ConvGeometry geometry = conv_geometry(name, operands[0].shape, kernel_shape, strides, padding);
+  expect_cotangent(name, geometry, operands[1].shape);
+  return {{operands[0].dtype, kernel_shape, {}}};
+}
+
+Cost Conv::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return cost_of(conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding), operands, results);
+}
+
+Cost ConvInputGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return cost_of(conv_geometry(name, input_shape, operands[0].shape, strides, padding), operands, results);
+}
+
+Cost ConvKernelGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return cost_of(conv_geometry(name, operands[0].shape, kernel_shape, strides, padding), operands, results);
+}
+
+Cotangents Conv::derivative(VjpContext& context) const {
+  Cotangents result(2);
+  if (!context.cotangents[0]) return result;
+  const Value x = context.operands[0], kernel = context.operands[1], dy = *context.cotangents[0];
+  if (context.needed[0]) {
+    result[0] = context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape}, {kernel, dy});
+  }
+  if (context.needed[1]) {
+    result[1] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape}, {x, dy});
+  }
+  return result;
+}
+
+Cotangents ConvInputGrad::derivative(VjpContext& context) const {
+  Cotangents result(2);
+  if (!context.cotangents[0]) return result;
+  const Value kernel = context.operands[0], dy = context.operands[1], g = *context.cotangents[0];
+  if (context.needed[0]) {
+    result[0] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape}, {g, dy});
+  }
+  if (context.needed[1]) result[1] = context.b.emit(Conv{strides, padding}, {g, kernel});
+  return result;
+}
+
+Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
+  Cotangents result(2);
+  if (!context.cotangents[0]) return result;
+  const Value x = context.operands[0], dy = context.operands[1], g = *context.cotangents[0];
+  if (context.needed[0]) {
+    result[0] = context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape}, {g, dy});
+  }
+  if (context.needed[1]) result[1] = context.b.emit(Conv{strides, padding}, {x, g});
+  return result;
+}
+
+}  // namespace pmaptrain::ops

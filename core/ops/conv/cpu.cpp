@@ -1,0 +1,136 @@
+#include "core/ops/conv/geometry.h"
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+#include "core/kernel/onednn.h"
+#endif
+
+namespace pmaptrain::ops {
+
+#ifdef PMAPTRAIN_REFERENCE_KERNELS
+
+std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest&) const { return nullptr; }
+
+#else
+
+namespace {
+
+// Operations of one device below which the library's calls cost more than they save (measured).
+constexpr double threshold = 32768;
+
+// The arrays of one call in plain layouts, and what all three primitives are asked with.
+struct Library {
+  onednn::Desc x, kernel, y;
+  onednn::Desc any_kernel;
+  onednn::Attributes attributes;
+  dnnl_dims_t strides, dilations, low, high;
+
+  Library(std::string_view op, const ConvGeometry& g)
+      : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
+        kernel(onednn::conv_kernel(op, g.h.window, g.w.window, g.c, g.o)),
+        y(onednn::image(op, g.n, g.h.out, g.w.out, g.o)),
+        any_kernel(onednn::any_layout(op, {g.o, g.c, g.h.window, g.w.window})),
+        attributes(onednn::attributes(op)),
+        strides{g.h.stride, g.w.stride},
+        dilations{0, 0},
+        low{g.h.low, g.w.low},
+        high{used_padding(g.h), used_padding(g.w)} {}
+
+  // oneDNN wants sizes that divide: padding that no window reaches is dropped, and input that none reaches is negative
+  // padding.
+  static std::int64_t used_padding(const Window& window) {
+    return (window.out - 1) * window.stride + window.window - window.in - window.low;
+  }
+
+  onednn::PrimitiveDesc forward(std::string_view op) const {
+    dnnl_primitive_desc_t created = nullptr;
+    const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
+        &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(), nullptr,
+        y.get(), strides, dilations, low, high, attributes.get());
+    return onednn::take(op, status, created);
+  }
+};
+
+// Whether a request is worth the library's call. Decided by one device's shapes, so that the bits do not depend on how
+// many devices run as one call.
+bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
+  return request.results[0].dtype == DType::f32 && g.flops() >= threshold;
+}
+
+}  // namespace
+
+std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
+  ConvGeometry g = conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding);
+  if (!worthwhile(request, g)) return nullptr;
+  const bool merged = request.devices > 1 && request.stacked[0] && !request.stacked[1];
+  if (merged) g.n *= request.devices;
+  const Library library(name, g);
+  const onednn::PrimitiveDesc desc = library.forward(name);
+  if (!desc) return nullptr;
+
+  auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
+  const auto weights = onednn::layout(desc, DNNL_ARG_WEIGHTS);
+  const auto at = sequence->reorder(onednn::operand(1), library.kernel.get(), weights, !request.stacked[1]);
+  sequence->add(desc, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
+                       {DNNL_ARG_WEIGHTS, weights, at},
+                       {DNNL_ARG_DST, library.y.get(), onednn::result(0)}});
+  sequence->named(desc);
+  return sequence;
+}
+
+std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
+  ConvGeometry g = conv_geometry(name, input_shape, request.operands[0].shape, strides, padding);
+  if (!worthwhile(request, g)) return nullptr;
+  const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
+  if (merged) g.n *= request.devices;
+  const Library library(name, g);
+  const onednn::PrimitiveDesc forward = library.forward(name);
+  if (!forward) return nullptr;
+  dnnl_primitive_desc_t created = nullptr;
+  const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
+      &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
+      library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
+  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  if (!desc) return nullptr;
+
+  auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
+  const auto weights = onednn::layout(desc, DNNL_ARG_WEIGHTS);
+  const auto at = sequence->reorder(onednn::operand(0), library.kernel.get(), weights, !request.stacked[0]);
+  sequence->add(desc, {{DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
+                       {DNNL_ARG_WEIGHTS, weights, at},
+                       {DNNL_ARG_DIFF_SRC, library.x.get(), onednn::result(0)}});
+  sequence->named(desc);
+  return sequence;
+}
+
+// Always one call for each device, which has a sum of its own.
+std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
+  const ConvGeometry g = conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding);
+  if (!worthwhile(request, g)) return nullptr;
+  const Library library(name, g);
+  const onednn::PrimitiveDesc forward = library.forward(name);
+  if (!forward) return nullptr;
+  dnnl_primitive_desc_t created = nullptr;
+  const dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
+      &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), nullptr,
+      library.y.get(), library.strides, library.dilations, library.low, library.high, forward.get(),
+      library.attributes.get());
+  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  if (!desc) return nullptr;
+
+  auto sequence = std::make_unique<onednn::Sequence>(name, request, false);
+  const auto weights = onednn::layout(desc, DNNL_ARG_DIFF_WEIGHTS);
+  const bool plain = dnnl_memory_desc_equal(weights, library.kernel.get()) != 0;
+  const auto at = plain ? onednn::result(0) : sequence->scratch(weights);
+  sequence->add(desc, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
+                       {DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
+                       {DNNL_ARG_DIFF_WEIGHTS, weights, at}});
+  if (!plain) sequence->reorder(at, weights, onednn::result(0), library.kernel.get());
+  sequence->named(desc);
+  return sequence;
+}
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
+
+}  // namespace pmaptrain::ops

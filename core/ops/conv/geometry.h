@@ -1,0 +1,24 @@
+// Sizes of one convolution, the same for it and both its gradients.
+#pragma once
+
+#include "core/ops/conv/conv.h"
+#include "core/ops/conv/window.h"
+
+namespace pmaptrain::ops {
+
+struct ConvGeometry {
+  std::int64_t n = 0, c = 0, o = 0;  // examples, input channels, output channels
+  Window h, w;
+
+  Shape x_shape() const { return {n, h.in, w.in, c}; }
+  Shape kernel_shape() const { return {h.window, w.window, c, o}; }
+  Shape y_shape() const { return {n, h.out, w.out, o}; }
+  // Additions and multiplications of what is not padding.
+  double flops() const;
+};
+
+// Throws TypeError that names the op called `op` where the shapes do not go together.
+ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,
+                           std::span<const std::int64_t> strides, const Padding& padding);
+
+}  // namespace pmaptrain::ops

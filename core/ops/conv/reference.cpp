@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "core/ops/conv/geometry.h"
+#include "core/ops/matmul/inner.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// Calls f(x offset, kernel offset, y offset) for every tap that falls on the image: all channels of one element of x,
+// all of one element of the kernel, all of one element of y. Taps of one output element are neighbours in time.
+template <class F>
+void for_each_tap(const ConvGeometry& g, F&& f) {
+  for (std::int64_t n = 0; n < g.n; ++n) {
+    for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
+      for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
+        const std::int64_t y = ((n * g.h.out + oh) * g.w.out + ow) * g.o;
+        for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
+          for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
+            const std::int64_t x = ((n * g.h.in + g.h.start(oh) + kh) * g.w.in + g.w.start(ow) + kw) * g.c;
+            f(x, (kh * g.w.window + kw) * g.c * g.o, y);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void zero(const Array& array) {
+  std::fill(array.as<T>(), array.as<T>() + array.size(), T{});
+}
+
+}  // namespace
+
+void Conv::reference(const ReferenceCall& call) const {
+  const ConvGeometry g = conv_geometry(name, call.operands[0].shape(), call.operands[1].shape(), strides, padding);
+  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+    const T* x = call.operands[0].as<T>();
+    const T* kernel = call.operands[1].as<T>();
+    T* y = call.results[0].as<T>();
+    zero<T>(call.results[0]);
+    for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
+      for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], kernel + at_kernel + c * g.o, y + at_y);
+    });
+  });
+}
+
+void ConvInputGrad::reference(const ReferenceCall& call) const {
+  const ConvGeometry g = conv_geometry(name, input_shape, call.operands[0].shape(), strides, padding);
+  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+    const T* kernel = call.operands[0].as<T>();
+    const T* dy = call.operands[1].as<T>();
+    T* dx = call.results[0].as<T>();
+    zero<T>(call.results[0]);
+    for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
+      for (std::int64_t c = 0; c < g.c; ++c) dx[at_x + c] += dot(g.o, dy + at_y, kernel + at_kernel + c * g.o);
+    });
+  });
+}
+
+void ConvKernelGrad::reference(const ReferenceCall& call) const {
+  const ConvGeometry g = conv_geometry(name, call.operands[0].shape(), kernel_shape, strides, padding);
+  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+    const T* x = call.operands[0].as<T>();
+    const T* dy = call.operands[1].as<T>();
+    T* dkernel = call.results[0].as<T>();
+    zero<T>(call.results[0]);
+    for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
+      for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], dy + at_y, dkernel + at_kernel + c * g.o);
+    });
+  });
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,74 @@
+#include "core/ops/conv/window.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/op.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// Far beyond any image, and far from where sums of sizes overflow.
+constexpr std::int64_t largest = std::int64_t{1} << 31;
+
+std::string_view dimension_name(std::size_t d) { return d == 0 ? "height" : "width"; }
+
+}  // namespace
+
+std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pairs) {
+  std::string text = "[";
+  for (const auto& [low, high] : pairs) text += fmt::format("{}({},{})", text.size() > 1 ? "," : "", low, high);
+  return text + "]";
+}
+
+Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
+              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding) {
+  if (image.size() != 4) {
+    throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
+                    "an image has four dimensions: examples, height, width, channels");
+  }
+  if (hw.size() != 2 || strides.size() != 2 || padding.size() != 2) {
+    throw TypeError(6, fmt::format("{} with {} strides and {} paddings", op, strides.size(), padding.size()),
+                    "give one of each for height and one for width");
+  }
+  Windows windows;
+  for (std::size_t d = 0; d < 2; ++d) {
+    const auto [low, high] = padding[d];
+    if (strides[d] < 1 || strides[d] > largest) {
+      throw TypeError(6, fmt::format("{} with a stride of {} in {}", op, strides[d], dimension_name(d)),
+                      "a stride is at least 1");
+    }
+    if (low < 0 || high < 0 || low > largest || high > largest) {
+      throw TypeError(6, fmt::format("{} with padding {}", op, to_string(padding)),
+                      "padding counts rows before and after: no number is negative");
+    }
+    const std::int64_t in = image[d + 1];
+    if (hw[d] < 1 || hw[d] > in + low + high) {
+      throw TypeError(6,
+                      fmt::format("{} with a window of {} over {} + {} + {} elements of {}", op, hw[d], low, in, high,
+                                  dimension_name(d)),
+                      hw[d] < 1 ? "a window has at least one element" : "the window must fit into the padded image");
+    }
+    windows[d] = {in, hw[d], strides[d], low, high, (in + low + high - hw[d]) / strides[d] + 1};
+  }
+  return windows;
+}
+
+void expect_floating(std::string_view op, std::span<const Type> operands, std::span<const std::string_view> names) {
+  if (operands.size() != names.size()) {
+    std::string list;
+    for (const std::string_view name : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+    throw TypeError(6, fmt::format("{} of {} operands", op, operands.size()),
+                    fmt::format("{} takes {}: {}", op, names.size(), list));
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!is_floating(operands[i].dtype) || operands[i].dtype != operands[0].dtype) {
+      throw TypeError(
+          6,
+          fmt::format("{}: {} is {}{}", op, names[i], pmaptrain::to_string(operands[i].dtype),
+                      i == 0 ? "" : fmt::format(" and {} is {}", names[0], pmaptrain::to_string(operands[0].dtype))),
+          fmt::format("{} takes f32 or f64, the same for all operands", op));
+    }
+  }
+}
+
+}  // namespace pmaptrain::ops

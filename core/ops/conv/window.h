@@ -1,0 +1,45 @@
+// The geometry that convolution and pooling share: windows that slide over height and width of an NHWC image.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/type.h"
+
+namespace pmaptrain::ops {
+
+// One of the two dimensions: `in` elements, `low` and `high` more before and after them, `out` positions of a window
+// of `window` elements, `stride` apart.
+struct Window {
+  std::int64_t in = 0;
+  std::int64_t window = 1;
+  std::int64_t stride = 1;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  std::int64_t out = 0;
+
+  // The input index of the window's element 0 at a position; below 0 it is padding.
+  std::int64_t start(std::int64_t position) const { return position * stride - low; }
+  // The window's elements at a position that are not padding: first <= i < last.
+  std::int64_t first(std::int64_t position) const { return std::max<std::int64_t>(0, -start(position)); }
+  std::int64_t last(std::int64_t position) const { return std::min(window, in - start(position)); }
+};
+using Windows = std::array<Window, 2>;  // height, width
+
+// Checks sizes and attributes of the op called `op` and computes the output sizes. `image` is its NHWC shape and `hw`
+// the window's height and width. Throws TypeError that names what does not fit.
+Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
+              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding);
+
+// "[1,2]", "[(0,1),(0,1)]": attributes in messages, as program text prints them.
+std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pairs);
+
+// Throws TypeError unless there are exactly `names.size()` operands, all of one element type that is floating.
+void expect_floating(std::string_view op, std::span<const Type> operands, std::span<const std::string_view> names);
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,50 @@
+#include "core/ops/matmul/matmul.h"
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+#include "core/kernel/onednn.h"
+#endif
+
+namespace pmaptrain::ops {
+
+#ifdef PMAPTRAIN_REFERENCE_KERNELS
+
+std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest&) const { return nullptr; }
+
+#else
+
+namespace {
+
+// Multiplications of one device below which the library's call costs more than it saves (measured; 16x32x32 is even).
+constexpr std::int64_t threshold = 16 * 32 * 32;
+
+}  // namespace
+
+std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
+  const Type& a = request.operands[0];
+  const Type& c = request.results[0];
+  const std::int64_t m = c.shape[0], n = c.shape[1], k = a.shape[transpose_a ? 0 : 1];
+  if (c.dtype != DType::f32 || m * n * k < threshold) return nullptr;
+
+  // Rows of several devices are one batch where they are rows of a as it is stored, and meet the same b.
+  const bool merged = request.devices > 1 && !transpose_a && request.stacked[0] && !request.stacked[1];
+  const std::int64_t rows = merged ? m * request.devices : m;
+  const onednn::Desc a_desc = onednn::strided(name, {rows, k}, transpose_a ? Shape{1, m} : Shape{k, 1});
+  const onednn::Desc b_desc = onednn::strided(name, {k, n}, transpose_b ? Shape{1, k} : Shape{n, 1});
+  const onednn::Desc c_desc = onednn::strided(name, {rows, n}, {n, 1});
+  dnnl_primitive_desc_t created = nullptr;
+  const dnnl_status_t status = dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a_desc.get(), b_desc.get(),
+                                                                 nullptr, c_desc.get(), onednn::attributes(name).get());
+  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  if (!desc) return nullptr;
+
+  auto kernel = std::make_unique<onednn::Sequence>(name, request, merged);
+  kernel->add(desc, {{DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
+                     {DNNL_ARG_WEIGHTS, b_desc.get(), onednn::operand(1)},
+                     {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}});
+  kernel->named(desc);
+  return kernel;
+}
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,68 @@
+#include "core/ops/matmul/matmul.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/builder.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+using pmaptrain::to_string;
+
+std::string operand_text(std::string_view operand, const Type& type, bool transposed) {
+  return fmt::format("{} {}{}", operand, to_string(type.shape), transposed ? " (transposed)" : "");
+}
+
+}  // namespace
+
+std::vector<Type> Matmul::infer(const InferContext& context) const {
+  const auto operands = context.operands;
+  if (operands.size() != 2) {
+    throw TypeError(6, fmt::format("matmul of {} operands", operands.size()), "matmul takes two matrices");
+  }
+  const Type& a = operands[0];
+  const Type& b = operands[1];
+  const std::string found =
+      fmt::format("matmul of {} and {}", operand_text("a", a, transpose_a), operand_text("b", b, transpose_b));
+  if (a.shape.size() != 2 || b.shape.size() != 2) {
+    throw TypeError(6, found, "both operands have two dimensions; reshape the others into them");
+  }
+  if (a.dtype != b.dtype || a.dtype == DType::boolean) {
+    throw TypeError(6, fmt::format("{}: a is {} and b is {}", found, to_string(a.dtype), to_string(b.dtype)),
+                    "both operands have the same numeric element type; cast one of them");
+  }
+  const std::int64_t ka = a.shape[transpose_a ? 0 : 1];
+  const std::int64_t kb = b.shape[transpose_b ? 1 : 0];
+  if (ka != kb) {
+    throw TypeError(6, fmt::format("{}: it would contract {} elements with {}", found, ka, kb),
+                    "the columns of a and the rows of b are as many");
+  }
+  return {{a.dtype, {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]}, {}}};
+}
+
+Cost Matmul::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  Cost cost;
+  const std::int64_t k = operands[0].shape[transpose_a ? 0 : 1];
+  cost.flops = 2.0 * static_cast<double>(k) * static_cast<double>(numel(results[0]));
+  cost.bytes = static_cast<double>(bytes(operands[0]) + bytes(operands[1]) + bytes(results[0]));
+  return cost;
+}
+
+// With A and B for the operands as they enter the product, dA = dC Bᵀ and dB = Aᵀ dC; a stored transpose is asked for
+// as one.
+Cotangents Matmul::derivative(VjpContext& context) const {
+  Cotangents result(2);
+  if (!context.cotangents[0]) return result;
+  const Value a = context.operands[0], b = context.operands[1], g = *context.cotangents[0];
+  if (context.needed[0]) {
+    result[0] = transpose_a ? context.b.emit(Matmul{transpose_b, true}, {b, g})
+                            : context.b.emit(Matmul{false, !transpose_b}, {g, b});
+  }
+  if (context.needed[1]) {
+    result[1] = transpose_b ? context.b.emit(Matmul{true, transpose_a}, {g, a})
+                            : context.b.emit(Matmul{!transpose_a, false}, {a, g});
+  }
+  return result;
+}
+
+}  // namespace pmaptrain::ops

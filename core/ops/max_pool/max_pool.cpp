@@ -1,0 +1,77 @@
+#include "core/ops/max_pool/max_pool.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/builder.h"
+#include "core/ops/max_pool/geometry.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+using pmaptrain::to_string;
+
+// One comparison for each element of each window.
+Cost cost_of(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
+  Cost cost;
+  cost.flops = static_cast<double>(numel(geometry.y_shape())) * static_cast<double>(geometry.h.window) *
+               static_cast<double>(geometry.w.window);
+  for (const Type& type : operands) cost.bytes += static_cast<double>(bytes(type));
+  for (const Type& type : results) cost.bytes += static_cast<double>(bytes(type));
+  return cost;
+}
+
+}  // namespace
+
+PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
+                           std::span<const std::int64_t> strides,
+                           std::span<const std::pair<std::int64_t, std::int64_t>> padding) {
+  const Windows windows = slide(op, x, window, strides, padding);
+  for (std::size_t d = 0; d < 2; ++d) {
+    if (windows[d].in == 0 || windows[d].low >= windows[d].window || windows[d].high >= windows[d].window) {
+      throw TypeError(6,
+                      fmt::format("{} of {} with window [{},{}] and padding {}: a window would see padding only", op,
+                                  to_string(x), window[0], window[1], to_string(padding)),
+                      "padding is smaller than the window, and the image is not empty");
+    }
+  }
+  return {.n = x[0], .c = x[3], .h = windows[0], .w = windows[1]};
+}
+
+std::vector<Type> MaxPool::infer(const InferContext& context) const {
+  static constexpr std::string_view names[] = {"x"};
+  expect_floating(name, context.operands, names);
+  const Type& x = context.operands[0];
+  return {{x.dtype, pool_geometry(name, x.shape, window, strides, padding).y_shape(), {}}};
+}
+
+std::vector<Type> MaxPoolGrad::infer(const InferContext& context) const {
+  static constexpr std::string_view names[] = {"x", "dy"};
+  expect_floating(name, context.operands, names);
+  const Type& x = context.operands[0];
+  const Shape& dy = context.operands[1].shape;
+  const Shape y = pool_geometry(name, x.shape, window, strides, padding).y_shape();
+  if (dy != y) {
+    throw TypeError(
+        6, fmt::format("{}: x {} pools to {}, but dy is {}", name, to_string(x.shape), to_string(y), to_string(dy)),
+        "dy has the shape of the pooling's result");
+  }
+  return {{x.dtype, x.shape, {}}};
+}
+
+Cost MaxPool::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return cost_of(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
+}
+
+Cost MaxPoolGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return cost_of(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
+}
+
+Cotangents MaxPool::derivative(VjpContext& context) const {
+  Cotangents result(1);
+  if (context.cotangents[0] && context.needed[0]) {
+    result[0] = context.b.emit(MaxPoolGrad{window, strides, padding}, {context.operands[0], *context.cotangents[0]});
+  }
+  return result;
+}
+
+}  // namespace pmaptrain::ops
