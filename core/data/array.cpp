@@ -12,9 +12,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "conversions below reverse big-endian elements only");
 
 template <std::size_t size>
-using Word = std::conditional_t<size == 1, std::uint8_t,
-                                std::conditional_t<size == 2, std::uint16_t,
-                                                   std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
+using Word = std::conditional_t<
+    size == 1, std::uint8_t,
+    std::conditional_t<size == 2, std::uint16_t, std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class T>
 T load(const std::byte* from, bool big_endian) {

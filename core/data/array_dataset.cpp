@@ -26,8 +26,8 @@ Shape example_shape(const Array& array) {
 
 void check_not_empty(const Array& array) {
   if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row an example", array.name));
-  if (array.shape[0] == 0) fail_data(fmt::format("{} holds no examples: its shape is {}", array.name,
-                                                 to_string(array.shape)));
+  if (array.shape[0] == 0)
+    fail_data(fmt::format("{} holds no examples: its shape is {}", array.name, to_string(array.shape)));
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) {
     fail_data(fmt::format("{} holds nothing: a dimension of its shape {} is 0", array.name, to_string(array.shape)));
   }
@@ -66,9 +66,9 @@ class ArrayDataset : public Dataset {
       const std::size_t count = input_bytes_ / sizeof(float);
       read_floats(inputs_, index * static_cast<std::int64_t>(count), {reinterpret_cast<float*>(input), count});
     }
-    const auto* const from = reinterpret_cast<const std::byte*>(target_.dtype == DType::i32
-                                                                    ? static_cast<const void*>(labels_.data())
-                                                                    : static_cast<const void*>(values_.data()));
+    const auto* const from =
+        reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
+                                                                       : static_cast<const void*>(values_.data()));
     std::memcpy(target, from + i * target_bytes_, target_bytes_);
   }
 
@@ -149,7 +149,8 @@ std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::ve
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets) {
   std::vector<std::string> notes;  // stays empty: both are f32 already
-  return std::make_shared<ArrayDataset>(to_array(inputs, "values.inputs"), to_array(targets, "values.targets"), notes);
+  Array first = to_array(inputs, "values.inputs");
+  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes);
 }
 
 }  // namespace pmaptrain::data

@@ -81,8 +81,7 @@ class TrainingPlanner {
       : spec_(spec), mesh_(mesh), examples_(examples), devices_(mesh.devices()), microbatches_(spec.microbatches) {}
 
   BatchPlan plan() {
-    if (const auto* all = std::get_if<spec::BatchAll>(&spec_.batch_size)) {
-      static_cast<void>(all);
+    if (std::holds_alternative<spec::BatchAll>(spec_.batch_size)) {
       global_ = examples_;
       written_ = fmt::format("batch_size all ({} examples)", examples_);
       check_total();

@@ -16,8 +16,8 @@
 namespace pmaptrain::data {
 
 struct BatchPlan {
-  std::int64_t dataset = 0;          // examples there are
-  std::int64_t global = 0;           // examples of a whole batch
+  std::int64_t dataset = 0;  // examples there are
+  std::int64_t global = 0;   // examples of a whole batch
   std::int64_t devices = 1;
   std::int64_t rows_per_device = 0;  // with padding; a multiple of microbatches
   std::int64_t microbatches = 1;

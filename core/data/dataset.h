@@ -48,7 +48,7 @@ struct Source {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;  // may be null
   std::vector<Truth> truths;
-  std::vector<std::string> notes;       // "inputs are f64 and become f32", said once
+  std::vector<std::string> notes;  // "inputs are f64 and become f32", said once
   std::string test_name = "test";
 };
 

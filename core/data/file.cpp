@@ -116,10 +116,9 @@ std::size_t Inflater::read(std::span<std::byte> out) {
     done += wanted - s.stream.avail_out;
     if (result == Z_STREAM_END) {
       s.ended = !next_member();
-    } else if (result == Z_BUF_ERROR || (result == Z_OK && s.stream.avail_in == 0 && s.rest.empty() &&
-                                         s.stream.avail_out != 0)) {
-      fail_data(fmt::format("{} is truncated: its compressed data breaks off", s.name),
-                "copy or download it again");
+    } else if (result == Z_BUF_ERROR ||
+               (result == Z_OK && s.stream.avail_in == 0 && s.rest.empty() && s.stream.avail_out != 0)) {
+      fail_data(fmt::format("{} is truncated: its compressed data breaks off", s.name), "copy or download it again");
     } else if (result != Z_OK) {
       const char* const why = s.stream.msg != nullptr ? s.stream.msg : "unknown error";
       fail_data(fmt::format("{} is damaged: its compressed data cannot be read ({})", s.name, why),

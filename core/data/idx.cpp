@@ -72,8 +72,8 @@ Header parse_header(const std::string& path, std::span<const std::byte> head) {
 }
 
 std::string sizes(const Header& header) {
-  return fmt::format("{}{} after a header of {} bytes needs {} bytes", name_of(header.element),
-                     to_string(header.shape), header.header_bytes, header.header_bytes + header.data_bytes);
+  return fmt::format("{}{} after a header of {} bytes needs {} bytes", name_of(header.element), to_string(header.shape),
+                     header.header_bytes, header.header_bytes + header.data_bytes);
 }
 
 Array make(const std::string& path, Header header, Bytes data) {
@@ -113,8 +113,8 @@ Array read_compressed(const std::string& path, const Bytes& file) {
 
   const std::uint64_t limit = Inflater::limit(file.size());
   if (header.data_bytes > limit) {
-    fail_truncated(path, fmt::format("{}, but {} compressed bytes cannot hold more than {}", sizes(header),
-                                     file.size(), limit));
+    fail_truncated(
+        path, fmt::format("{}, but {} compressed bytes cannot hold more than {}", sizes(header), file.size(), limit));
   }
   Memory memory = allocate(header.data_bytes, fmt::format("'{}'", path));
   const std::size_t got = inflater.read(memory.view);

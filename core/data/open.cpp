@@ -13,11 +13,13 @@ namespace pmaptrain::data {
 namespace {
 
 std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes) {
-  return make_dataset(read_idx(pair.inputs), read_idx(pair.targets), notes);
+  Array inputs = read_idx(pair.inputs);  // first, so that its errors are the first told
+  return make_dataset(std::move(inputs), read_idx(pair.targets), notes);
 }
 
 std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vector<std::string>& notes) {
-  return make_dataset(read_npz(split.file, split.inputs), read_npz(split.file, split.targets), notes);
+  Array inputs = read_npz(split.file, split.inputs);
+  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes);
 }
 
 // Reads both splits by `read` and checks that they fit each other.
@@ -28,10 +30,10 @@ void open_splits(Source& source, const Pair& train, const std::optional<Pair>& t
   source.test = read(*test, source.notes);
   const auto check = [](std::string_view what, const Field& a, const Field& b) {
     if (a.dtype == b.dtype && a.shape == b.shape) return;
-    fail_data(fmt::format("the train split's {} are {}{}, but the test split's are {}{}", what,
-                          pmaptrain::to_string(a.dtype), pmaptrain::to_string(a.shape),
-                          pmaptrain::to_string(b.dtype), pmaptrain::to_string(b.shape)),
-              "both splits must have examples of one type and shape");
+    fail_data(
+        fmt::format("the train split's {} are {}{}, but the test split's are {}{}", what, pmaptrain::to_string(a.dtype),
+                    pmaptrain::to_string(a.shape), pmaptrain::to_string(b.dtype), pmaptrain::to_string(b.shape)),
+        "both splits must have examples of one type and shape");
   };
   check("inputs", source.train->input(), source.test->input());
   check("targets", source.train->target(), source.test->target());
@@ -41,8 +43,8 @@ void describe(Source& source, std::string_view name) {
   source.description = fmt::format("{}: {} train", name, source.train->size());
   if (source.test) source.description += fmt::format(", {} {}", source.test->size(), source.test_name);
   const Field input = source.train->input();
-  source.description += fmt::format(" examples of {}{}", pmaptrain::to_string(input.dtype),
-                                    pmaptrain::to_string(input.shape));
+  source.description +=
+      fmt::format(" examples of {}{}", pmaptrain::to_string(input.dtype), pmaptrain::to_string(input.shape));
 }
 
 Source open_source(const spec::FashionMnist& s, std::uint64_t, std::int64_t) {

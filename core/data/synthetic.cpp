@@ -34,8 +34,8 @@ void check_noise(std::string_view source, double noise) {
 // Normals in order: pair k of a row comes from words 2k and 2k + 1 of it.
 class Normals {
  public:
-  Normals(PhiloxKey key, std::uint64_t row) : key_(key), low_(static_cast<std::uint32_t>(row)),
-                                              high_(static_cast<std::uint32_t>(row >> 32)) {}
+  Normals(PhiloxKey key, std::uint64_t row)
+      : key_(key), low_(static_cast<std::uint32_t>(row)), high_(static_cast<std::uint32_t>(row >> 32)) {}
   double next() {
     if (at_ == 4) {
       const auto words = philox4x32(key_, {block_++, 0, low_, high_});
@@ -90,8 +90,13 @@ constexpr std::int64_t grid = 4;  // knots of a pattern along height and along w
 class ImageDataset : public Dataset {
  public:
   ImageDataset(const spec::SyntheticImages& o, std::uint64_t seed, Split split)
-      : height_(o.height), width_(o.width), channels_(o.channels), classes_(o.classes),
-        size_(split == Split::train ? o.train : o.test), key_(stream_key(seed, "data/examples")), split_(split) {
+      : height_(o.height),
+        width_(o.width),
+        channels_(o.channels),
+        classes_(o.classes),
+        size_(split == Split::train ? o.train : o.test),
+        key_(stream_key(seed, "data/examples")),
+        split_(split) {
     // A sum of four uniform bytes has the standard deviation sqrt(4 · (256² - 1) / 12), and pixels a range of 255.
     scale_ = std::llround(o.noise * 255.0 / std::sqrt((65536.0 - 1.0) / 3.0) * 65536.0);
     draw_patterns(stream_key(seed, "data/true"));
@@ -192,9 +197,8 @@ LinearSource make_linear(const spec::SyntheticLinear& options, std::uint64_t see
   // Rounded to float so that the learned parameters can reach them.
   for (std::int64_t j = 0; j < options.features; ++j) source.w.push_back(static_cast<float>(normals.next()));
   source.b = static_cast<float>(normals.next());
-  source.dataset = std::make_shared<LinearDataset>(source.w, source.b, options.noise,
-                                                   options.examples_per_device * devices,
-                                                   stream_key(seed, "data/examples"));
+  source.dataset = std::make_shared<LinearDataset>(
+      source.w, source.b, options.noise, options.examples_per_device * devices, stream_key(seed, "data/examples"));
   return source;
 }
 

@@ -89,8 +89,7 @@ ZipArchive::ZipArchive(const std::string& path) : path_(path), file_(map_file(pa
   if (count == 0xffff || size == in_zip64 || offset == in_zip64) {
     const bool located = end >= locator64_size && u32(view, end - locator64_size) == locator64_signature;
     const std::uint64_t end64 = located ? u64(view, end - locator64_size + 8) : 0;
-    if (!located || !inside(end64, end64_size, end) ||
-        u32(view, static_cast<std::size_t>(end64)) != end64_signature) {
+    if (!located || !inside(end64, end64_size, end) || u32(view, static_cast<std::size_t>(end64)) != end64_signature) {
       fail("is damaged: its ZIP64 directory is not where it should be");
     }
     count = u64(view, static_cast<std::size_t>(end64) + 32);
@@ -169,8 +168,8 @@ Bytes ZipArchive::read(const Entry& entry) const {
     }
     content = Bytes(std::move(memory.owner), memory.view);
   } else if (entry.method != 0) {
-    fail(fmt::format("has entry '{}' compressed with method {}, expected stored or deflated", entry.name,
-                     entry.method));
+    fail(
+        fmt::format("has entry '{}' compressed with method {}, expected stored or deflated", entry.name, entry.method));
   } else if (entry.compressed != entry.uncompressed) {
     fail(fmt::format("is damaged: stored entry '{}' has two sizes", entry.name));
   }

@@ -1,0 +1,440 @@
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/data/array_dataset.h"
+#include "core/data/open.h"
+#include "core/data/zip.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "pmaptrain-data-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The error that `f` throws, as its message and help on one line; "" when it throws none.
+template <class F>
+std::string error_of(F&& f, ExitStatus status = ExitStatus::data) {
+  try {
+    f();
+  } catch (const Error& error) {
+    CHECK(error.status() == status);
+    const Diagnostic& d = error.diagnostics().at(0);
+    return d.message + " | " + d.help;
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  UNSCOPED_INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+std::string little(std::uint64_t value, int size) {
+  std::string text;
+  for (int i = 0; i < size; ++i) text += static_cast<char>(value >> (8 * i) & 255);
+  return text;
+}
+std::string big(std::uint64_t value, int size) {
+  const std::string text = little(value, size);
+  return {text.rbegin(), text.rend()};
+}
+template <class T>
+std::string raw(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string idx(int code, const std::vector<std::uint64_t>& sizes, const std::string& data) {
+  std::string text = std::string(2, '\0') + static_cast<char>(code) + static_cast<char>(sizes.size());
+  for (const std::uint64_t size : sizes) text += big(size, 4);
+  return text + data;
+}
+
+std::string deflated(const std::string& data, int window) {
+  z_stream stream = {};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string input = data;
+  std::string out(data.size() + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(input.data());
+  stream.avail_in = static_cast<uInt>(input.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+std::string gzip(const std::string& data) { return deflated(data, 15 + 16); }
+
+std::string npy_with(const std::string& header, const std::string& data, int version = 1) {
+  return "\x93NUMPY" + std::string(1, static_cast<char>(version)) + std::string(1, '\0') +
+         little(header.size(), version == 1 ? 2 : 4) + header + data;
+}
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data, int version = 1,
+                const std::string& fortran = "False") {
+  return npy_with("{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }   \n", data,
+                  version);
+}
+
+// An archive of one entry, whose fields can be set wrong.
+struct Zip {
+  std::string name = "x.npy", content;
+  bool deflate = false;
+  unsigned flags = 0, method = 0;
+  std::uint64_t crc_change = 0, size_change = 0, offset_change = 0, count = 1;
+
+  std::string build() const {
+    const std::string data = deflate ? deflated(content, -15) : content;
+    const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) ^ crc_change;
+    const unsigned how = deflate ? 8 : method;
+    const std::string shared = little(flags, 2) + little(how, 2) + little(0, 4) + little(crc, 4) +
+                               little(data.size() + (deflate ? 0 : size_change), 4) +
+                               little(content.size() + size_change, 4) + little(name.size(), 2) + little(0, 2);
+    const std::string local = "PK\3\4" + little(20, 2) + shared + name + data;
+    const std::string entry =
+        "PK\1\2" + little(20, 2) + little(20, 2) + shared + little(0, 10) + little(offset_change, 4) + name;
+    return local + entry + "PK\5\6" + little(0, 4) + little(count, 2) + little(count, 2) + little(entry.size(), 4) +
+           little(local.size(), 4) + little(0, 2);
+  }
+};
+
+struct Example {
+  std::vector<float> inputs, targets;
+  std::vector<std::uint8_t> bytes;
+  std::int32_t label = 0;
+};
+Example read(const data::Dataset& dataset, std::int64_t index) {
+  std::vector<std::byte> input(dataset.input().bytes());
+  std::vector<std::byte> target(dataset.target().bytes());
+  dataset.read(index, input.data(), target.data());
+  Example e;
+  if (dataset.input().dtype == DType::u8) {
+    for (const std::byte b : input) e.bytes.push_back(std::to_integer<std::uint8_t>(b));
+  } else {
+    e.inputs.resize(input.size() / 4);
+    std::memcpy(e.inputs.data(), input.data(), input.size());
+  }
+  if (dataset.target().dtype == DType::i32) {
+    std::memcpy(&e.label, target.data(), 4);
+  } else {
+    e.targets.resize(target.size() / 4);
+    std::memcpy(e.targets.data(), target.data(), target.size());
+  }
+  return e;
+}
+
+// What NumPy's savez_compressed makes of x = arange(6.0).reshape(2, 3), y = [7, -1]: ZIP64 fields in local headers.
+const std::string numpy_archive_hex =
+    "504b03042d000000080000002100f0cd3b46ffffffffffffffff05001400782e6e707901001000b000000000000000570000"
+    "00000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc"
+    "294e058a17672416a402f91a463a0ac69a3a0ab50a64032e0614f0c11eca7080501c505a004a8b380000504b03042d000000"
+    "080000002100e092cebcffffffffffffffff05001400792e6e70790100100090000000000000004a000000000000009bec17"
+    "ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9369a1aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416"
+    "a402f91a463a9a3a0ab50a14002e760608f80f0500504b01022d032d000000080000002100f0cd3b4657000000b000000005"
+    "0000000000000000000000800100000000782e6e7079504b01022d032d000000080000002100e092cebc4a00000090000000"
+    "05000000000000000000000080018e000000792e6e7079504b05060000000002000200660000000f0100000000";
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("an IDX file is read the same plain and compressed, in one gzip member or two", "[data]") {
+  const Folder folder;
+  const std::string images = idx(8, {3, 2, 2}, "abcdefghijkl");
+  const std::string labels = idx(8, {3}, std::string("\x00\x02\x01", 3));
+  const std::string two = gzip(images.substr(0, 9)) + gzip(images.substr(9));
+  const std::string targets = folder.write("y", labels);
+  for (const std::string& bytes : {images, gzip(images), two, gzip(images) + std::string(5, '\0')}) {
+    std::vector<std::string> notes;
+    const auto dataset = data::make_dataset(data::read_idx(folder.write("x", bytes)), data::read_idx(targets), notes);
+    CHECK(dataset->size() == 3);
+    CHECK(dataset->input().dtype == DType::u8);
+    CHECK(dataset->input().shape == Shape{2, 2, 1});
+    CHECK(dataset->target().shape.empty());
+    CHECK(read(*dataset, 1).bytes == std::vector<std::uint8_t>{'e', 'f', 'g', 'h'});
+    CHECK(read(*dataset, 1).label == 2);
+    CHECK(dataset->label_range() == std::pair<std::int64_t, std::int64_t>{0, 2});
+    CHECK(notes.empty());
+  }
+}
+
+TEST_CASE("IDX files of wider types are big-endian", "[data]") {
+  const Folder folder;
+  const data::Array shorts = data::read_idx(folder.write("a", idx(0x0b, {2}, std::string("\x01\x02\xff\xfe", 4))));
+  CHECK(data::read_integer(shorts, 0) == 258);
+  CHECK(data::read_integer(shorts, 1) == -2);
+  const data::Array floats = data::read_idx(folder.write("b", idx(0x0d, {1}, big(0x3fc00000, 4))));
+  std::array<float, 1> value = {};
+  data::read_floats(floats, 0, value);
+  CHECK(value[0] == 1.5F);
+}
+
+TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
+  const Folder folder;
+  const auto refusal = [&](const std::string& bytes) {
+    return error_of([&] { data::read_idx(folder.write("f", bytes)); });
+  };
+  const std::string good = idx(8, {3, 2, 2}, "abcdefghijkl");
+  CHECK(contains(refusal(""), "is empty"));
+  CHECK(contains(refusal("PK\3\4"), "is not an IDX file: it begins with 50 4b 03 04"));
+  CHECK(contains(refusal(std::string("\0\0", 2)), "is truncated: it has 2 bytes, its header needs 4"));
+  CHECK(contains(refusal(good.substr(0, 10)), "is truncated: it has 10 bytes, its header needs 16"));
+  CHECK(contains(refusal(good.substr(0, 20)),
+                 "is truncated: u8[3,2,2] after a header of 16 bytes needs 28 bytes, it has 20"));
+  CHECK(contains(refusal(good + "z"), "is longer than its header says"));
+  CHECK(contains(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "")), "more than can be addressed"));
+  CHECK(contains(refusal(std::string("\0\0\x08\x63", 4)), "says that it has 99 dimensions, at most 8 are read"));
+  // The same behind gzip; a claim that the compressed bytes cannot hold is refused before memory is taken.
+  CHECK(contains(refusal(gzip("")), "is truncated: it holds 0 bytes, its header needs 4"));
+  CHECK(contains(refusal(gzip(good.substr(0, 20))), "needs 28 bytes, it holds 20"));
+  CHECK(contains(refusal(gzip(good + "z")), "is longer than its header says"));
+  CHECK(contains(refusal(gzip(idx(8, {0x7fffffff, 0x7fffffff}, "a"))), "compressed bytes cannot hold more than"));
+  const std::string whole = gzip(good);
+  for (std::size_t size = 2; size < whole.size(); ++size) {
+    CHECK(contains(refusal(whole.substr(0, size)), "is truncated"));
+  }
+  std::string flipped = whole;
+  flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1);
+  CHECK(contains(refusal(flipped), "is damaged: its compressed data cannot be read (incorrect data check)"));
+  CHECK(contains(refusal(whole + "garbage"), "has 7 bytes after its compressed data"));
+}
+
+TEST_CASE("what is no readable file is named", "[data]") {
+  const Folder folder;
+  CHECK(contains(error_of([&] { data::read_idx(folder.path("none")); }), "none': No such file or directory"));
+  CHECK(contains(error_of([&] { data::read_idx(folder.path("")); }), "is a directory, expected a file"));
+  CHECK(contains(error_of([&] { data::read_idx("/dev/null"); }), "is not a regular file"));
+}
+
+TEST_CASE("counts that differ, empty arrays and labels beyond 32 bits are refused", "[data]") {
+  const Folder folder;
+  std::vector<std::string> notes;
+  const auto make = [&](const std::string& x, const std::string& y) {
+    return error_of(
+        [&] { data::make_dataset(data::read_npy(folder.write("x", x)), data::read_npy(folder.write("y", y)), notes); });
+  };
+  const std::string two = npy("<f4", "(2, 1)", raw<float>({1, 2}));
+  CHECK(contains(make(two, npy("|u1", "(3,)", "abc")), "holds 2 examples, but "));
+  CHECK(contains(make(two, npy("|u1", "(3,)", "abc")), "holds 3 targets"));
+  CHECK(contains(make(npy("<f4", "(0, 1)", ""), npy("|u1", "(0,)", "")), "holds no examples: its shape is [0,1]"));
+  CHECK(contains(make(npy("<f4", "(2, 0)", ""), npy("|u1", "(2,)", "ab")), "a dimension of its shape [2,0] is 0"));
+  CHECK(contains(make(npy("<f4", "()", raw<float>({1})), npy("|u1", "(1,)", "a")), "is a single number"));
+  CHECK(contains(make(two, npy("<i8", "(2,)", raw<std::int64_t>({0, 1LL << 31}))), "the label of example 1 in "));
+  CHECK(contains(make(two, npy("<u8", "(2,)", raw<std::uint64_t>({~0ULL, 0}))), "is 2^63 or more"));
+}
+
+TEST_CASE("NPY arrays of every type and both byte orders become f32 inputs and i32 labels", "[data]") {
+  const Folder folder;
+  const auto load = [&](const std::string& x, const std::string& y, std::vector<std::string>& notes) {
+    return data::make_dataset(data::read_npy(folder.write("x", x)), data::read_npy(folder.write("y", y)), notes);
+  };
+  const std::string doubles = npy("<f8", "(2, 2)", raw<double>({1, 2, 3, 4.5}), 2);
+  std::vector<std::string> notes;
+  const auto dataset = load(doubles, npy("<i8", "(2, 1)", raw<std::int64_t>({5, -3}), 3), notes);
+  CHECK(notes == std::vector<std::string>{"inputs are f64 and become f32"});
+  CHECK(dataset->input().shape == Shape{2});
+  CHECK(read(*dataset, 1).inputs == std::vector<float>{3, 4.5F});
+  CHECK(read(*dataset, 1).label == -3);
+  CHECK(dataset->label_range() == std::pair<std::int64_t, std::int64_t>{-3, 5});
+
+  notes.clear();
+  const auto regression =
+      load(npy(">i2", "(2L,)", std::string("\x01\x00\xff\xff", 4)), npy("<f4", "(2,)", raw<float>({0.5, 2.5})), notes);
+  CHECK(regression->input().shape == Shape{1});
+  CHECK(regression->target().dtype == DType::f32);
+  CHECK(regression->target().shape == Shape{1});
+  CHECK(read(*regression, 0).inputs == std::vector<float>{256});
+  CHECK(read(*regression, 1).inputs == std::vector<float>{-1});
+  CHECK(read(*regression, 1).targets == std::vector<float>{2.5});
+  CHECK_FALSE(regression->label_range());
+
+  const auto one_hot = load(npy("|b1", "(2, 1, 2)", std::string("\1\0\0\1", 4)),
+                            npy("|u1", "(2, 3)", std::string("\0\1\0\1\0\0", 6)), notes);
+  CHECK(one_hot->input().shape == Shape{1, 2, 1});
+  CHECK(read(*one_hot, 0).inputs == std::vector<float>{1, 0});
+  CHECK(read(*one_hot, 0).targets == std::vector<float>{0, 1, 0});
+}
+
+TEST_CASE("every wrong NPY file is refused with what was found", "[data]") {
+  const Folder folder;
+  const auto refusal = [&](const std::string& bytes) {
+    return error_of([&] { data::read_npy(folder.write("f", bytes)); });
+  };
+  const std::string good = npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}));
+  CHECK(refusal(good).empty());
+  for (std::size_t size = 1; size < good.size(); ++size) {
+    CHECK(contains(refusal(good.substr(0, size)), size < 6 ? "is not in NPY format" : "is truncated"));
+  }
+  CHECK(contains(refusal(good + "z"), "is longer than its header says: f32[2,2] needs 16 bytes after its header"));
+  CHECK(contains(refusal(npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}), 1, "True")),
+                 "is in Fortran order, expected C order (row-major) | save numpy.ascontiguousarray(x)"));
+  CHECK(refusal(npy("<f4", "(4, 1)", raw<float>({1, 2, 3, 4}), 1, "True")).empty());
+  CHECK(contains(refusal(npy("<f2", "(1,)", "ab")), "has dtype '<f2', which is not read | half precision"));
+  CHECK(contains(refusal(npy("|O", "(1,)", "ab")), "Python objects are not read"));
+  CHECK(contains(refusal(npy("<c8", "(1,)", "ab")), "has dtype '<c8', which is not read"));
+  CHECK(contains(refusal(npy_with("{'descr': [('a', '<f4')], ", "")), "has a structured dtype"));
+  CHECK(contains(refusal(npy("<f4", "(4611686018427387904, 4)", "")), "is larger than can be addressed"));
+  CHECK(contains(refusal(npy("<f4", "(99999999999999999999,)", "")), "a size in 'shape' is too large"));
+  CHECK(contains(refusal(npy("<f4", "(-1,)", "")), "'shape' is not a tuple of sizes"));
+  CHECK(contains(refusal(npy("<f4", "(1 2)", "")), "'shape' is not a tuple of sizes"));
+  CHECK(contains(refusal(npy("<f4", "(1,", "")), "cannot be read"));
+  CHECK(contains(refusal(npy_with("{'descr': '<f4', 'shape': (1,)}", "abcd")), "lacks"));
+  CHECK(contains(refusal(npy_with("{'descr': '<f4", "")), "a quote is not closed"));
+  CHECK(contains(refusal(npy_with("{'descr': '<f4', 'descr': '<f4'}", "")), "unknown or there twice"));
+  CHECK(contains(refusal(npy_with("", "")), "expected '{'"));
+  CHECK(contains(refusal("\x93NUMPY\x02" + std::string(1, '\0') + little(0xfffffff0, 4)),
+                 "says that its header has 4294967280 bytes, more than 65536"));
+  CHECK(contains(refusal("\x93NUMPY\x09" + std::string(4, '\0')), "format version 9, expected 1, 2 or 3"));
+}
+
+TEST_CASE("an NPZ archive as NumPy writes it is read through open", "[data]") {
+  const Folder folder;
+  const std::string file = folder.write("a.npz", from_hex(numpy_archive_hex));
+  spec::DataSpec spec;
+  spec.source = spec::Npz{{file, "x", "y"}, spec::Npz::Split{file, "x", "y"}};
+  const data::Source source = data::open(spec, 0, 1);
+  CHECK(source.description == "npz: 2 train, 2 test examples of f32[3]");
+  CHECK(source.notes == std::vector<std::string>{"inputs are f64 and become f32"});
+  CHECK(read(*source.train, 1).inputs == std::vector<float>{3, 4, 5});
+  CHECK(read(*source.test, 0).label == 7);
+  CHECK(contains(error_of([&] { data::read_npz(file, "xx"); }), "has no array 'xx'; it has x, y"));
+}
+
+TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[data]") {
+  const Folder folder;
+  const std::string content = npy("<f4", "(100,)", std::string(400, 'a'));
+  const auto refusal = [&](const std::string& bytes) {
+    return error_of([&] { data::read_npz(folder.write("f", bytes), "x"); });
+  };
+  for (const bool deflate : {false, true}) {
+    Zip zip;
+    zip.content = content;
+    zip.deflate = deflate;
+    const std::string good = zip.build();
+    CHECK(refusal(good).empty());
+    CHECK(contains(refusal(good.substr(0, good.size() - 1)), "it has no directory at its end"));
+    CHECK(contains(refusal(good.substr(10)), "is damaged"));
+    Zip wrong = zip;
+    wrong.crc_change = 1;
+    CHECK(contains(refusal(wrong.build()), "the checksum of entry 'x.npy' does not match"));
+    wrong = zip;
+    wrong.size_change = 1;
+    CHECK_FALSE(refusal(wrong.build()).empty());
+    wrong.size_change = 0xf0000000;
+    CHECK_FALSE(refusal(wrong.build()).empty());
+    wrong = zip;
+    wrong.offset_change = 0xfffffff0;
+    CHECK(contains(refusal(wrong.build()), "is not where its directory says"));
+    wrong.offset_change = 0xffffffff;
+    CHECK(contains(refusal(wrong.build()), "lacks its ZIP64 sizes"));
+    wrong = zip;
+    wrong.flags = 1;
+    CHECK(contains(refusal(wrong.build()), "is encrypted"));
+    wrong = zip;
+    wrong.count = 2;
+    CHECK(contains(refusal(wrong.build()), "its directory is not inside the file"));
+    wrong.count = 0xffff;
+    CHECK(contains(refusal(wrong.build()), "ZIP64 directory is not where it should be"));
+    // No single changed byte may crash the reader; what it then says is its own affair.
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      std::string bytes = good;
+      bytes[i] = static_cast<char>(~bytes[i]);
+      refusal(bytes);
+    }
+  }
+  Zip method;
+  method.content = content;
+  method.method = 14;
+  CHECK(contains(refusal(method.build()), "compressed with method 14, expected stored or deflated"));
+}
+
+TEST_CASE("values are rows of f32, and ragged ones are refused at their place", "[data]") {
+  spec::DataSpec spec;
+  spec.source = spec::Values{{{0.0}, {1.0}}, {{0.5}, {2.5}}};
+  const data::Source source = data::open(spec, 0, 1);
+  CHECK(source.train->size() == 2);
+  CHECK(source.test == nullptr);
+  CHECK(read(*source.train, 1).inputs == std::vector<float>{1});
+  CHECK(read(*source.train, 1).targets == std::vector<float>{2.5});
+
+  spec.source_place = {"a.yaml", 3, 5, 1, ""};
+  spec.source = spec::Values{{{0.0}, {1.0, 2.0}}, {{0.5}, {2.5}}};
+  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }),
+                 "row 1 of values.inputs has length 2, but row 0 has length 1"));
+  try {
+    data::open(spec, 0, 1);
+  } catch (const Error& error) {
+    CHECK(error.diagnostics()[0].place == spec.source_place);
+  }
+  spec.source = spec::Values{{{0.0}}, {{0.5}, {2.5}}};
+  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "values.inputs holds 1 examples, but values.targets"));
+  spec.source = spec::Values{{}, {}};
+  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "values.inputs has no rows"));
+}
+
+TEST_CASE("splits that do not fit each other are refused", "[data]") {
+  const Folder folder;
+  const std::string y = folder.write("y", idx(8, {1}, "a"));
+  spec::DataSpec spec;
+  spec.source = spec::Idx{{folder.write("x", idx(8, {1, 2, 2}, "abcd")), y},
+                          spec::FilePair{folder.write("t", idx(8, {1, 1, 4}, "abcd")), y}};
+  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }),
+                 "the train split's inputs are u8[2,2,1], but the test split's are u8[1,4,1]"));
+}
+
+TEST_CASE("fashion_mnist names Debian's package when its files are missing", "[data]") {
+  spec::DataSpec spec;
+  spec.source = spec::FashionMnist{"/nowhere"};
+  const std::string error = error_of([&] { data::open(spec, 0, 1); });
+  CHECK(contains(error, "cannot open '/nowhere/train-images-idx3-ubyte.gz': No such file"));
+  CHECK(contains(error, "apt-get install dataset-fashion-mnist"));
+}
+
+TEST_CASE("Debian's fashion-mnist has 60000 and 10000 images of 10 classes", "[data]") {
+  spec::DataSpec spec;
+  spec.source = spec::FashionMnist{};
+  if (!std::filesystem::exists(spec::FashionMnist{}.dir)) {
+    WARN("dataset-fashion-mnist is not installed");
+    return;
+  }
+  const data::Source source = data::open(spec, 0, 1);
+  CHECK(source.description == "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]");
+  CHECK(source.train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 9});
+  CHECK(read(*source.train, 0).label == 9);
+}

@@ -1,0 +1,130 @@
+#include "core/data/synthetic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/data/open.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+struct Image {
+  std::vector<std::uint8_t> pixels;
+  std::int32_t label = 0;
+  friend bool operator==(const Image&, const Image&) = default;
+};
+Image image(const data::Dataset& dataset, std::int64_t index) {
+  Image result;
+  result.pixels.resize(dataset.input().bytes());
+  dataset.read(index, reinterpret_cast<std::byte*>(result.pixels.data()), reinterpret_cast<std::byte*>(&result.label));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("synthetic_linear is w x + b with noise, and tells the true values", "[data]") {
+  spec::DataSpec spec;
+  spec.source = spec::SyntheticLinear{5, 100, 0.1};
+  const data::Source source = data::open(spec, 0, 8);
+  CHECK(source.train->size() == 800);
+  CHECK(source.train->input().shape == Shape{5});
+  CHECK(source.train->target().shape == Shape{1});
+  CHECK(source.test == nullptr);
+  REQUIRE(source.truths.size() == 2);
+  CHECK(source.truths[0].parameter == "dense_0.kernel");
+  CHECK(source.truths[1].parameter == "dense_0.bias");
+  const std::vector<double>& w = source.truths[0].values;
+  REQUIRE(w.size() == 5);
+  double squares = 0;
+  for (std::int64_t i = 0; i < 800; ++i) {
+    float x[5], y = 0;
+    source.train->read(i, reinterpret_cast<std::byte*>(x), reinterpret_cast<std::byte*>(&y));
+    double noise = static_cast<double>(y) - source.truths[1].values[0];
+    for (std::size_t j = 0; j < 5; ++j) noise -= static_cast<double>(x[j]) * w[j];
+    squares += noise * noise;
+  }
+  CHECK(std::sqrt(squares / 800) == Approx(0.1).epsilon(0.1));
+}
+
+TEST_CASE("true values depend on the seed alone, and data.seed goes before the top-level seed", "[data]") {
+  spec::DataSpec spec;
+  spec.source = spec::SyntheticLinear{};
+  const auto truth = [&](std::uint64_t seed, std::int64_t devices) {
+    return data::open(spec, seed, devices).truths[0].values;
+  };
+  CHECK(truth(0, 1) == truth(0, 8));
+  CHECK(truth(0, 1) != truth(1, 1));
+  const std::vector<double> of_seed_1 = truth(1, 1);
+  spec.seed = 1;
+  CHECK(truth(0, 1) == of_seed_1);
+}
+
+TEST_CASE("a synthetic image has the same bits whatever was read before, and other bits elsewhere", "[data]") {
+  const spec::SyntheticImages options;
+  const auto train = data::make_images(options, 0, data::Split::train);
+  const auto test = data::make_images(options, 0, data::Split::test);
+  CHECK(train->size() == 50000);
+  CHECK(test->size() == 10000);
+  CHECK(train->input().dtype == DType::u8);
+  CHECK(train->input().shape == Shape{32, 32, 3});
+  CHECK(train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 9});
+  const Image last = image(*train, 49999);
+  const Image first = image(*train, 0);
+  CHECK(image(*train, 49999) == last);
+  CHECK(image(*data::make_images(options, 0, data::Split::train), 0) == first);
+  CHECK_FALSE(first == last);
+  CHECK_FALSE(image(*test, 0) == first);
+  CHECK_FALSE(image(*data::make_images(options, 1, data::Split::train), 0) == first);
+}
+
+TEST_CASE("classes of synthetic images are told apart on the test split, and all occur", "[data]") {
+  const spec::SyntheticImages options;
+  const auto train = data::make_images(options, 3, data::Split::train);
+  const auto test = data::make_images(options, 3, data::Split::test);
+  const std::size_t size = train->input().bytes();
+  std::vector<std::vector<double>> means(10, std::vector<double>(size));
+  std::vector<double> counts(10);
+  for (std::int64_t i = 0; i < 500; ++i) {
+    const Image example = image(*train, i);
+    const auto label = static_cast<std::size_t>(example.label);
+    REQUIRE(label < 10);
+    counts[label] += 1;
+    for (std::size_t p = 0; p < size; ++p) means[label][p] += example.pixels[p];
+  }
+  for (std::size_t k = 0; k < 10; ++k) {
+    CHECK(counts[k] >= 20);
+    for (double& value : means[k]) value /= counts[k];
+  }
+  int right = 0;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const Image example = image(*test, i);
+    std::vector<double> distances(10);
+    for (std::size_t k = 0; k < 10; ++k) {
+      for (std::size_t p = 0; p < size; ++p) distances[k] += std::pow(example.pixels[p] - means[k][p], 2);
+    }
+    right += std::min_element(distances.begin(), distances.end()) - distances.begin() == example.label ? 1 : 0;
+  }
+  CHECK(right >= 90);
+}
+
+TEST_CASE("synthetic sizes out of range are refused before memory is taken", "[data]") {
+  const auto refuse = [](spec::SyntheticImages o) { data::make_images(o, 0, data::Split::train); };
+  spec::SyntheticImages huge;
+  huge.height = huge.width = 65536;
+  CHECK_THROWS_AS(refuse(huge), Error);
+  spec::SyntheticImages none;
+  none.classes = 0;
+  CHECK_THROWS_AS(refuse(none), Error);
+  spec::SyntheticImages loud;
+  loud.noise = std::nan("");
+  CHECK_THROWS_AS(refuse(loud), Error);
+  CHECK_THROWS_AS(data::make_linear({5, std::int64_t{1} << 62, 0.1}, 0, 8), Error);
+  // Odd and tiny sizes are fine.
+  const auto tiny = data::make_images({1, 7, 2, 1, 3, 0, 0.0}, 0, data::Split::train);
+  CHECK(image(*tiny, 2).pixels.size() == 14);
+}
