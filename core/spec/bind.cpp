@@ -255,7 +255,11 @@ class Binder {
       Node label = scalar_at(data, "axes");
       Node list = empty_at(data, Kind::sequence);
       for (const std::string& name : mesh.names()) list.items.push_back(scalar_at(data, name));
-      data.add(std::move(label), std::move(list));
+      // Before `remainder`, where the table has it, so that the resolved config reads back as itself.
+      std::size_t at = 0;
+      while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
+      data.keys.insert(data.keys.begin() + static_cast<std::ptrdiff_t>(at), std::move(label));
+      data.items.insert(data.items.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
       return;
     }
     if (!axes->valid() || !mesh_known) return;

@@ -279,12 +279,7 @@ void check_characters(const std::string& text, const std::shared_ptr<const Text>
       std::size_t good = line.size();
       while (good > 0 && !is_utf8(line.substr(0, good))) --good;
       column += count_characters(line.substr(0, good));
-      // The excerpt would carry the broken bytes to the terminal, so the place is told in numbers only.
-      Diagnostic diagnostic{source->option ? "usage" : "config", Place{}, "", "save the file as UTF-8", {}};
-      diagnostic.place.file = source->file;
-      diagnostic.message = "line " + std::to_string(number) + ", column " +
-                           std::to_string(column + (number == 1 ? offset : 0)) + ": this byte is not valid UTF-8";
-      throw Error(ExitStatus::usage, std::move(diagnostic));
+      refuse_text(source, number, column, offset, "this byte is not valid UTF-8", "save the file as UTF-8");
     }
     for (std::size_t i = 0; i < line.size(); ++i) {
       const auto c = static_cast<unsigned char>(line[i]);

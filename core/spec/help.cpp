@@ -1,0 +1,185 @@
+// The table of keys as text: `pmaptrain help KEY` and docs/config.md.
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/spec/check.h"
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+constexpr std::size_t text_width = 96;
+
+std::string pad(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+// `text` in lines of at most text_width, each after the first indented.
+std::string wrap(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    if (column > indent && column + 1 + word.size() > text_width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    start = end + 1;
+  }
+  return out;
+}
+
+std::string indented(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    out += std::string(indent, ' ') + std::string(text.substr(start, end - start)) + "\n";
+    start = end + 1;
+  }
+  return out;
+}
+
+std::string fallback_of(const Key& key) {
+  if (key.need == Need::required) return "required";
+  if (!key.fallback.empty()) return "default " + std::string(key.fallback);
+  if (!key.fallback_text.empty()) return "default: " + std::string(key.fallback_text);
+  return key.need == Need::alternative ? "" : "optional";
+}
+
+std::string line_of(const Key& key, std::size_t width) {
+  std::string line = "  " + pad(std::string(key.name()), width) + "  ";
+  const std::size_t indent = line.size();
+  std::string what = std::string(key.meaning);
+  if (key.need != Need::alternative) what += " (" + takes(key) + "; " + fallback_of(key) + ")";
+  return line + wrap(what, indent) + "\n";
+}
+
+std::string list_of(const std::vector<const Key*>& keys) {
+  std::size_t width = 0;
+  for (const Key* key : keys) width = std::max(width, key->name().size());
+  std::string out;
+  for (const Key* key : keys) out += line_of(*key, width);
+  return out;
+}
+
+std::string help_of(const Key& key) {
+  std::string out = std::string(key.path) + "\n  " + wrap(key.meaning, 2) + "\n";
+  std::vector<const Key*> options = alternatives(key);
+  std::vector<const Key*> others = children(key);
+  std::erase_if(others, [](const Key* other) { return other->need == Need::alternative; });
+  if (options.empty() && (others.empty() || key.need != Need::alternative)) {
+    out += "\n  takes " + wrap(takes(key), 8) + "\n";
+  }
+  const std::string fallback = fallback_of(key);
+  if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
+  if (!options.empty()) {
+    out += key.type == Type::layers ? "\neach layer is one of\n" : "\none of\n";
+    out += list_of(options);
+  }
+  if (!others.empty()) {
+    out += options.empty() ? "\nkeys\n" : "\nbeside it\n";
+    out += list_of(others);
+  }
+  if (!key.example.empty()) out += "\nexample\n" + indented(key.example, 2);
+  return out;
+}
+
+std::string overview() {
+  std::string out = "The keys of a config. `pmaptrain help KEY` tells more of one, for example `pmaptrain help "
+                    "optimizer.adam`.\n\n";
+  out += list_of(children(root_key()));
+  out += "\nAny key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x- are\n"
+         "ignored: a place for YAML anchors.\n";
+  return out;
+}
+
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string default_cell(const Key& key) {
+  if (key.need == Need::required) return "**required**";
+  if (!key.fallback.empty()) return "`" + std::string(key.fallback) + "`";
+  return cell(key.fallback_text);
+}
+
+void section(const Key& key, int level, std::string& out) {
+  out += "\n" + std::string(static_cast<std::size_t>(std::min(level, 5)), '#') + " `" + std::string(key.path) + "`\n\n";
+  out += std::string(key.meaning);
+  if (key.need == Need::required) out += " Required.";
+  out += "\n";
+  if (!key.example.empty()) out += "\n```yaml\n" + std::string(key.example) + "\n```\n";
+  const auto below = children(key);
+  std::vector<const Key*> leaves;
+  std::vector<const Key*> groups;
+  for (const Key* other : below) {
+    const bool group = !children(*other).empty() || other->need == Need::alternative;
+    (group ? groups : leaves).push_back(other);
+  }
+  if (!leaves.empty()) {
+    out += "\n| key | takes | default | meaning |\n|---|---|---|---|\n";
+    for (const Key* leaf : leaves) {
+      out += "| `" + std::string(leaf->name()) + "` | " + cell(takes(*leaf)) + " | " + default_cell(*leaf) + " | " +
+             cell(leaf->meaning) + " |\n";
+    }
+  }
+  for (const Key* group : groups) section(*group, level + 1, out);
+}
+
+}  // namespace
+
+std::string help(const std::string& key) {
+  if (key.empty()) return overview();
+  if (const Key* exact = find_key(key)) return help_of(*exact);
+  std::string out;
+  for (const Key* found : find_ending(key)) out += (out.empty() ? "" : "\n") + help_of(*found);
+  if (!out.empty()) return out;
+  std::vector<std::string> names;
+  for (const Key& known : keys()) {
+    names.emplace_back(known.path);
+    names.emplace_back(known.name());
+  }
+  const std::string near = nearest(key, names);
+  throw Error(ExitStatus::usage,
+              Diagnostic{"usage", {}, "no config key is called '" + key + "'",
+                         near.empty() ? "pmaptrain help lists the keys" : "did you mean '" + near + "'?", {}});
+}
+
+std::string reference_markdown() {
+  std::string out =
+      "# Every key of a config\n\n"
+      "Made from the table that also validates a config; do not edit it by hand. On the command line,\n"
+      "`pmaptrain help KEY` tells the same.\n\n"
+      "A **choice** is a bare name, or one key with its options: `relu`, `{dense: 10}`,\n"
+      "`{conv: {features: 32, kernel_size: [3, 3]}}`. Durations and intervals are `100` or `100 steps`, `2 epochs`,\n"
+      "`50000 examples`. Paths are relative to the file that they stand in; in an option, to the current directory.\n"
+      "Numbers are decimal; what is quoted is text. Top-level keys that begin with `x-` are ignored: a place for\n"
+      "YAML anchors. `null` stands for a key's default.\n\n"
+      "| key | takes | default | meaning |\n|---|---|---|---|\n";
+  const auto top = children(root_key());
+  for (const Key* key : top) {
+    out += "| `" + std::string(key->name()) + "` | " + cell(takes(*key)) + " | " + default_cell(*key) + " | " +
+           cell(key->meaning) + " |\n";
+  }
+  for (const Key* key : top) {
+    if (!children(*key).empty()) section(*key, 2, out);
+  }
+  return out;
+}
+
+}  // namespace pmaptrain::spec

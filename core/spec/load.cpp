@@ -1,0 +1,108 @@
+#include "core/spec/load.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/text.h"
+#include "core/spec/bind.h"
+#include "core/spec/check.h"
+#include "core/spec/override.h"
+#include "core/spec/parse.h"
+#include "core/spec/print.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse_file(const std::string& file, std::string message, std::string help) {
+  Diagnostic diagnostic{"usage", Place{}, std::move(message), std::move(help), {}};
+  diagnostic.place.file = file;
+  throw Error(ExitStatus::usage, std::move(diagnostic));
+}
+
+// The config files beside a path that is not there.
+std::string other_files(const fs::path& missing) {
+  std::vector<std::string> names;
+  const fs::path folder = missing.has_parent_path() ? missing.parent_path() : fs::path(".");
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".yaml" || it->path().extension() == ".yml") {
+      names.push_back(it->path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  const std::string near = nearest(missing.filename().string(), names);
+  if (!near.empty()) return "did you mean " + (missing.parent_path() / near).string() + "?";
+  return "CONFIG is a YAML file or a run folder; pmaptrain init writes a config to start from";
+}
+
+std::string read_file(const std::string& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) refuse_file(file, "there is no such file", other_files(file));
+  if (fs::is_regular_file(file, error) && fs::file_size(file, error) > max_text_bytes) {
+    refuse_file(file, "this is larger than 4 MiB, which no config needs",
+                "keep data in files of its own and name them in data.source");
+  }
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(max_text_bytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad() || (!stream.is_open())) {
+    refuse_file(file, std::string("it cannot be read: ") + std::strerror(errno), "check its permissions");
+  }
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+bool before(const Diagnostic& a, const Diagnostic& b) {
+  if ((a.kind == "usage") != (b.kind == "usage")) return b.kind == "usage";
+  if (a.kind == "usage") return false;  // options keep their order
+  return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+}
+
+}  // namespace
+
+Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
+                 const Overrides& overrides) {
+  std::string body = text;
+  if (body.starts_with("\xEF\xBB\xBF")) body.erase(0, 3);
+  auto source = std::make_shared<Text>();
+  source->file = file;
+  source->directory = directory;
+  if (body.size() <= max_text_bytes) source->lines = split_lines(body);
+
+  std::vector<Diagnostic> errors;
+  Loaded loaded;
+  Node root = parse_yaml(body, source, 0, errors);
+  apply(overrides, root, errors, loaded.notes);
+  const std::string stem = fs::path(file).stem().string();
+  Node config = check_config(root, stem.empty() ? "run" : stem, errors);
+  loaded.spec = bind(config, errors);
+  if (!errors.empty()) {
+    std::stable_sort(errors.begin(), errors.end(), before);
+    throw Error(ExitStatus::usage, std::move(errors));
+  }
+  loaded.resolved = print_config(config);
+  return loaded;
+}
+
+Loaded load(const std::string& path, const Overrides& overrides) {
+  std::string file = path;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    file = (fs::path(path) / "config.yaml").string();
+    if (!fs::exists(file, error)) {
+      refuse_file(path, "this folder has no config.yaml; it is not a run folder",
+                  "name a YAML file, or a folder that pmaptrain run wrote");
+    }
+  }
+  const std::string directory = fs::absolute(file, error).parent_path().string();
+  return load_text(read_file(file), file, directory, overrides);
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,343 @@
+#include "core/spec/override.h"
+
+#include <map>
+#include <optional>
+
+#include "core/base/text.h"
+#include "core/spec/check.h"
+#include "core/spec/keys.h"
+#include "core/spec/parse.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+std::shared_ptr<Text> option_text(const std::string& option, const std::string& argument) {
+  auto text = std::make_shared<Text>();
+  text->file = option;
+  text->lines = split_lines(argument);
+  text->option = true;
+  return text;
+}
+
+Node at_column(const std::shared_ptr<const Text>& text, int column, int length) {
+  Node node;
+  node.source = text;
+  node.line = 1;
+  node.column = column;
+  node.length = length;
+  return node;
+}
+
+struct Assignment {
+  std::vector<Node> segments;  // scalars that stand in the argument
+  Node value;
+};
+
+// KEY=VALUE, with quoted segments for keys that have dots. Reports and returns nothing if it is not one.
+std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors) {
+  const Reporter reporter(errors);
+  const std::shared_ptr<const Text> text = option_text("--set", argument);
+  if (!is_utf8(argument)) {
+    reporter.report(at_column(text, 0, 1), "--set: this argument is not valid UTF-8", "");
+    return std::nullopt;
+  }
+  Assignment result;
+  std::string segment;
+  char quote = 0;
+  bool was_quoted = false;
+  std::size_t start = 0;
+  const auto here = [&](std::size_t at, std::size_t end) {
+    return at_column(text, count_characters(std::string_view(argument).substr(0, at)) + 1,
+                     std::max(1, count_characters(std::string_view(argument).substr(at, end - at))));
+  };
+  const char* form = "write --set key=value, such as --set data.batch_size=64";
+  for (std::size_t i = 0; i < argument.size(); ++i) {
+    const char c = argument[i];
+    if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        segment += c;
+      }
+      continue;
+    }
+    if ((c == '"' || c == '\'') && segment.empty() && !was_quoted) {
+      quote = c;
+      was_quoted = true;
+      continue;
+    }
+    if (c != '.' && c != '=') {
+      segment += c;
+      continue;
+    }
+    if (segment.empty()) {
+      reporter.report(here(i, i + 1), "a part of the key is empty", form);
+      return std::nullopt;
+    }
+    result.segments.push_back(scalar_at(here(start, i), segment));
+    segment.clear();
+    was_quoted = false;
+    start = i + 1;
+    if (c == '.') continue;
+    const int offset = count_characters(std::string_view(argument).substr(0, i + 1));
+    result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
+    if (!result.value.valid() || result.value.is(Kind::blank)) {
+      reporter.report(here(i, i + 1), "there is no value behind the '='",
+                      "write one; '=null' restores the default");
+      return std::nullopt;
+    }
+    return result;
+  }
+  reporter.report(here(0, argument.size()),
+                  quote != 0 ? "a quote in the key is not closed" : "there is no '=' in this argument", form);
+  return std::nullopt;
+}
+
+class Walker {
+ public:
+  Walker(Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes)
+      : root_(root), reporter_(errors), notes_(notes) {}
+
+  void set(const Assignment& assignment) {
+    Node* at = &root_;
+    const Key* key = &root_key();
+    if (!at->is(Kind::map)) {
+      if (!at->is(Kind::blank) && !at->is(Kind::null)) return;  // not a config at all: reported later
+      *at = empty_at(*at, Kind::map);
+    }
+    for (std::size_t i = 0; i < assignment.segments.size(); ++i) {
+      const bool last = i + 1 == assignment.segments.size();
+      if (last && assignment.value.is(Kind::null)) {
+        restore(*at, key, assignment.segments[i]);
+        return;
+      }
+      Node* next = step(*at, key, assignment.segments[i]);
+      if (next == nullptr) return;
+      if (last) {
+        *next = assignment.value;
+        return;
+      }
+      open(*next, key, assignment.segments[i]);
+      if (!next->is(Kind::map) && !next->is(Kind::sequence)) {
+        reporter_.report(assignment.segments[i + 1],
+                         "'" + assignment.segments[i].text + "' has no keys below it",
+                         key != nullptr ? "it takes " + takes(*key) : "");
+        return;
+      }
+      at = next;
+    }
+  }
+
+  // --devices: the size of the only axis.
+  void devices(const Node& value) {
+    Node* axes = nullptr;
+    if (Node* mesh = root_.is(Kind::map) ? root_.find("mesh") : nullptr) {
+      axes = mesh->is(Kind::map) ? mesh->find("axes") : nullptr;
+    }
+    std::vector<std::string> names;
+    if (axes != nullptr && axes->is(Kind::map)) {
+      for (const Node& key : axes->keys) names.push_back(key.text);
+    } else if (axes != nullptr && axes->is(Kind::sequence)) {
+      for (const Node& item : axes->items) {
+        for (const Node& key : item.keys) names.push_back(key.text);
+      }
+    }
+    if (names.size() > 1) {
+      std::vector<std::string> settings;
+      for (const std::string& name : names) settings.push_back("--set mesh.axes." + name + "=N");
+      reporter_.report(value, "--devices sets the size of a single axis; this mesh has " +
+                                  std::to_string(names.size()) + ": " + join(names, ", "),
+                       "set them one by one: " + join(settings, " "));
+      return;
+    }
+    Assignment assignment;
+    for (const std::string& segment : {std::string("mesh"), std::string("axes"),
+                                       names.empty() ? std::string("devices") : names.front()}) {
+      assignment.segments.push_back(scalar_at(value, segment));
+    }
+    assignment.value = value;
+    set(assignment);
+  }
+
+ private:
+  // The node of `segment` below `at`, made if it is not there; `key` moves along in the table (null where the table
+  // has no more to say). Null if it was reported.
+  Node* step(Node& at, const Key*& key, const Node& segment) {
+    if (at.is(Kind::sequence)) return item(at, key, segment);
+    const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
+    if (next != nullptr) replace_others(at, *key, *next);
+    Node* found = at.find(segment.text);
+    if (found == nullptr) {
+      // A bare 'adam' that was opened, or a key that the file does not have.
+      found = &at.add(segment, empty_at(segment, Kind::blank));
+    }
+    key = next;
+    return found;
+  }
+
+  Node* item(Node& at, const Key*& key, const Node& segment) {
+    const bool index = !segment.text.empty() && segment.text.size() < 7 &&
+                       segment.text.find_first_not_of("0123456789") == std::string::npos;
+    if (index) {
+      const auto position = static_cast<std::size_t>(std::stoi(segment.text));
+      if (position < at.items.size()) {
+        // Items of a list of layers are described by the keys below the list's own.
+        if (key != nullptr && key->type != Type::layers) key = nullptr;
+        return &at.items[position];
+      }
+      reporter_.report(segment, "there is no item " + segment.text + "; the list has " +
+                                    std::to_string(at.items.size()) + ", counted from 0",
+                       at.items.empty() ? "set the whole list" : "the last is " + std::to_string(at.items.size() - 1));
+      return nullptr;
+    }
+    if (key != nullptr && key->type == Type::layers) {
+      std::vector<std::string> names;
+      std::map<std::string, int> counts;
+      for (Node& layer : at.items) {
+        names.push_back(layer_name(layer, *key, counts));
+        if (names.back() == segment.text) return &layer;
+      }
+      reporter_.report(segment, "no layer is called '" + segment.text + "'", suggest(segment.text, names, "layers"));
+      return nullptr;
+    }
+    if (key != nullptr && key->type == Type::axes) {
+      std::vector<std::string> names;
+      for (Node& axis : at.items) {
+        for (std::size_t i = 0; i < axis.keys.size(); ++i) {
+          names.push_back(axis.keys[i].text);
+          if (names.back() != segment.text) continue;
+          key = nullptr;
+          return &axis.items[i];
+        }
+      }
+      reporter_.report(segment, "the mesh has no axis '" + segment.text + "'", suggest(segment.text, names, "axes"));
+      return nullptr;
+    }
+    reporter_.report(segment, "items of a list are addressed by their index, not '" + segment.text + "'",
+                     "count from 0");
+    return nullptr;
+  }
+
+  // The name that a layer was given, or the one that it gets: conv_0.
+  static std::string layer_name(const Node& layer, const Key& key, std::map<std::string, int>& counts) {
+    std::string kind = layer.text;
+    for (const Node& name : layer.keys) {
+      const Key* option = child(key, name.text);
+      if (option != nullptr && option->need == Need::alternative) kind = name.text;
+    }
+    const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
+    const Node* given = layer.find("name");
+    return given != nullptr && given->is(Kind::scalar) ? given->text : automatic;
+  }
+
+  // Setting one alternative of a choice takes the place of another one.
+  void replace_others(Node& at, const Key& parent, const Key& next) {
+    const auto drop = [&](std::string_view old) {
+      if (at.find(old) == nullptr) return;
+      at.erase(old);
+      const std::string prefix = parent.path.empty() ? "" : std::string(parent.path) + ".";
+      notes_.push_back(std::string(next.path) + " replaces " + prefix + std::string(old));
+    };
+    if (next.need == Need::alternative) {
+      for (const Key* other : alternatives(parent)) {
+        if (other != &next) drop(other->name());
+      }
+    }
+    // Two spellings of one thing.
+    if (next.path == "data.batch_size") drop("batch_size_per_device");
+    if (next.path == "data.batch_size_per_device") drop("batch_size");
+  }
+
+  // Makes `node` a map that a further segment can go into: a bare choice, a shorthand, or nothing yet.
+  static void open(Node& node, const Key* key, const Node& segment) {
+    if (node.is(Kind::blank) || node.is(Kind::null)) {
+      node = empty_at(segment, Kind::map);
+      return;
+    }
+    if (!node.is(Kind::scalar) || key == nullptr) return;
+    if (key->type == Type::choice || key->type == Type::layers) {
+      const Key* chosen = child(*key, node.text);
+      if (chosen == nullptr || chosen->need != Need::alternative) return;
+      Node name = node;
+      node = empty_at(name, Kind::map);
+      node.add(name, empty_at(name, Kind::map));
+      return;
+    }
+    if (key->type != Type::map) return;
+    for (const Key* other : children(*key)) {
+      if (!other->shorthand) continue;
+      Node value = node;
+      node = empty_at(value, Kind::map);
+      node.add(scalar_at(value, std::string(other->name())), value);
+      return;
+    }
+  }
+
+  // =null
+  void restore(Node& at, const Key* key, const Node& segment) {
+    if (at.is(Kind::sequence)) {
+      reporter_.report(segment, "an item of a list has no default", "set the whole list instead");
+      return;
+    }
+    const bool free = key == nullptr || key->type == Type::axes || key->type == Type::tensors;
+    const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
+    if (next == nullptr && !free && at.find(segment.text) == nullptr) {
+      std::vector<std::string> names;
+      for (const Key* other : children(*key)) names.emplace_back(other->name());
+      reporter_.report(segment, "unknown key '" + segment.text + "'", suggest(segment.text, names, "keys"));
+      return;
+    }
+    if (next != nullptr && next->need == Need::alternative) {
+      // The alternative stays chosen, with the defaults of its options.
+      if (Node* found = at.find(segment.text)) *found = empty_at(segment, Kind::null);
+      return;
+    }
+    at.erase(segment.text);
+  }
+
+  Node& root_;
+  Reporter reporter_;
+  std::vector<std::string>& notes_;
+};
+
+// "--devices 8" as a scalar that stands in it.
+Node option_value(const std::string& option, const std::string& value) {
+  const auto text = option_text(option, option + " " + value);
+  Node node = scalar_at(at_column(text, static_cast<int>(option.size()) + 2, count_characters(value)), value);
+  return node;
+}
+
+Assignment assign(std::vector<std::string> path, const Node& value) {
+  Assignment assignment;
+  for (std::string& segment : path) assignment.segments.push_back(scalar_at(value, std::move(segment)));
+  assignment.value = value;
+  return assignment;
+}
+
+}  // namespace
+
+void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes) {
+  Walker walker(root, errors, notes);
+  for (const std::string& argument : overrides.set) {
+    try {
+      if (const auto assignment = parse_assignment(argument, errors)) walker.set(*assignment);
+    } catch (const Error& error) {
+      // A value that cannot be read spoils nothing but its own argument.
+      errors.insert(errors.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+  }
+  if (overrides.devices) walker.devices(option_value("--devices", std::to_string(*overrides.devices)));
+  if (overrides.workers) {
+    walker.set(assign({"mesh", "workers"}, option_value("--workers", std::to_string(*overrides.workers))));
+  }
+  if (overrides.seed) walker.set(assign({"seed"}, option_value("--seed", std::to_string(*overrides.seed))));
+  if (overrides.name) {
+    Node name = option_value("--name", *overrides.name);
+    name.quoted = true;
+    walker.set(assign({"name"}, name));
+  }
+}
+
+}  // namespace pmaptrain::spec

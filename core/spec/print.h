@@ -1,0 +1,12 @@
+// A checked tree as YAML that reads back as the same config, here and with PyYAML.
+#pragma once
+
+#include <string>
+
+#include "core/spec/node.h"
+
+namespace pmaptrain::spec {
+
+std::string print_config(const Node& config);
+
+}  // namespace pmaptrain::spec
