@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,9 +16,9 @@ using Measures = std::vector<std::pair<std::string, double>>;
 
 struct Started {
   std::string name;
-  std::string run_dir;                   // empty: nothing is written
-  std::int64_t first_step = 0;           // completed before this run began (a resumed run)
-  std::int64_t steps = 0;                // planned in total
+  std::string run_dir;          // empty: nothing is written
+  std::int64_t first_step = 0;  // completed before this run began (a resumed run)
+  std::int64_t steps = 0;       // planned in total
   std::int64_t steps_per_epoch = 0;
   std::vector<std::string> description;  // lines to show before the first step
 };
@@ -61,6 +62,12 @@ struct Comparison {
   std::vector<double> initial, learned, truth;  // truth may be empty: then before and after are shown
 };
 
+struct Best {
+  std::int64_t step = 0;
+  std::string metric;
+  double value = 0;
+};
+
 struct Ended {
   std::string status;  // done | stopped | failed
   std::string reason;  // duration | max_steps | signal | guard | error
@@ -70,6 +77,7 @@ struct Ended {
   std::vector<Comparison> comparisons;
   std::string run_dir;
   double seconds = 0;
+  std::optional<Best> best = std::nullopt;  // of the checkpoints kept for being best, where any are
 };
 
 using Event = std::variant<Started, Progressed, Logged, EpochEnded, Evaluated, Warned, Ended>;

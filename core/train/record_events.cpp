@@ -1,0 +1,134 @@
+#include "core/train/record_events.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/train/record_report.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A JSON object that remembers whether every number in it was finite.
+class Object {
+ public:
+  void add(const std::string& key, double value) {
+    finite_ = finite_ && std::isfinite(value);
+    json_[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
+  }
+  template <class T>
+  requires(!std::is_floating_point_v<T>) void add(const std::string& key, T value) { json_[key] = std::move(value); }
+  void add(const Measures& measures) {
+    for (const auto& [name, value] : measures) add(name, value);
+  }
+  void add(const std::string& key, const Object& object) {
+    finite_ = finite_ && object.finite_;
+    json_[key] = object.json_;
+  }
+  std::string text(int indent) {
+    if (!finite_) json_["finite"] = false;
+    return json_.dump(indent, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  Json json_ = Json::object();
+  bool finite_ = true;
+};
+
+template <class E>
+Object object_for(const char* name, const E& event) {
+  Object object;
+  object.add("event", name);
+  object.add("step", event.step);
+  object.add("epoch", event.epoch);
+  return object;
+}
+
+}  // namespace
+
+std::string metrics_line(const Event& event) {
+  constexpr int one_line = -1;
+  if (const auto* const logged = std::get_if<Logged>(&event)) {
+    Object object = object_for("step", *logged);
+    object.add(logged->measures);
+    object.add("learning_rate", logged->learning_rate);
+    object.add("grad_norm", logged->grad_norm);
+    object.add("examples_per_second", logged->examples_per_second);
+    object.add("seconds", logged->seconds);
+    return object.text(one_line);
+  }
+  if (const auto* const epoch = std::get_if<EpochEnded>(&event)) {
+    Object object = object_for("epoch", *epoch);
+    object.add(epoch->measures);
+    object.add("examples", epoch->examples);
+    object.add("seconds", epoch->seconds);
+    return object.text(one_line);
+  }
+  if (const auto* const evaluated = std::get_if<Evaluated>(&event)) {
+    Object object = object_for("eval", *evaluated);
+    object.add("split", evaluated->split);
+    object.add(evaluated->measures);
+    object.add("examples", evaluated->examples);
+    object.add("seconds", evaluated->seconds);
+    return object.text(one_line);
+  }
+  return "";
+}
+
+std::string summary_json(const Ended& ended, const std::string& version) {
+  Object final_measures;
+  for (const auto& [split, measures] : ended.final_measures) {
+    Object object;
+    object.add(measures);
+    final_measures.add(split, object);
+  }
+  Object summary;
+  summary.add("status", ended.status);
+  summary.add("reason", ended.reason);
+  summary.add("exit_status", ended.exit_status);
+  summary.add("steps", ended.steps);
+  summary.add("epochs", ended.epochs);
+  summary.add("examples_seen", ended.examples_seen);
+  summary.add("examples_skipped", ended.examples_skipped);
+  summary.add("final", final_measures);
+  if (ended.best) {
+    Object best;
+    best.add("step", ended.best->step);
+    best.add("metric", ended.best->metric);
+    best.add("value", ended.best->value);
+    summary.add("best", best);
+  } else {
+    summary.add("best", nullptr);
+  }
+  summary.add("seconds", ended.seconds);
+  summary.add("version", version);
+  return summary.text(2) + "\n";
+}
+
+void JsonlRecorder::on(const Event& event) {
+  const std::string line = metrics_line(event);
+  if (!line.empty()) file_.write(line + "\n");
+}
+
+void TextRecorder::on(const Event& event) {
+  std::string text;
+  for (const Line& line : lines_(event)) text += line.text() + "\n";
+  if (const auto* const ended = std::get_if<Ended>(&event)) text += "\n" + final_report(*ended);
+  if (!text.empty()) file_.write(text);
+}
+
+void SummaryRecorder::on(const Event& event) {
+  const auto* const ended = std::get_if<Ended>(&event);
+  if (ended == nullptr) return;
+  try {
+    write_whole(path_, summary_json(*ended, version_));
+  } catch (const Error& error) {
+    if (warn_) warn_(error.diagnostics().front().message);
+  }
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,156 @@
+#include "core/train/record_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr int number_width = 6;  // of most numbers that compact() makes
+
+int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
+
+void add_measures(std::vector<Field>& fields, const Measures& measures) {
+  for (const auto& [name, value] : measures) {
+    fields.push_back({printable(name), fmt::format("{:>{}}", compact(value), number_width), ""});
+  }
+}
+
+}  // namespace
+
+std::string compact(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  const double size = std::abs(value);
+  if (size == 0) return "0.0000";
+  if (size < 1e-3 || size >= 99999.5) return fmt::format("{:.2e}", value);
+  // One decimal less for each digit before the point keeps the width.
+  const int decimals = size < 9.99995 ? 4 : size < 99.9995 ? 3 : size < 999.995 ? 2 : size < 9999.95 ? 1 : 0;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string clock_time(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
+  const auto all = static_cast<std::int64_t>(std::llround(seconds));
+  const std::int64_t days = all / 86400, hours = all / 3600 % 24, minutes = all / 60 % 60, rest = all % 60;
+  if (days > 0) return fmt::format("{}d {:02}:{:02}:{:02}", days, hours, minutes, rest);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, rest);
+  return fmt::format("{}:{:02}", minutes, rest);
+}
+
+std::string duration(double seconds) {
+  if (seconds >= 0 && seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  return clock_time(seconds);
+}
+
+std::string printable(std::string_view text) {
+  std::string result(text);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(result[i]);
+    // U+0080 to U+009F are C2 80 to C2 9F in UTF-8; U+009B begins a sequence as ESC [ does.
+    const bool high_control = byte >= 0x80 && byte < 0xA0 && i > 0 && result[i - 1] == '\xC2';
+    if (high_control) {
+      result[i - 1] = '?';
+      result.erase(i--, 1);
+    } else if (byte == '\t') {
+      result[i] = ' ';
+    } else if ((byte < 0x20 && byte != '\n') || byte == 0x7F) {
+      result[i] = '?';
+    }
+  }
+  return result;
+}
+
+std::string Field::text() const {
+  std::string result = label;
+  for (const std::string* const part : {&value, &unit}) {
+    if (part->empty()) continue;
+    if (!result.empty()) result += ' ';
+    result += *part;
+  }
+  return result;
+}
+
+std::string Line::text() const {
+  std::string result = kind == LineKind::warning ? "warning: " : "";
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) result += "  ";
+    result += fields[i].text();
+    const int width = display_width(result);
+    if (i == 0 && width < lead && fields.size() > 1) result.append(static_cast<std::size_t>(lead - width), ' ');
+  }
+  return result;
+}
+
+Field EventLines::step_field(std::int64_t step) const {
+  if (steps_ <= 0) return {"step", std::to_string(step), ""};
+  return {"step", fmt::format("{:>{}}/{}", step, digits(steps_), steps_), ""};
+}
+
+std::string EventLines::epoch_text(std::int64_t epoch) const {
+  if (epochs_ <= 0) return std::to_string(epoch);
+  return fmt::format("{:>{}}/{}", epoch, digits(epochs_), epochs_);
+}
+
+int EventLines::lead() const {
+  const std::string whole = step_field(steps_).text() + "  epoch " + epoch_text(epochs_);
+  return display_width(whole);
+}
+
+std::vector<Line> EventLines::operator()(const Event& event) {
+  std::vector<Line> lines;
+  const auto note = [&](std::string text) { lines.push_back({LineKind::note, {{printable(text), "", ""}}, 0}); };
+  std::visit(
+      [&](const auto& e) {
+        using E = std::remove_cvref_t<decltype(e)>;
+        if constexpr (std::is_same_v<E, Started>) {
+          steps_ = e.steps;
+          steps_per_epoch_ = e.steps_per_epoch;
+          epochs_ = e.steps_per_epoch > 0 ? (e.steps + e.steps_per_epoch - 1) / e.steps_per_epoch : 0;
+          last_logged_ = -1;
+          for (const std::string& text : e.description) note(text);
+          if (e.first_step > 0) note("continuing after step " + std::to_string(e.first_step));
+          if (!e.run_dir.empty()) note("writing to " + e.run_dir);
+        } else if constexpr (std::is_same_v<E, Logged>) {
+          last_logged_ = e.step;
+          Line line{LineKind::step, {}, lead()};
+          line.fields.push_back({step_field(e.step).text() + "  epoch", epoch_text(e.epoch), ""});
+          add_measures(line.fields, e.measures);
+          line.fields.push_back({"grad_norm", fmt::format("{:>{}}", compact(e.grad_norm), number_width), ""});
+          line.fields.push_back({"lr", fmt::format("{:g}", e.learning_rate), ""});
+          if (std::isfinite(e.examples_per_second) && e.examples_per_second > 0 && e.examples_per_second < 1e15) {
+            line.fields.push_back({"", with_commas(std::llround(e.examples_per_second)), "examples/s"});
+          }
+          if (verbose_) line.fields.push_back({"", duration(e.seconds), ""});
+          lines.push_back(std::move(line));
+        } else if constexpr (std::is_same_v<E, EpochEnded>) {
+          // With one step an epoch, a logged step has said it all.
+          if (steps_per_epoch_ == 1 && last_logged_ == e.step) return;
+          Line line{LineKind::epoch, {{"epoch", epoch_text(e.epoch) + "  train mean", ""}}, lead()};
+          add_measures(line.fields, e.measures);
+          line.fields.push_back({"", with_commas(e.examples), "examples"});
+          line.fields.push_back({"", duration(e.seconds), ""});
+          lines.push_back(std::move(line));
+        } else if constexpr (std::is_same_v<E, Evaluated>) {
+          const bool at_end = steps_per_epoch_ <= 0 || e.step % steps_per_epoch_ == 0;
+          const std::string when = at_end ? "epoch " + epoch_text(e.epoch) : step_field(e.step).text();
+          Line line{LineKind::evaluation, {{when, " " + printable(e.split), ""}}, lead()};
+          add_measures(line.fields, e.measures);
+          line.fields.push_back({"", with_commas(e.examples), "examples"});
+          line.fields.push_back({"", duration(e.seconds), ""});
+          lines.push_back(std::move(line));
+        } else if constexpr (std::is_same_v<E, Warned>) {
+          lines.push_back({LineKind::warning, {{printable(e.text), "", ""}}, 0});
+        }
+      },
+      event);
+  return lines;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,60 @@
+// Events as lines of text, the same for a terminal, a pipe and log.txt; and the numbers in them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/train/events.h"
+
+namespace pmaptrain::train {
+
+// "0.4321", "12.345", "1234.5", "4.32e-05", "nan": about five digits, mostly six columns.
+std::string compact(double value);
+
+// "0.8 s", "42.1 s", "1:23", "1:02:03", "2d 03:04:05"; "?" for what is negative or not finite.
+std::string duration(double seconds);
+// The same without fractions, for what ticks: "0:42".
+std::string clock_time(double seconds);
+
+// Control characters, which a terminal would act on, become '?'; a tab becomes a space. Line ends stay.
+std::string printable(std::string_view text);
+
+// "loss 0.4321", "12,345 examples/s", or only words.
+struct Field {
+  std::string label, value, unit;
+  std::string text() const;
+};
+
+enum class LineKind : std::uint8_t { note, step, epoch, evaluation, warning };
+
+struct Line {
+  LineKind kind = LineKind::note;
+  std::vector<Field> fields;
+  // Fields joined by two spaces. The first is padded to `lead` columns, so that measures stand below each other.
+  int lead = 0;
+  std::string text() const;
+};
+
+// Remembers from Started what later lines need (totals, widths). Progressed and Ended have no lines.
+class EventLines {
+ public:
+  // `verbose` adds the time since the start of training to step lines.
+  explicit EventLines(bool verbose = false) : verbose_(verbose) {}
+  std::vector<Line> operator()(const Event& event);
+
+  std::int64_t steps() const { return steps_; }
+  // Planned epochs, a partial last one counted; 0 when unknown.
+  std::int64_t epochs() const { return epochs_; }
+
+ private:
+  Field step_field(std::int64_t step) const;
+  std::string epoch_text(std::int64_t epoch) const;
+  int lead() const;
+
+  std::int64_t steps_ = 0, epochs_ = 0, steps_per_epoch_ = 0, last_logged_ = -1;
+  bool verbose_;
+};
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,14 @@
+// The final report: what a person wants to know when a run has ended.
+#pragma once
+
+#include <string>
+
+#include "core/train/events.h"
+
+namespace pmaptrain::train {
+
+// Status, steps and time; the final measures of each split as a table; learned beside true values (long parameters
+// abbreviated); the run folder. Lines with their ends. `color` adds ANSI sequences.
+std::string final_report(const Ended& ended, bool color = false);
+
+}  // namespace pmaptrain::train
