@@ -63,7 +63,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 std::string little(std::uint64_t value, int size) {
   std::string text;
-  for (int i = 0; i < size; ++i) text += static_cast<char>(value >> (8 * i) & 255);
+  for (int i = 0; i < size; ++i) text += i < 8 ? static_cast<char>(value >> (8 * i) & 255) : '\0';
   return text;
 }
 std::string big(std::uint64_t value, int size) {
