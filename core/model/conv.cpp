@@ -23,7 +23,7 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
                                           {InitializerKind::lecun_normal, height * width * channels}));
   if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
   layer.apply = [use_bias = conv.use_bias, strides = conv.strides, padding = window.padding](const LayerCall& call,
-                                                                                            Value x) {
+                                                                                             Value x) {
     Builder& b = call.b;
     const Value y = b.emit(ops::Conv{strides, padding}, {x, call.parameters[0]});
     return use_bias ? add(b, y, broadcast_along(b, call.parameters[1], b.type(y).shape, 3)) : y;

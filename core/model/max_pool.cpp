@@ -18,7 +18,7 @@ std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in
   PlannedLayer layer = in.start();
   layer.output = {window.output[0], window.output[1], in.shape[2]};
   layer.apply = [size = pool.window_shape, strides = pool.strides, padding = window.padding](const LayerCall& call,
-                                                                                            Value x) {
+                                                                                             Value x) {
     return call.b.emit(ops::MaxPool{size, strides, padding}, {x});
   };
   return layer;

@@ -65,8 +65,7 @@ class Maker {
     Shape shape = model_.input.shape;
     for (const spec::Layer& layer : spec_.model.layers) {
       const LayerInput in{layer, shape, model_.dtype, errors_};
-      std::optional<PlannedLayer> planned =
-          std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
+      std::optional<PlannedLayer> planned = std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
       if (!planned) return false;
       shape = planned->output;
       for (const Parameter& parameter : planned->parameters) model_.parameters.push_back(parameter);
@@ -97,8 +96,8 @@ class Maker {
              instead + " takes labels");
     } else if (model_.target.shape != model_.output) {
       const bool vector = model_.target.shape.size() == 1;
-      refuse(place, name + " compares values of one shape; the model gives " + output() + ", the targets are " +
-                        targets(),
+      refuse(place,
+             name + " compares values of one shape; the model gives " + output() + ", the targets are " + targets(),
              vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0])
                     : "the last layer must give " + to_string(model_.target.shape));
     }
@@ -148,7 +147,8 @@ class Maker {
     const std::int64_t classes = model_.output.front();
     if (labels->first >= 0 && labels->second < classes) return;
     throw Error(ExitStatus::data,
-                Diagnostic{"data", model_.loss_place,
+                Diagnostic{"data",
+                           model_.loss_place,
                            "labels are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
                                ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
                                std::to_string(classes - 1),

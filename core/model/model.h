@@ -36,12 +36,11 @@ struct Model {
 // with all that is wrong: exit status usage, or data where only the labels' range does not fit. `labels` is the
 // smallest and largest label where the data knows it. A dtype of f64 is for checking derivatives.
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,
-                 std::optional<std::pair<std::int64_t, std::int64_t>> labels = std::nullopt,
-                 DType dtype = DType::f32);
+                 std::optional<std::pair<std::int64_t, std::int64_t>> labels = std::nullopt, DType dtype = DType::f32);
 
 struct Forward {
-  Value inputs;                             // [B, input...] of the data's element type
-  std::span<const Value> parameters;        // in the order of Model::parameters
+  Value inputs;                       // [B, input...] of the data's element type
+  std::span<const Value> parameters;  // in the order of Model::parameters
   bool training = false;
   std::span<const Value> dropout_keys = {};  // in training: u32[2] by Model::drawing_layers
   std::optional<Value> rows = {};            // in training: i64[B]

@@ -122,8 +122,7 @@ Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::s
 
 double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
   if (!optimizer.base_batch_size) return optimizer.learning_rate;
-  return optimizer.learning_rate * static_cast<double>(global_batch) /
-         static_cast<double>(*optimizer.base_batch_size);
+  return optimizer.learning_rate * static_cast<double>(global_batch) / static_cast<double>(*optimizer.base_batch_size);
 }
 
 }  // namespace pmaptrain::train

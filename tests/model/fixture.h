@@ -1,0 +1,102 @@
+// What tests of models and steps share: small specs, and programs run on all devices by the interpreter.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/model/batch.h"
+#include "core/ops/all.h"
+#include "core/runtime/interpreter.h"
+#include "core/train/step_program.h"
+
+namespace pmaptrain::testing {
+
+using Numbers = std::vector<double>;
+
+inline std::vector<std::byte> to_bytes(const Numbers& values, DType dtype) {
+  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  dispatch(dtype, [&]<class T>() {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const T value = static_cast<T>(values[i]);
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+  });
+  return bytes;
+}
+
+inline Numbers to_numbers(const std::vector<std::byte>& bytes, DType dtype) {
+  Numbers values(bytes.size() / size_of(dtype));
+  dispatch(dtype, [&]<class T>() {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      values[i] = static_cast<double>(value);
+    }
+  });
+  return values;
+}
+
+using Feed = std::map<std::string, Numbers>;
+
+// Runs a program. Inputs that vary over axes are given whole, the devices' parts in order; state that is not given
+// begins as a run does, and everything else as zeros. Results are device 0's, which is everybody's where the type says
+// so: outputs by name, and what replaces an input by the input's name.
+inline Feed run(const Program& program, const Feed& feed) {
+  std::map<std::string, PerDevice> inputs;
+  const std::int64_t devices = program.mesh.devices();
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    const std::size_t size = bytes(type);
+    const auto given = feed.find(input.name);
+    std::vector<std::byte> whole;
+    if (given != feed.end()) {
+      whole = to_bytes(given->second, type.dtype);
+    } else if (input.group == Group::state) {
+      whole = train::initial_state(program, input);
+    } else {
+      whole.resize(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)));
+    }
+    if (whole.size() != size * static_cast<std::size_t>(program.mesh.group_size(type.varying))) {
+      throw std::logic_error("the test feeds " + input.name + " with the wrong number of values");
+    }
+    PerDevice parts;
+    for (std::int64_t device = 0; device < devices; ++device) {
+      const auto first = static_cast<std::ptrdiff_t>(size) * program.mesh.position(device, type.varying);
+      parts.emplace_back(whole.begin() + first, whole.begin() + first + static_cast<std::ptrdiff_t>(size));
+    }
+    inputs[input.name] = std::move(parts);
+  }
+  const Interpreted result = interpret(program, inputs);
+  Feed values;
+  for (const Input& input : program.inputs) {
+    if (!input.next) continue;
+    values[input.name] = to_numbers(result.updates.at(input.name).front(), program.type(input.value).dtype);
+  }
+  for (const Output& output : program.outputs) {
+    values[output.name] = to_numbers(result.outputs.at(output.name).front(), program.type(output.value).dtype);
+  }
+  return values;
+}
+
+inline spec::Layer layer(std::string name, spec::LayerKind kind) {
+  return {std::move(name), std::move(kind), Place{"net.yaml", 7, 5, 4, "  - dense: 4"}};
+}
+
+// Three features, a hidden layer of four, three classes.
+inline spec::Spec classifier(Mesh mesh) {
+  spec::Spec spec;
+  spec.name = "classifier";
+  spec.mesh.mesh = mesh;
+  spec.data.axes = mesh.all();
+  spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
+  spec.metrics = {spec::Metric::accuracy};
+  spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};
+  return spec;
+}
+
+inline const data::Field labels{DType::i32, {}};
+
+}  // namespace pmaptrain::testing
