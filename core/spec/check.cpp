@@ -52,8 +52,13 @@ class Checker {
       }
     }
     if (!value.is(Kind::map) && !value.is(Kind::null)) {
-      const std::string who = title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
-      return reporter_.report(value, who + describe(value), "for example:\n" + std::string(key.example));
+      const std::string who =
+          title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
+      return reporter_.report(value, who + describe(value),
+                              key.path.empty()
+                                  ? "write 'name: value' lines; pmaptrain init writes a config to start from"
+                              : children(key).empty() ? "write its bare name, " + title(key)
+                                                      : "for example:\n" + std::string(key.example));
     }
     Node result = empty_at(at, Kind::map);
     result.fallback = value.fallback;
@@ -158,8 +163,9 @@ class Checker {
           help = "it belongs inside: " + chosen->text + ": {" + name.text + ": ...}";
         }
       }
-      reporter_.report(name, (kind_expected ? "unknown " + what + " '" : "unknown key '") + name.text +
-                                 (kind_expected ? "'" : "' in " + what),
+      reporter_.report(name,
+                       (kind_expected ? "unknown " + what + " '" : "unknown key '") + name.text +
+                           (kind_expected ? "'" : "' in " + what),
                        help);
     }
     if (chosen == nullptr && !wrong) {
@@ -235,9 +241,10 @@ Node check_config(const Node& root, const std::string& run_name, std::vector<Dia
   Node file;
   file.source = root.source;
   file.kind = Kind::scalar;
-  if (root.is(Kind::blank) || root.is(Kind::null) || root.is(Kind::invalid)) {
+  if (root.is(Kind::blank) || root.is(Kind::null) || (root.is(Kind::invalid) && errors.empty())) {
     return reporter.report(file, "the config is empty", "pmaptrain init writes one to start from");
   }
+  if (!root.valid()) return root;
   Node result = checker.map(root_key(), file, root);
   if (result.is(Kind::map) && result.find("name") == nullptr) {
     Node name = scalar_at(file, run_name);

@@ -34,8 +34,8 @@ std::string axes_text(const Mesh& mesh) {
   if (names.size() == 1) return "axis " + names[0] + " (" + sizes[0] + " devices)";
   const std::string last = names.back();
   names.pop_back();
-  return "axes " + join(names, ", ") + " and " + last + " (" + join(sizes, " × ") + " = " +
-         to_string(mesh.devices()) + " devices)";
+  return "axes " + join(names, ", ") + " and " + last + " (" + join(sizes, " × ") + " = " + to_string(mesh.devices()) +
+         " devices)";
 }
 
 // The multiples of `unit` around `value`.
@@ -62,8 +62,8 @@ std::vector<std::string> option_notes(const Node& axes) {
 void check_examples(const Interval& interval, const Node* node, std::int64_t batch, const Reporter& reporter,
                     const std::string& name) {
   if (!interval || node == nullptr || interval->unit != Unit::examples || interval->count % batch == 0) return;
-  reporter.report(*node, name + " '" + node->text + "' is not a whole number of batches: " +
-                             division(interval->count, batch),
+  reporter.report(*node,
+                  name + " '" + node->text + "' is not a whole number of batches: " + division(interval->count, batch),
                   nearest_multiples(interval->count, batch) + ", or count steps or epochs");
 }
 
@@ -89,17 +89,20 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   if (batch % devices != 0 && !mask) {
     std::string help = nearest_multiples(batch, devices * microbatches);
     std::vector<std::string> notes = option_notes(*axes);
-    if (microbatches > 1) notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
-    reporter.report(*whole, "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) +
-                                ": " + division(batch, devices),
+    if (microbatches > 1)
+      notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
+    reporter.report(*whole,
+                    "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) + ": " +
+                        division(batch, devices),
                     std::move(help), std::move(notes));
   } else {
     const std::int64_t rows = (batch + devices - 1) / devices;
     if (micro != nullptr && rows % microbatches != 0) {
       const std::string help = each != nullptr ? "batch_size_per_device " + nearest_multiples(rows, microbatches)
                                                : "batch_size " + nearest_multiples(batch, devices * microbatches);
-      reporter.report(*micro, "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
-                                  " examples of each device: " + division(rows, microbatches),
+      reporter.report(*micro,
+                      "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
+                          " examples of each device: " + division(rows, microbatches),
                       help, option_notes(*axes));
     }
   }

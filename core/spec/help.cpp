@@ -95,11 +95,13 @@ std::string help_of(const Key& key) {
 }
 
 std::string overview() {
-  std::string out = "The keys of a config. `pmaptrain help KEY` tells more of one, for example `pmaptrain help "
-                    "optimizer.adam`.\n\n";
+  std::string out =
+      "The keys of a config. `pmaptrain help KEY` tells more of one, for example `pmaptrain help "
+      "optimizer.adam`.\n\n";
   out += list_of(children(root_key()));
-  out += "\nAny key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x- are\n"
-         "ignored: a place for YAML anchors.\n";
+  out +=
+      "\nAny key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x- are\n"
+      "ignored: a place for YAML anchors.\n";
   return out;
 }
 
@@ -156,8 +158,11 @@ std::string help(const std::string& key) {
   }
   const std::string near = nearest(key, names);
   throw Error(ExitStatus::usage,
-              Diagnostic{"usage", {}, "no config key is called '" + key + "'",
-                         near.empty() ? "pmaptrain help lists the keys" : "did you mean '" + near + "'?", {}});
+              Diagnostic{"usage",
+                         {},
+                         "no config key is called '" + key + "'",
+                         near.empty() ? "pmaptrain help lists the keys" : "did you mean '" + near + "'?",
+                         {}});
 }
 
 std::string reference_markdown() {

@@ -329,8 +329,8 @@ const Key* find_key(std::string_view path) {
 std::vector<const Key*> find_ending(std::string_view path) {
   std::vector<const Key*> found;
   for (const Key& key : table()) {
-    if (key.path == path ||
-        (key.path.size() > path.size() && key.path.ends_with(path) && key.path[key.path.size() - path.size() - 1] == '.')) {
+    if (key.path == path || (key.path.size() > path.size() && key.path.ends_with(path) &&
+                             key.path[key.path.size() - path.size() - 1] == '.')) {
       found.push_back(&key);
     }
   }
@@ -370,8 +370,7 @@ std::string takes(const Key& key) {
     case Type::number: return "a number" + range_of(key, false);
     case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
     case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
-    case Type::integers:
-      return "a list of " + std::to_string(key.length) + " whole numbers" + range_of(key, true);
+    case Type::integers: return "a list of " + std::to_string(key.length) + " whole numbers" + range_of(key, true);
     case Type::numbers: return "a list of numbers" + range_of(key, false);
     case Type::matrix: return "a list of lists of numbers";
     case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers";

@@ -55,7 +55,7 @@ struct Key {
   std::size_t length = 0;
   bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`
   std::string_view meaning = {};
-  std::string_view example = {};  // YAML
+  std::string_view example = {};        // YAML
   std::string_view fallback_text = {};  // what the default is, where no fixed text says it
 
   std::string_view name() const { return path.substr(path.rfind('.') + 1); }

@@ -22,12 +22,11 @@ bool has_word(const std::vector<std::string_view>& words, std::string_view word)
 std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
 
 std::string example_of(const Key& key) {
-  return key.example.empty() ? std::string{} : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
+  return key.example.empty() ? std::string{}
+                             : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
 }
 
-bool number_like(std::string_view text) {
-  return parse_number(text).ok() || parse_integer(text).ok();
-}
+bool number_like(std::string_view text) { return parse_number(text).ok() || parse_integer(text).ok(); }
 
 class Leaf {
  public:
@@ -133,8 +132,9 @@ class Leaf {
     if (!value.is(Kind::scalar)) return wrong(value);
     if (has_word(key_.words, value.text)) return value;
     if (has_word(key_.absent, value.text)) {
-      return reporter_.report(value, name_of(key_) + " " + value.text + " is not in this build",
-                              (key_.words.size() == 1 ? "it has " : "it has one of ") + join(strings(key_.words), ", "));
+      return reporter_.report(
+          value, name_of(key_) + " " + value.text + " is not in this build",
+          (key_.words.size() == 1 ? "it has " : "it has one of ") + join(strings(key_.words), ", "));
     }
     const std::string near = nearest(value.text, strings(key_.words));
     return near.empty() ? wrong(value) : misspelt(value, near);
@@ -153,7 +153,7 @@ class Leaf {
                      value.text.find('/') != std::string::npos || value.text.find('\n') != std::string::npos ||
                      value.text.starts_with("-") || value.text.size() > 200;
     if (bad) {
-      return reporter_.report(value, "name " + describe(value) + " cannot name a run folder",
+      return reporter_.report(value, "name '" + value.text + "' cannot name a run folder",
                               "a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses "
                               "where the folder stands");
     }
@@ -189,9 +189,9 @@ class Leaf {
   Node list(const Node& value, std::size_t length, const std::function<Node(const Node&)>& each) const {
     if (!value.is(Kind::sequence) || (length != 0 && value.items.size() != length)) {
       if (value.is(Kind::sequence)) {
-        return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not a list of " +
-                                           std::to_string(value.items.size()),
-                                example_of(key_));
+        return reporter_.report(
+            value, name_of(key_) + " takes " + takes(key_) + ", not a list of " + std::to_string(value.items.size()),
+            example_of(key_));
       }
       return wrong(value);
     }
@@ -209,7 +209,8 @@ class Leaf {
       for (std::size_t j = 0; j < i; ++j) {
         if (!result.items[i].valid() || result.items[i].text != result.items[j].text) continue;
         result.kind = Kind::invalid;
-        reporter_.report(result.items[i], name_of(key_) + " has " + result.items[i].text + " twice", "keep one of them");
+        reporter_.report(result.items[i], name_of(key_) + " has " + result.items[i].text + " twice",
+                         "keep one of them");
         break;
       }
     }
@@ -235,8 +236,9 @@ class Leaf {
     const std::size_t columns = result.items.front().items.size();
     for (const Node& row : result.items) {
       if (row.items.size() == columns) continue;
-      return reporter_.report(row, name_of(key_) + ": this example has " + std::to_string(row.items.size()) +
-                                       " numbers, the first has " + std::to_string(columns),
+      return reporter_.report(row,
+                              name_of(key_) + ": this example has " + std::to_string(row.items.size()) +
+                                  " numbers, the first has " + std::to_string(columns),
                               "give every example the same number");
     }
     return result;
@@ -250,7 +252,8 @@ class Leaf {
     while (split < text.size() && std::string_view("0123456789.+-eE_").find(text[split]) != std::string_view::npos) {
       // The e of "5 epochs" and "5epochs" begins the unit.
       if ((text[split] == 'e' || text[split] == 'E') &&
-          (split + 1 == text.size() || std::string_view("0123456789+-").find(text[split + 1]) == std::string_view::npos)) {
+          (split + 1 == text.size() ||
+           std::string_view("0123456789+-").find(text[split + 1]) == std::string_view::npos)) {
         break;
       }
       ++split;
@@ -288,7 +291,8 @@ class Leaf {
   Node padding(const Node& value) const {
     if (value.is(Kind::scalar)) {
       if (value.text == "SAME" || value.text == "VALID") return value;
-      if (value.text == "same" || value.text == "valid") return misspelt(value, value.text == "same" ? "SAME" : "VALID");
+      if (value.text == "same" || value.text == "valid")
+        return misspelt(value, value.text == "same" ? "SAME" : "VALID");
       return wrong(value);
     }
     return list(value, 2, [&](const Node& pair) {
@@ -421,12 +425,14 @@ class Leaf {
                       name.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
                           std::string::npos;
     if (!good) {
-      reporter_.report(name, "'" + name.text + "' cannot name an axis", "use letters, digits and '_', such as data_shards");
+      reporter_.report(name, "'" + name.text + "' cannot name an axis",
+                       "use letters, digits and '_', such as data_shards");
       result.kind = Kind::invalid;
     }
     for (const Node& other : result.items) {
       if (other.keys.front().text != name.text) continue;
-      reporter_.report(name, "the axis '" + name.text + "' stands here a second time", "give each axis a name of its own");
+      reporter_.report(name, "the axis '" + name.text + "' stands here a second time",
+                       "give each axis a name of its own");
       result.kind = Kind::invalid;
     }
     const Key size{.path = name.text, .type = Type::integer, .low = 1, .high = 65536, .example = {}};

@@ -85,6 +85,8 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   loaded.spec = bind(config, errors);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
+    // What an option replaced may be why something is missing now.
+    for (const std::string& note : loaded.notes) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
   }
   loaded.resolved = print_config(config);

@@ -32,13 +32,13 @@ struct Node {
   };
 
   Kind kind = Kind::invalid;
-  std::string text;     // of a scalar
-  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  std::string text;       // of a scalar
+  bool quoted = false;    // a quoted scalar is a string, whatever it looks like
   bool fallback = false;  // a default that nobody wrote
   std::shared_ptr<const Text> source;
-  int line = 0;    // from 1; 0: the whole source
-  int column = 0;  // in characters, from 1
-  int length = 1;  // characters
+  int line = 0;             // from 1; 0: the whole source
+  int column = 0;           // in characters, from 1
+  int length = 1;           // characters
   std::vector<Node> keys;   // of a map, one for each item
   std::vector<Node> items;  // of a sequence or map
 

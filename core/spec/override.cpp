@@ -84,8 +84,7 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     const int offset = count_characters(std::string_view(argument).substr(0, i + 1));
     result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
     if (!result.value.valid() || result.value.is(Kind::blank)) {
-      reporter.report(here(i, i + 1), "there is no value behind the '='",
-                      "write one; '=null' restores the default");
+      reporter.report(here(i, i + 1), "there is no value behind the '='", "write one; '=null' restores the default");
       return std::nullopt;
     }
     return result;
@@ -107,6 +106,7 @@ class Walker {
       if (!at->is(Kind::blank) && !at->is(Kind::null)) return;  // not a config at all: reported later
       *at = empty_at(*at, Kind::map);
     }
+    path_.clear();
     for (std::size_t i = 0; i < assignment.segments.size(); ++i) {
       const bool last = i + 1 == assignment.segments.size();
       if (last && assignment.value.is(Kind::null)) {
@@ -119,10 +119,10 @@ class Walker {
         *next = assignment.value;
         return;
       }
+      path_ += assignment.segments[i].text + ".";
       open(*next, key, assignment.segments[i]);
       if (!next->is(Kind::map) && !next->is(Kind::sequence)) {
-        reporter_.report(assignment.segments[i + 1],
-                         "'" + assignment.segments[i].text + "' has no keys below it",
+        reporter_.report(assignment.segments[i + 1], "'" + assignment.segments[i].text + "' has no keys below it",
                          key != nullptr ? "it takes " + takes(*key) : "");
         return;
       }
@@ -147,14 +147,15 @@ class Walker {
     if (names.size() > 1) {
       std::vector<std::string> settings;
       for (const std::string& name : names) settings.push_back("--set mesh.axes." + name + "=N");
-      reporter_.report(value, "--devices sets the size of a single axis; this mesh has " +
-                                  std::to_string(names.size()) + ": " + join(names, ", "),
+      reporter_.report(value,
+                       "--devices sets the size of a single axis; this mesh has " + std::to_string(names.size()) +
+                           ": " + join(names, ", "),
                        "set them one by one: " + join(settings, " "));
       return;
     }
     Assignment assignment;
-    for (const std::string& segment : {std::string("mesh"), std::string("axes"),
-                                       names.empty() ? std::string("devices") : names.front()}) {
+    for (const std::string& segment :
+         {std::string("mesh"), std::string("axes"), names.empty() ? std::string("devices") : names.front()}) {
       assignment.segments.push_back(scalar_at(value, segment));
     }
     assignment.value = value;
@@ -187,9 +188,10 @@ class Walker {
         if (key != nullptr && key->type != Type::layers) key = nullptr;
         return &at.items[position];
       }
-      reporter_.report(segment, "there is no item " + segment.text + "; the list has " +
-                                    std::to_string(at.items.size()) + ", counted from 0",
-                       at.items.empty() ? "set the whole list" : "the last is " + std::to_string(at.items.size() - 1));
+      reporter_.report(
+          segment,
+          "there is no item " + segment.text + "; the list has " + std::to_string(at.items.size()) + ", counted from 0",
+          at.items.empty() ? "set the whole list" : "the last is " + std::to_string(at.items.size() - 1));
       return nullptr;
     }
     if (key != nullptr && key->type == Type::layers) {
@@ -237,8 +239,7 @@ class Walker {
     const auto drop = [&](std::string_view old) {
       if (at.find(old) == nullptr) return;
       at.erase(old);
-      const std::string prefix = parent.path.empty() ? "" : std::string(parent.path) + ".";
-      notes_.push_back(std::string(next.path) + " replaces " + prefix + std::string(old));
+      notes_.push_back(path_ + std::string(next.name()) + " replaces " + path_ + std::string(old));
     };
     if (next.need == Need::alternative) {
       for (const Key* other : alternatives(parent)) {
@@ -252,7 +253,9 @@ class Walker {
 
   // Makes `node` a map that a further segment can go into: a bare choice, a shorthand, or nothing yet.
   static void open(Node& node, const Key* key, const Node& segment) {
-    if (node.is(Kind::blank) || node.is(Kind::null)) {
+    const bool leaf = key != nullptr && children(*key).empty() && key->need != Need::alternative &&
+                      key->type != Type::axes && key->type != Type::tensors;
+    if (!leaf && (node.is(Kind::blank) || node.is(Kind::null))) {
       node = empty_at(segment, Kind::map);
       return;
     }
@@ -300,6 +303,7 @@ class Walker {
   Node& root_;
   Reporter reporter_;
   std::vector<std::string>& notes_;
+  std::string path_;  // what the argument has named so far, with a dot behind each part
 };
 
 // "--devices 8" as a scalar that stands in it.

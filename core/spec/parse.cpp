@@ -125,7 +125,7 @@ class Builder : public YAML::EventHandler {
     node.quoted = tag == "!";
     const std::string& line = node.line > 0 ? parsed_lines_[static_cast<std::size_t>(mark.line)] : empty_;
     const auto column = static_cast<std::size_t>(std::max(mark.column, 0));
-    if (column < line.size() && std::string_view("&\"'").find(line[column]) == std::string_view::npos &&
+    if (column < line.size() && std::string_view("&!\"'").find(line[column]) == std::string_view::npos &&
         !node.quoted) {
       // A plain scalar ends where its text ends; several lines are underlined to the end of the first.
       node.length = std::max(1, count_characters(value));
@@ -134,6 +134,7 @@ class Builder : public YAML::EventHandler {
     if (value.find("${") != std::string::npos) {
       report(node, "'${' is reserved; nothing is substituted in a config",
              "write the value itself, or set it on the command line with --set");
+      node.kind = Kind::invalid;
     }
     place(std::move(node), anchor);
   }
@@ -153,9 +154,9 @@ class Builder : public YAML::EventHandler {
   struct Frame {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::optional<Node> key;           // of a map, waiting for its value
-    std::set<std::string> seen;        // of a map
-    bool dropped = false;              // the waiting key was refused: its value is not kept
+    std::optional<Node> key;     // of a map, waiting for its value
+    std::set<std::string> seen;  // of a map
+    bool dropped = false;        // the waiting key was refused: its value is not kept
   };
 
   static int count(const Node& node) {
@@ -179,9 +180,10 @@ class Builder : public YAML::EventHandler {
   }
 
   void refuse_tag(const Node& node, const std::string& tag, const YAML::Mark& mark) {
-    const bool written = node.line > 0 && static_cast<std::size_t>(mark.column) <
-                                              parsed_lines_[static_cast<std::size_t>(mark.line)].size() &&
-                         parsed_lines_[static_cast<std::size_t>(mark.line)][static_cast<std::size_t>(mark.column)] == '!';
+    const bool written =
+        node.line > 0 &&
+        static_cast<std::size_t>(mark.column) < parsed_lines_[static_cast<std::size_t>(mark.line)].size() &&
+        parsed_lines_[static_cast<std::size_t>(mark.line)][static_cast<std::size_t>(mark.column)] == '!';
     if (!written && (tag.empty() || tag == "?" || tag == "!")) return;
     report(node, "YAML tags are not read here", "leave the tag out; the key says what its value is");
   }
@@ -227,6 +229,10 @@ class Builder : public YAML::EventHandler {
 
   void take_key(Frame& frame, Node key) {
     frame.dropped = true;
+    if (key.is(Kind::invalid)) {
+      frame.key = std::move(key);
+      return;
+    }
     if (!key.is(Kind::scalar)) {
       report(key, "a key must be a name, not " + describe(key), "write 'name: value'");
     } else if (key.text == "<<" && !key.quoted) {

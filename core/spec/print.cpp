@@ -29,8 +29,8 @@ std::string quote(const std::string& text) {
 }
 
 bool plain_word(const std::string& text) {
-  if (text.empty() || !((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z') || text[0] == '_' ||
-                        text[0] == '/')) {
+  if (text.empty() ||
+      !((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z') || text[0] == '_' || text[0] == '/')) {
     return false;
   }
   for (const char* word : {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}) {

@@ -12,7 +12,7 @@ bool digit(char c) { return c >= '0' && c <= '9'; }
 
 struct Form {
   NumberError error = NumberError::not_a_number;
-  bool whole = false;         // digits only
+  bool whole = false;  // digits only
   std::string_view unsigned_text;
   bool negative = false;
 };

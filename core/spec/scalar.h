@@ -11,12 +11,12 @@ namespace pmaptrain::spec {
 enum class NumberError {
   none,
   not_a_number,
-  fraction,       // a number, but not a whole one
-  octal,          // 010, 0o10, 0x1f, 0b1: readers disagree about them
-  underscore,     // 1_000
-  not_finite,     // .nan, .inf
-  underflow,      // not zero, but zero as float32
-  overflow,       // beyond float32, or beyond 64 bits for a whole number
+  fraction,    // a number, but not a whole one
+  octal,       // 010, 0o10, 0x1f, 0b1: readers disagree about them
+  underscore,  // 1_000
+  not_finite,  // .nan, .inf
+  underflow,   // not zero, but zero as float32
+  overflow,    // beyond float32, or beyond 64 bits for a whole number
 };
 
 template <class T>

@@ -1,0 +1,301 @@
+// What a config becomes: the Spec, the resolved config, and the help that is read off the same table.
+#include "core/spec/load.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/spec/keys.h"
+#include "core/spec/parse.h"
+#include "core/spec/scalar.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::spec;
+
+namespace {
+
+const std::string base = R"(mesh: {axes: {devices: 8}}
+data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {name: head, dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {b1: 0.8}, learning_rate: 1e-3}
+train: {duration: 2 epochs}
+)";
+
+Loaded with(std::vector<std::string> set, const std::string& text = base) {
+  Overrides overrides;
+  overrides.set = std::move(set);
+  return load_text(text, "dir/run.yaml", "/base", overrides);
+}
+
+std::string read(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::string error_of(const std::string& text) {
+  try {
+    with({}, text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every shipped config loads, and its resolved form repeats itself", "[spec]") {
+  for (const std::string name : {"fashion_mnist", "linear_regression", "gradient_averaging", "cnn"}) {
+    const Loaded loaded = load("configs/" + name + ".yaml", {});
+    CHECK(loaded.spec.name == name);
+    const Loaded again = load_text(loaded.resolved, "config.yaml", "/elsewhere", {});
+    CHECK(again.resolved == loaded.resolved);
+    CHECK(again.spec.mesh.mesh == loaded.spec.mesh.mesh);
+    CHECK(again.spec.name == name);
+  }
+}
+
+TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
+  const Spec spec = with({}).spec;
+  CHECK(spec.name == "run");
+  CHECK(spec.seed == 0);
+  CHECK(spec.mesh.mesh.devices() == 8);
+  CHECK_FALSE(spec.mesh.workers.has_value());
+  CHECK(std::get<FashionMnist>(spec.data.source).dir == "/usr/share/datasets/fashion-mnist");
+  CHECK(std::get<std::int64_t>(spec.data.batch_size) == 128);
+  CHECK(spec.data.axes == spec.mesh.mesh.all());
+  REQUIRE(spec.model.layers.size() == 2);
+  CHECK(spec.model.layers[0].name == "flatten_0");
+  CHECK(spec.model.layers[1].name == "head");
+  CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 10);
+  CHECK(std::get<Adam>(spec.optimizer.rule).b1 == 0.8);
+  CHECK(std::get<Adam>(spec.optimizer.rule).b2 == 0.999);
+  CHECK(spec.optimizer.learning_rate == 0.001);
+  CHECK(spec.train.duration.count == 2);
+  CHECK(spec.train.duration.unit == Unit::epochs);
+  REQUIRE(spec.train.log_every);
+  CHECK(spec.train.log_every->count == 100);
+  CHECK_FALSE(spec.train.verify_replicas.has_value());
+}
+
+TEST_CASE("the resolved config spells out every default", "[spec]") {
+  CHECK(with({}).resolved == R"(name: run
+seed: 0
+precision: float32
+
+mesh:
+  axes: {devices: 8}
+  backend: cpu
+  workers: auto
+
+data:
+  source: {fashion_mnist: {dir: /usr/share/datasets/fashion-mnist}}
+  batch_size: 128
+  axes: [devices]
+  remainder: drop
+  shuffle: true
+  microbatches: 1
+
+model:
+  layers:
+    - {name: flatten_0, flatten: {}}
+    - {name: head, dense: {features: 10, use_bias: true}}
+
+loss: softmax_cross_entropy
+metrics: []
+
+optimizer:
+  adam: {b1: 0.8, b2: 0.999, eps: 1.0e-08}
+  learning_rate: 0.001
+
+train:
+  duration: 2 epochs
+  log_every: 100 steps
+  eval_every: 1 epoch
+  verify_replicas: never
+  on_nonfinite: halt
+)");
+}
+
+TEST_CASE("every source, layer and rule survives being resolved", "[spec]") {
+  const std::string rest =
+      "mesh: {axes: [{model_replicas: 2}, {data_shards: 4}]}\n"
+      "model:\n"
+      "  layers:\n"
+      "    - conv: {features: 4, kernel_size: [3, 1], strides: [2, 1], padding: [[1, 2], [0, 3]], use_bias: false}\n"
+      "    - gelu\n    - tanh: {}\n    - dropout: 0.25\n    - flatten\n    - dense: 3\n"
+      "  init: {from: a/b.safetensors}\n"
+      "loss: {mean_squared_error: {}}\nmetrics: [mean_absolute_error]\n"
+      "optimizer: {adamw: {weight_decay: 0.01}, learning_rate: 0.1, base_batch_size: 32}\n"
+      "train: {duration: 80 examples, verify_replicas: 1 step, on_nonfinite: skip}\n";
+  for (const std::string source :
+       {"idx: {train: [i.gz, l.gz], test: [/t/i.gz, ../l.gz]}", "npz: {file: f, train: [a, \"1\"], test: [c, d]}",
+        "npz: {train: f.npz, test: g.npz, inputs: x, targets: y}", "synthetic_linear: {features: 7, noise: 0}",
+        "synthetic_images: {train: 1e3, test: 0}", "values: {inputs: [1, 2], targets: [[3], [4]]}"}) {
+    const std::string data = "data: {source: {" + source +
+                             "}, batch_size_per_device: 2, remainder: mask, normalize: {mean: 0.5, std: [1, 2]}, "
+                             "seed: 18446744073709551615}\n";
+    const Loaded loaded = with({}, data + rest);
+    CHECK(load_text(loaded.resolved, "config.yaml", "/elsewhere", {}).resolved == loaded.resolved);
+    CHECK(loaded.spec.data.seed == 18446744073709551615u);
+    CHECK(*loaded.spec.model.initial_file == "/base/a/b.safetensors");
+    const auto& conv = std::get<Conv>(loaded.spec.model.layers[0].kind);
+    CHECK(conv.padding.amounts == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 2}, {0, 3}});
+    CHECK(conv.strides == std::vector<std::int64_t>{2, 1});
+    CHECK(std::get<AdamW>(loaded.spec.optimizer.rule).weight_decay == 0.01);
+    if (const auto* idx = std::get_if<Idx>(&loaded.spec.data.source)) {
+      CHECK(idx->train.inputs == "/base/i.gz");
+      CHECK(idx->test->inputs == "/t/i.gz");
+      CHECK(idx->test->targets == "/l.gz");
+    }
+    if (const auto* images = std::get_if<SyntheticImages>(&loaded.spec.data.source)) CHECK(images->train == 1000);
+  }
+}
+
+TEST_CASE("initial values keep their shapes", "[spec]") {
+  const Spec spec = with({"model.init={values: {head: {kernel: [[1, 2, 3], [4, 5, 6]], scale: 7}}}"}).spec;
+  const auto& values = spec.model.initial_values;
+  REQUIRE(values.size() == 2);
+  CHECK(values.at("head.kernel").shape == std::vector<std::int64_t>{2, 3});
+  CHECK(values.at("head.kernel").values == std::vector<double>{1, 2, 3, 4, 5, 6});
+  CHECK(values.at("head.scale").shape.empty());
+}
+
+TEST_CASE("aliases stand for what they name, and x- keys are ignored", "[spec]") {
+  const Spec spec = load_text(
+                        "x-size: &size 3\nx-block: &block {features: *size, kernel_size: [3, 3]}\n"
+                        "data: {source: fashion_mnist, batch_size: 8}\n"
+                        "model: {layers: [{conv: *block}, {conv: *block}, flatten, {dense: *size}]}\n"
+                        "loss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 1}\ntrain: {duration: 5}\n",
+                        "a.yaml", "/", {})
+                        .spec;
+  CHECK(std::get<Conv>(spec.model.layers[1].kind).features == 3);
+  CHECK(spec.model.layers[1].name == "conv_1");
+  CHECK(std::get<Dense>(spec.model.layers[3].kind).features == 3);
+}
+
+TEST_CASE("later options win, and null restores the default", "[spec]") {
+  const Spec spec = with({"seed=5", "seed=6", "optimizer.adam.b1=null", "model.layers.head.dense.features=12",
+                          "mesh.axes.devices=4", "name=010", "train.log_every=5epochs"})
+                        .spec;
+  CHECK(spec.seed == 6);
+  CHECK(std::get<Adam>(spec.optimizer.rule).b1 == 0.9);
+  CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 12);
+  CHECK(spec.mesh.mesh.devices() == 4);
+  CHECK(spec.name == "010");
+  CHECK(spec.train.log_every->unit == Unit::epochs);
+  CHECK(with({"model.layers.1.dense.features=7"}).spec.model.layers[1].name == "head");
+  CHECK(with({"\"optimizer\".'learning_rate'=0.5"}).spec.optimizer.learning_rate == 0.5);
+}
+
+TEST_CASE("an option over a choice replaces it and says so", "[spec]") {
+  const Loaded loaded = with({"optimizer.sgd.momentum=0.9", "data.batch_size_per_device=2"});
+  CHECK(std::get<Sgd>(loaded.spec.optimizer.rule).momentum == 0.9);
+  CHECK(std::get<BatchPerDevice>(loaded.spec.data.batch_size).examples == 2);
+  CHECK(loaded.notes == std::vector<std::string>{"optimizer.sgd replaces optimizer.adam",
+                                                 "data.batch_size_per_device replaces data.batch_size"});
+}
+
+TEST_CASE("options with a name of their own come last", "[spec]") {
+  Overrides overrides;
+  overrides.set = {"seed=1", "name=a"};
+  overrides.devices = 4;
+  overrides.workers = 3;
+  overrides.seed = 18446744073709551615u;
+  overrides.name = "7";
+  const Loaded loaded = load_text(base, "c.yaml", "/base", overrides);
+  CHECK(loaded.spec.mesh.mesh.axes() == std::vector<Axis>{{"devices", 4}});
+  CHECK(loaded.spec.mesh.place.file == "--devices");
+  CHECK(loaded.spec.mesh.workers == 3);
+  CHECK(loaded.spec.seed == 18446744073709551615u);
+  CHECK(loaded.spec.name == "7");
+}
+
+TEST_CASE("mask allows a batch that does not divide", "[spec]") {
+  CHECK(std::get<std::int64_t>(with({"data.batch_size=100", "data.remainder=mask"}).spec.data.batch_size) == 100);
+}
+
+TEST_CASE("paths of an option are relative to the current directory", "[spec]") {
+  const Spec spec = with({"data.source.fashion_mnist.dir=here"}).spec;
+  CHECK(std::get<FashionMnist>(spec.data.source).dir == (std::filesystem::current_path() / "here").string());
+}
+
+TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
+  const auto folder = std::filesystem::temp_directory_path() / "pmaptrain-spec-run-folder";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.yaml") << base << "name: kept\n";
+  CHECK(load(folder.string(), {}).spec.name == "kept");
+  std::filesystem::remove_all(folder);
+  CHECK_THROWS_WITH(load("configs", {}),
+                    "configs: error: this folder has no config.yaml; it is not a run folder\n"
+                    "  help: name a YAML file, or a folder that pmaptrain run wrote\n");
+  CHECK_THROWS_WITH(load("configs/cn.yaml", {}),
+                    "configs/cn.yaml: error: there is no such file\n  help: did you mean configs/cnn.yaml?\n");
+}
+
+TEST_CASE("what would blow up or hide in yaml-cpp is refused", "[spec]") {
+  std::string bomb = "a: &a [1,1,1,1,1,1,1,1,1,1]\n";
+  for (char c = 'b'; c < 'j'; ++c) {
+    const std::string one = std::string("*") + static_cast<char>(c - 1);
+    bomb += std::string(1, c) + ": &" + c + " [" + one;
+    for (int i = 0; i < 9; ++i) bomb += "," + one;
+    bomb += "]\n";
+  }
+  CHECK(contains(error_of(bomb), "expand to more than 100,000 values"));
+  CHECK(contains(error_of("a: " + std::string(70, '[') + std::string(70, ']')), "64 levels"));
+  CHECK(contains(error_of(std::string(max_text_bytes + 1, '#')), "larger than 4 MiB"));
+  CHECK(contains(error_of("name: \xC3(\n"), "run.yaml:1:7: error: this byte is not valid UTF-8"));
+  CHECK(contains(error_of(""), "the config is empty"));
+  CHECK(with({}, "\xEF\xBB\xBF" + base).spec.mesh.mesh.devices() == 8);
+}
+
+TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
+  CHECK(parse_integer("1e3").value == 1000);
+  CHECK(parse_integer("+7").value == 7);
+  CHECK(parse_integer("9223372036854775808").error == NumberError::overflow);
+  CHECK(parse_integer("1.5").error == NumberError::fraction);
+  CHECK(parse_integer("010").error == NumberError::octal);
+  CHECK(parse_number(".5").value == 0.5);
+  CHECK(parse_number("5.").value == 5.0);
+  CHECK(parse_number("1e-400").error == NumberError::underflow);
+  CHECK(parse_number("1e400").error == NumberError::overflow);
+  CHECK(parse_number("-.inf").error == NumberError::not_finite);
+  CHECK(parse_number("1_0").error == NumberError::underscore);
+  CHECK(parse_number("--1").error == NumberError::not_a_number);
+  CHECK(parse_number("e5").error == NumberError::not_a_number);
+  CHECK(parse_number("").error == NumberError::not_a_number);
+}
+
+TEST_CASE("the default and the example of every key are what the key takes", "[spec]") {
+  for (const Key& key : keys()) {
+    INFO(key.path);
+    CHECK_FALSE(key.meaning.empty());
+    CHECK_FALSE(key.example.empty());
+    const auto dot = key.path.rfind('.');
+    if (dot != std::string_view::npos) CHECK(find_key(key.path.substr(0, dot)) != nullptr);
+    if (!key.example.starts_with("axes:") && !key.example.starts_with("source: {npz")) {
+      CHECK_NOTHROW(parse_own(std::string(key.example)));
+    }
+  }
+}
+
+TEST_CASE("help finds a key by its path or its end", "[spec]") {
+  CHECK(help("model.layers.max_pool") == help("max_pool"));
+  CHECK(help("layers") == help("model.layers"));
+  CHECK(contains(help("optimizer.adam"), "default 1.0e-8"));
+  CHECK(contains(help("data.source"), "synthetic_images"));
+  CHECK(contains(help(""), "optimizer.adam"));
+  CHECK(contains(help("features"), "model.layers.conv.features"));
+  CHECK_THROWS_WITH(help("optimzer"), "error: no config key is called 'optimzer'\n  help: did you mean 'optimizer'?\n");
+}
+
+TEST_CASE("docs/config.md is what the table of keys says", "[spec][golden]") {
+  const char* update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
+  if (update != nullptr && std::string(update) == "1") std::ofstream("docs/config.md") << reference_markdown();
+  CHECK(read("docs/config.md") == reference_markdown());
+}

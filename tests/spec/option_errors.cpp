@@ -1,0 +1,131 @@
+// What an option may not say: the words of every error, as golden text.
+#include <string>
+
+#include "core/spec/load.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+// A config without mistakes, to be put behind lines that have some.
+const std::string base = R"(data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)";
+
+// What load_text says about `text`, as it is shown to the user; empty if it is accepted.
+std::string errors_of(const std::string& text, std::vector<std::string> set = {}, std::int64_t devices = 0) {
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  if (devices != 0) overrides.devices = devices;
+  try {
+    spec::load_text(text, "c.yaml", "/base", overrides);
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("an error in --set points into the argument", "[spec]") {
+  CHECK(errors_of(base, {"data.batch_sise=64"}) ==
+        R"(--set: error: unknown key 'batch_sise' in data
+      | data.batch_sise=64
+      |      ^~~~~~~~~~
+  help: did you mean 'batch_size'?
+)");
+}
+
+TEST_CASE("a value of --set is checked like the file", "[spec]") {
+  CHECK(errors_of(base, {"optimizer.learning_rate=fast"}) ==
+        R"(--set: error: learning_rate takes a number of at least 0, not 'fast'
+      | optimizer.learning_rate=fast
+      |                         ^~~~
+  help: for example learning_rate: 0.001
+)");
+}
+
+TEST_CASE("--set without a value or an equals sign is refused", "[spec]") {
+  CHECK(errors_of(base, {"data.batch_size", "data.batch_size=", "=3"}) ==
+        R"(--set: error: there is no '=' in this argument
+      | data.batch_size
+      | ^~~~~~~~~~~~~~~
+  help: write --set key=value, such as --set data.batch_size=64
+--set: error: there is no value behind the '='
+      | data.batch_size=
+      |                ^
+  help: write one; '=null' restores the default
+--set: error: a part of the key is empty
+      | =3
+      | ^
+  help: write --set key=value, such as --set data.batch_size=64
+)");
+}
+
+TEST_CASE("--set data.x=[ is a syntax error in the argument", "[spec]") {
+  CHECK(errors_of(base, {"metrics=[accuracy"}) ==
+        R"(--set: error: this is not YAML: end of sequence flow not found
+      | metrics=[accuracy
+      |         ^~~~~~~~~
+  help: check that every '[' and '{' is closed
+)");
+}
+
+TEST_CASE("--set of an unknown key to null is refused", "[spec]") {
+  CHECK(errors_of(base, {"optimzer.adam=null"}) ==
+        R"(--set: error: unknown key 'optimzer'
+      | optimzer.adam=null
+      | ^~~~~~~~
+  help: did you mean 'optimizer'?
+)");
+}
+
+TEST_CASE("--set of a list item that is not there is refused", "[spec]") {
+  CHECK(errors_of(base, {"model.layers.5.dense=3", "model.layers.haed.dense.features=3"}) ==
+        R"(--set: error: there is no item 5; the list has 2, counted from 0
+      | model.layers.5.dense=3
+      |              ^
+  help: the last is 1
+--set: error: no layer is called 'haed'
+      | model.layers.haed.dense.features=3
+      |              ^~~~
+  help: the layers here are flatten_0, dense_0
+)");
+}
+
+TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
+  CHECK(errors_of(R"(mesh: {axes: [{a: 2}, {b: 4}]}
+)" + std::string(base),
+                  {}, 4) ==
+        R"(--devices: error: --devices sets the size of a single axis; this mesh has 2: a, b
+      | --devices 4
+      |           ^
+  help: set them one by one: --set mesh.axes.a=N --set mesh.axes.b=N
+)");
+}
+
+TEST_CASE("--devices -1 is refused", "[spec]") {
+  CHECK(errors_of(base, {}, -1) ==
+        R"(--devices: error: devices takes a whole number from 1 to 65,536, not '-1'
+      | --devices -1
+      |           ^~
+)");
+}
+
+TEST_CASE("a key below a plain value is refused", "[spec]") {
+  CHECK(errors_of(base, {"seed.x=1"}) ==
+        R"(--set: error: 'seed' has no keys below it
+      | seed.x=1
+      |      ^
+  help: it takes a whole number from 0 to 18446744073709551615
+--set: error: 'seed' has no value
+      | seed.x=1
+      | ^~~~
+  help: write one (a whole number from 0 to 18446744073709551615), or remove the key
+)");
+}

@@ -1,0 +1,255 @@
+// What YAML may not do in a config: the words of every error, as golden text.
+#include <string>
+
+#include "core/spec/load.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+// A config without mistakes, to be put behind lines that have some.
+const std::string base = R"(data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)";
+
+// What load_text says about `text`, as it is shown to the user; empty if it is accepted.
+std::string errors_of(const std::string& text, std::vector<std::string> set = {}, std::int64_t devices = 0) {
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  if (devices != 0) overrides.devices = devices;
+  try {
+    spec::load_text(text, "c.yaml", "/base", overrides);
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a duplicate key is refused with the line of the first", "[spec]") {
+  CHECK(errors_of(R"(name: a
+seed: 3
+name: b
+)" + std::string(base)) ==
+        R"(c.yaml:3:1: error: the key 'name' stands here a second time
+    3 | name: b
+      | ^~~~
+  help: keep one of the two; the first is in line 1
+)");
+}
+
+TEST_CASE("a merge key is refused in its own words", "[spec]") {
+  CHECK(errors_of(R"(x-mesh: &m {backend: cpu}
+mesh: {<<: *m}
+)" + std::string(base)) ==
+        R"(c.yaml:2:8: error: merge keys ('<<') are not read; a value would appear that stands nowhere
+    2 | mesh: {<<: *m}
+      |        ^~
+  help: write the keys out; a whole value can be repeated with an alias, such as 'conv: *block'
+)");
+}
+
+TEST_CASE("a tag is refused", "[spec]") {
+  CHECK(errors_of(R"(seed: !!int 3
+)" + std::string(base)) ==
+        R"(c.yaml:1:7: error: YAML tags are not read here
+    1 | seed: !!int 3
+      |       ^~~~~
+  help: leave the tag out; the key says what its value is
+)");
+}
+
+TEST_CASE("a second document is refused alone", "[spec]") {
+  CHECK(errors_of(R"(name: a
+---
+naem: b
+)" + std::string(base)) ==
+        R"(c.yaml:2:1: error: a second document begins here; a config is one document
+    2 | ---
+      | ^
+  help: remove the '---' line, or put the second config in a file of its own
+)");
+}
+
+TEST_CASE("an alias inside its own anchor is refused", "[spec]") {
+  CHECK(errors_of(R"(x-a: &a [*a]
+)" + std::string(base)) ==
+        R"(c.yaml:1:10: error: this alias stands inside the value that it refers to
+    1 | x-a: &a [*a]
+      |          ^~
+  help: write the value out
+)");
+}
+
+TEST_CASE("an alias without an anchor is a syntax error", "[spec]") {
+  CHECK(errors_of(R"(name: *nowhere
+)" + std::string(base)) ==
+        R"(c.yaml:1:7: error: this is not YAML: the referenced anchor is not defined
+    1 | name: *nowhere
+      |       ^~~~~~~~
+  help: an alias '*name' needs an anchor '&name' before it
+)");
+}
+
+TEST_CASE("a key that is not a name is refused", "[spec]") {
+  CHECK(errors_of(R"(? [a, b]
+: 3
+)" + std::string(base)) ==
+        R"(c.yaml:1:3: error: a key must be a name, not a list
+    1 | ? [a, b]
+      |   ^~~~~~
+  help: write 'name: value'
+)");
+}
+
+TEST_CASE("a reserved substitution is refused", "[spec]") {
+  CHECK(errors_of(R"(name: ${USER}-run
+)" + std::string(base)) ==
+        R"(c.yaml:1:7: error: '${' is reserved; nothing is substituted in a config
+    1 | name: ${USER}-run
+      |       ^~~~~~~~~~~
+  help: write the value itself, or set it on the command line with --set
+)");
+}
+
+TEST_CASE("a blank value is reported at its key", "[spec]") {
+  CHECK(errors_of(R"(name: a
+seed:
+mesh: {axes: {devices: 1}}
+)" + std::string(base)) ==
+        R"(c.yaml:2:1: error: 'seed' has no value
+    2 | seed:
+      | ^~~~
+  help: write one (a whole number from 0 to 18446744073709551615), or remove the key
+)");
+}
+
+TEST_CASE("a syntax error is reported alone", "[spec]") {
+  CHECK(errors_of(R"(sede: 3
+name: a: b
+)" + std::string(base)) ==
+        R"(c.yaml:2:8: error: this is not YAML: illegal map value
+    2 | name: a: b
+      |        ^
+  help: check the indentation, and that ': ' stands once in a line; text with ': ' in it needs quotes
+)");
+}
+
+TEST_CASE("tabs in the indentation are named", "[spec]") {
+  CHECK(errors_of(R"(mesh:
+	axes: {devices: 8}
+)" + std::string(base)) ==
+        R"(c.yaml:2:6: error: this is not YAML: illegal map value
+    2 | 	axes: {devices: 8}
+      | 	    ^
+  help: indent with spaces; YAML does not allow tabs there
+)");
+}
+
+TEST_CASE("columns count characters and the caret line copies tabs", "[spec]") {
+  CHECK(errors_of(R"(mesh: {backend: "日本",	workers: many}
+)" + std::string(base)) ==
+        R"(c.yaml:1:17: error: backend takes one of cpu, auto, not the text "日本"
+    1 | mesh: {backend: "日本",	workers: many}
+      |                 ^~~~~~
+  help: for example backend: cpu
+c.yaml:1:32: error: workers takes a whole number from 1 to 65,536 or 'auto', not 'many'
+    1 | mesh: {backend: "日本",	workers: many}
+      |                        	         ^~~~
+  help: for example workers: 4
+)");
+}
+
+TEST_CASE("a control character is refused", "[spec]") {
+  CHECK(errors_of(std::string("name: a\x04\nsede: 1\n") + base) ==
+        R"(c.yaml:1:8: error: a control character (number 4) stands here
+    1 | name: a?
+      |        ^
+  help: remove it
+)");
+}
+
+TEST_CASE("not a number and infinity are refused", "[spec]") {
+  CHECK(errors_of(R"(optimizer: {adam: {eps: .inf}, learning_rate: .nan}
+data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:1:25: error: eps .inf: NaN and infinity are not values of a config
+    1 | optimizer: {adam: {eps: .inf}, learning_rate: .nan}
+      |                         ^~~~
+  help: it takes a number greater than 0
+c.yaml:1:47: error: learning_rate .nan: NaN and infinity are not values of a config
+    1 | optimizer: {adam: {eps: .inf}, learning_rate: .nan}
+      |                                               ^~~~
+  help: it takes a number of at least 0
+)");
+}
+
+TEST_CASE("underflow and overflow are refused", "[spec]") {
+  CHECK(errors_of(R"(optimizer: {adam: {eps: 1e-46}, learning_rate: 1e39}
+data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:1:25: error: eps 1e-46 is too small for float32 and would become 0
+    1 | optimizer: {adam: {eps: 1e-46}, learning_rate: 1e39}
+      |                         ^~~~~
+  help: the smallest is about 1.5e-45; write 0.0 if zero is meant
+c.yaml:1:48: error: learning_rate 1e39 is too large
+    1 | optimizer: {adam: {eps: 1e-46}, learning_rate: 1e39}
+      |                                                ^~~~
+  help: the largest float32 is about 3.4e38
+)");
+}
+
+TEST_CASE("octal, hexadecimal and underscored numbers are refused", "[spec]") {
+  CHECK(errors_of(R"(seed: 010
+mesh: {axes: {devices: 0x10}, workers: 1_0}
+)" + std::string(base)) ==
+        R"(c.yaml:1:7: error: seed 010: octal, hexadecimal and binary forms are not numbers here
+    1 | seed: 010
+      |       ^~~
+  help: write 10 if that is meant
+c.yaml:2:24: error: devices 0x10: octal, hexadecimal and binary forms are not numbers here
+    2 | mesh: {axes: {devices: 0x10}, workers: 1_0}
+      |                        ^~~~
+  help: write it as a decimal number
+c.yaml:2:40: error: workers 1_0: a number has no underscores here
+    2 | mesh: {axes: {devices: 0x10}, workers: 1_0}
+      |                                        ^~~
+  help: write 10
+)");
+}
+
+TEST_CASE("a quoted number is text", "[spec]") {
+  CHECK(errors_of(R"(seed: "7"
+)" + std::string(base)) ==
+        R"(c.yaml:1:7: error: seed takes a whole number from 0 to 18446744073709551615, not the text "7"
+    1 | seed: "7"
+      |       ^~~
+  help: what is quoted is text: leave the quotes out, 7
+)");
+}
+
+TEST_CASE("the truth values of YAML 1.1 are refused", "[spec]") {
+  CHECK(errors_of(R"(data: {source: fashion_mnist, batch_size: 128, shuffle: yes}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:1:57: error: shuffle takes true or false, not 'yes'
+    1 | data: {source: fashion_mnist, batch_size: 128, shuffle: yes}
+      |                                                         ^~~
+  help: write true
+)");
+}
