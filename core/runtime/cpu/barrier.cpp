@@ -1,0 +1,38 @@
+#include "core/runtime/cpu/barrier.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace pmaptrain {
+namespace {
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+void Barrier::arrive_and_wait() {
+  if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
+  const std::uint32_t generation = generation_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.store(generation + 1, std::memory_order_release);
+    generation_.notify_all();
+    return;
+  }
+  for (int i = 0; i < spins_ && generation_.load(std::memory_order_acquire) == generation; ++i) pause();
+  while (generation_.load(std::memory_order_acquire) == generation) generation_.wait(generation);
+  if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
+}
+
+void Barrier::break_all() {
+  broken_.store(true, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,35 @@
+// Where a fixed number of threads meet.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+
+namespace pmaptrain {
+
+// Another worker failed; whoever waited unwinds.
+struct BrokenBarrier : std::runtime_error {
+  BrokenBarrier() : std::runtime_error("another worker failed") {}
+};
+
+// Reusable; takes no lock and allocates nothing. Waiters spin for a short while, since a worker that is not delayed
+// arrives within microseconds, and then sleep in the kernel.
+class Barrier {
+ public:
+  explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 4000 : 0) {}
+
+  // Returns once all threads have arrived; what they wrote before is visible after. Throws BrokenBarrier.
+  void arrive_and_wait();
+
+  // Ends all present and future waits with BrokenBarrier.
+  void break_all();
+
+ private:
+  const int threads_;
+  const int spins_;
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> generation_{0};
+  std::atomic<bool> broken_{false};
+};
+
+}  // namespace pmaptrain

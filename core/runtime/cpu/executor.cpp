@@ -1,0 +1,213 @@
+#include "core/runtime/cpu/executor.h"
+
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/runtime/cpu/worker.h"
+
+namespace pmaptrain {
+
+struct CpuExecutor::Impl {
+  Impl(Plan given, const CpuOptions& options)
+      : plan(std::move(given)),
+        count(std::max(1, options.workers)),
+        memory(plan, count),
+        barrier(count, spins(count)),
+        host(count, spins(count)) {
+    fill_constants();
+    workers.resize(static_cast<std::size_t>(count));
+    try {
+      for (int w = 1; w < count; ++w) threads.emplace_back([this, w, options] { serve(w, options.kernels); });
+    } catch (const std::system_error& error) {
+      stop();
+      fail_resource("thread " + std::to_string(threads.size() + 1) + " of " + std::to_string(count) +
+                        " could not be started: " + error.what(),
+                    "fewer workers (mesh.workers, --workers) need fewer threads");
+    }
+    guarded([&] { workers[0] = std::make_unique<Worker>(plan, memory, options.kernels, 0, count); });
+    meet();
+    if (failure) {
+      stop();
+      rethrow();
+    }
+  }
+
+  ~Impl() { stop(); }
+
+  // More workers than cores would spin away the time of those that work.
+  static bool spins(int count) { return static_cast<unsigned>(count) <= std::thread::hardware_concurrency(); }
+
+  void fill_constants() {
+    for (const auto& [index, equation] : plan.constants) {
+      const Type& type = plan.program->type(equation->results.front());
+      const Array array{&type, memory.address(buffer(index), 0, 0, 0)};
+      kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
+    }
+    for (const auto& [index, equation] : plan.coordinates) {
+      for (std::int64_t d = 0; d < plan.program->mesh.devices(); ++d) {
+        const auto coordinate =
+            static_cast<std::int32_t>(plan.program->mesh.position(d, collective_axes(equation->op)));
+        std::memcpy(memory.address(buffer(index), 0, d, 0), &coordinate, sizeof coordinate);
+      }
+    }
+  }
+
+  const Buffer& buffer(int index) const { return plan.buffers[static_cast<std::size_t>(index)]; }
+
+  // Runs f; the first exception of any worker is kept, and all waits end.
+  template <class F>
+  void guarded(F&& f) noexcept {
+    try {
+      f();
+    } catch (const BrokenBarrier&) {
+    } catch (...) {
+      const std::scoped_lock lock(failure_mutex);
+      if (!failure) failure = std::current_exception();
+      barrier.break_all();
+    }
+  }
+
+  void meet() { host.arrive_and_wait(); }
+
+  void rethrow() {
+    const std::scoped_lock lock(failure_mutex);
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // A worker's thread: makes its kernels, then runs what the host asks for until there is no more.
+  void serve(int w, KernelChoice kernels) noexcept {
+    guarded([&] { workers[static_cast<std::size_t>(w)] = std::make_unique<Worker>(plan, memory, kernels, w, count); });
+    try {
+      while (true) {
+        meet();  // the host has seen what was done
+        meet();  // the host asks for more
+        if (steps < 0) return;
+        run_steps(w);
+      }
+    } catch (const BrokenBarrier&) {  // the host could not start all threads
+    }
+  }
+
+  void run_steps(int w) noexcept {
+    guarded([&] {
+      for (std::int64_t i = 0; i < steps; ++i) {
+        workers[static_cast<std::size_t>(w)]->run_step(static_cast<int>((first_step + i) & 1), barrier);
+        if (plan.boundary_barrier) barrier.arrive_and_wait();
+      }
+    });
+  }
+
+  void run(std::int64_t count_of_steps) {
+    rethrow();
+    steps = count_of_steps;
+    meet();
+    run_steps(0);
+    meet();
+    first_step += count_of_steps;
+    rethrow();
+  }
+
+  void stop() {
+    if (threads.empty()) return;
+    if (static_cast<int>(threads.size()) + 1 < count) {
+      host.break_all();
+    } else {
+      steps = -1;
+      meet();
+    }
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+  }
+
+  std::size_t input_index(std::string_view name) const {
+    for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
+      if (plan.program->inputs[i].name == name) return i;
+    }
+    fail_running("the program has no input '" + std::string(name) + "'");
+  }
+
+  // Calls f(memory) for every copy of a buffer that `device` reads (all devices: -1).
+  template <class F>
+  void for_each_copy(const Buffer& b, std::int64_t device, F&& f) const {
+    if (b.home == Home::worker) {
+      for (int w = 0; w < count; ++w) f(memory.address(b, w, 0, 0));
+    } else if (b.home == Home::device && device < 0) {
+      for (std::int64_t d = 0; d < plan.program->mesh.devices(); ++d) f(memory.address(b, 0, d, 0));
+    } else {
+      f(memory.address(b, 0, std::max<std::int64_t>(device, 0), 0));
+    }
+  }
+
+  void set(std::string_view name, std::int64_t device, std::span<const std::byte> value) {
+    const Buffer& b = buffer(plan.inputs[input_index(name)]);
+    if (value.size() != b.slice_bytes()) {
+      fail_running("input '" + std::string(name) + "' takes " + std::to_string(b.slice_bytes()) + " bytes, not " +
+                   std::to_string(value.size()));
+    }
+    for_each_copy(b, device, [&](std::byte* copy) { std::memcpy(copy, value.data(), value.size()); });
+  }
+
+  Plan plan;
+  const int count;
+  Memory memory;
+  Barrier barrier;  // among workers, within steps
+  Barrier host;     // between the host and the workers, twice a run
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::thread> threads;
+  std::int64_t steps = 0;  // what the host asks for; -1: end
+  std::int64_t first_step = 0;
+  std::mutex failure_mutex;
+  std::exception_ptr failure;
+};
+
+CpuExecutor::CpuExecutor(Plan plan, const CpuOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(plan), options)) {}
+CpuExecutor::~CpuExecutor() = default;
+
+const Plan& CpuExecutor::plan() const { return impl_->plan; }
+int CpuExecutor::workers() const { return impl_->count; }
+
+void CpuExecutor::set(std::string_view input, std::span<const std::byte> value) { impl_->set(input, -1, value); }
+
+void CpuExecutor::set(std::string_view input, std::int64_t device, std::span<const std::byte> value) {
+  const Buffer& buffer = impl_->buffer(impl_->plan.inputs[impl_->input_index(input)]);
+  if (!buffer.stacked()) fail_running("input '" + std::string(input) + "' is kept once for all devices");
+  impl_->set(input, device, value);
+}
+
+std::span<std::byte> CpuExecutor::stacked(std::string_view input) {
+  const Buffer& buffer = impl_->buffer(impl_->plan.inputs[impl_->input_index(input)]);
+  if (!buffer.stacked()) return {};
+  const auto devices = static_cast<std::size_t>(impl_->plan.program->mesh.devices());
+  return {impl_->memory.address(buffer, 0, 0, 0), devices * buffer.slice_bytes()};
+}
+
+std::span<const std::byte> CpuExecutor::input(std::string_view name, std::int64_t device) const {
+  const Buffer& buffer = impl_->buffer(impl_->plan.inputs[impl_->input_index(name)]);
+  return {impl_->memory.address(buffer, 0, device, 0), buffer.slice_bytes()};
+}
+
+std::span<const std::byte> CpuExecutor::output(std::string_view name, std::int64_t device) const {
+  const Program& program = *impl_->plan.program;
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+    if (program.outputs[i].name != name) continue;
+    const Buffer& buffer = impl_->buffer(impl_->plan.outputs[i]);
+    return {impl_->memory.address(buffer, 0, device, 0), buffer.slice_bytes()};
+  }
+  fail_running("the program has no output '" + std::string(name) + "'");
+}
+
+void CpuExecutor::run(std::int64_t steps) { impl_->run(steps); }
+
+std::size_t CpuExecutor::memory_bytes() const { return impl_->memory.bytes(); }
+
+std::vector<std::pair<const Step*, std::string>> CpuExecutor::implementations() const {
+  std::map<const Step*, std::string> all;
+  for (const auto& worker : impl_->workers) worker->collect_implementations(all);
+  return {all.begin(), all.end()};
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,59 @@
+// Runs a plan on CPU threads.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ops/all.h"
+#include "core/runtime/plan.h"
+
+namespace pmaptrain {
+
+struct CpuOptions {
+  int workers = 1;  // threads, the caller's included
+  KernelChoice kernels = KernelChoice::best;
+};
+
+// Memory, kernels and threads for one plan. The bits of every result are the same for any number of workers. The
+// calling thread is one of them while run() lasts. Nothing here is to be called while run() is under way.
+class CpuExecutor {
+ public:
+  // Throws Error (resource) when memory or threads cannot be had.
+  CpuExecutor(Plan plan, const CpuOptions& options);
+  ~CpuExecutor();
+  CpuExecutor(const CpuExecutor&) = delete;
+  CpuExecutor& operator=(const CpuExecutor&) = delete;
+
+  const Plan& plan() const;
+  int workers() const;
+
+  // An input's value: the same on every device, written to every copy there is.
+  void set(std::string_view input, std::span<const std::byte> value);
+  // An input's value on one device. Throws Error (failed) when the input is kept once for all.
+  void set(std::string_view input, std::int64_t device, std::span<const std::byte> value);
+  // The memory of an input that varies: one slice per device, in device order. Empty for one that is kept otherwise.
+  std::span<std::byte> stacked(std::string_view input);
+
+  // An input's present value (after run(): what its update left) and an output's, on one device.
+  std::span<const std::byte> input(std::string_view name, std::int64_t device = 0) const;
+  std::span<const std::byte> output(std::string_view name, std::int64_t device = 0) const;
+
+  // Runs the program `steps` times, each step on what the one before left. Exceptions of a worker come out here; the
+  // values are then undefined.
+  void run(std::int64_t steps = 1);
+
+  // Bytes of all pools.
+  std::size_t memory_bytes() const;
+  // The implementation behind each kernel step, in plan order: "reference", or the library's word.
+  std::vector<std::pair<const Step*, std::string>> implementations() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pmaptrain

@@ -1,0 +1,255 @@
+#include "core/runtime/cpu/worker.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+
+namespace pmaptrain {
+namespace {
+
+std::string key_of(const Op& op, const CpuRequest& request) {
+  std::string key = to_string(op) + "|" + std::to_string(request.devices);
+  const auto add = [&](const Type& type) {
+    key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape);
+  };
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    add(request.operands[i]);
+    if (request.stacked[i]) key += "*";
+  }
+  for (const Type& type : request.results) add(type);
+  return key;
+}
+
+}  // namespace
+
+Worker::Worker(const Plan& plan, const Memory& memory, KernelChoice choice, int index, int count)
+    : plan_(plan), memory_(memory), choice_(choice), index_(index), count_(count) {
+  use_one_thread_in_libraries();
+  const auto blocks = static_cast<int>(plan.blocks.size());
+  for (const Stage& stage : plan.stages) {
+    BoundStage& bound = stages_.emplace_back();
+    bound.invariant = bind(stage.invariant, {});
+    for (int b = index * blocks / count; b < (index + 1) * blocks / count; ++b) {
+      bound.blocks.push_back(bind(stage.varying, {b}));
+    }
+  }
+  std::size_t bytes = alignment;
+  for (const auto& [key, kernel] : kernels_) bytes = std::max(bytes, kernel->scratch_bytes());
+  bytes = (bytes + alignment - 1) / alignment * alignment;
+  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)));
+  if (!scratch_) throw std::bad_alloc();
+}
+
+Block Worker::block(Place place) const {
+  if (place.block < 0) return {0, 1};
+  return plan_.blocks[static_cast<std::size_t>(place.block)];
+}
+
+std::byte* Worker::address(int index, Place place, std::int64_t device_in_block) const {
+  return memory_.address(buffer(index), index_, block(place).first + device_in_block, device_in_block);
+}
+
+const Type* Worker::flat(DType dtype, std::int64_t elements) {
+  types_.push_back({dtype, {elements}, {}});
+  return &types_.back();
+}
+
+// The elements of a split value that are this worker's: whole cache lines, whatever the element type.
+std::pair<std::int64_t, std::int64_t> Worker::range(std::int64_t elements) const {
+  const auto cut = [&](std::int64_t worker) {
+    return worker == count_ ? elements : elements * worker / count_ / 64 * 64;
+  };
+  return {cut(index_), cut(index_ + 1)};
+}
+
+CpuKernel* Worker::kernel(const Op& op, const CpuRequest& request) {
+  std::unique_ptr<CpuKernel>& kernel = kernels_[key_of(op, request)];
+  if (!kernel) kernel = make_cpu_kernel(op, request, choice_);
+  return kernel.get();
+}
+
+std::vector<Command> Worker::bind(const std::vector<Step>& steps, Place place) {
+  std::vector<Command> commands;
+  commands.reserve(steps.size());
+  for (const Step& step : steps) commands.push_back(bind(step, place));
+  return commands;
+}
+
+Command Worker::bind(const Step& step, Place place) {
+  Command command;
+  command.kind = step.kind;
+  command.step = &step;
+  switch (step.kind) {
+    case Step::Kind::kernel: bind_kernel(step, place, command); break;
+    case Step::Kind::copy: bind_copy(step, place, command); break;
+    case Step::Kind::accumulate: bind_accumulate(step, place, command); break;
+    case Step::Kind::combine: bind_combine(step, place, command); break;
+    case Step::Kind::exchange: bind_exchange(step, place, command); break;
+    case Step::Kind::loop: bind_loop(step, place, command); break;
+  }
+  return command;
+}
+
+void Worker::bind_kernel(const Step& step, Place place, Command& command) {
+  const std::int64_t devices = buffer(step.results.front()).stacked() ? block(place).count : 1;
+  std::vector<Type> operands = step.operand_types, results = step.result_types;
+  CpuRequest request{operands, results, devices, {}};
+  for (int operand : step.operands) {
+    request.stacked.push_back(devices == 1 || buffer(operand).stacked());
+    command.operands.push_back(address(operand, place));
+  }
+  for (int result : step.results) command.results.push_back(address(result, place));
+  if (step.split) {
+    const std::int64_t elements = numel(results.front());
+    const auto [begin, end] = range(elements);
+    if (begin == end) return;  // no kernel: nothing to do
+    const auto cut = [&, from = begin, to = end](Type& type, auto& data) {
+      if (numel(type) != elements) return type.shape.clear();
+      type.shape = {to - from};
+      data += static_cast<std::size_t>(from) * size_of(type.dtype);
+    };
+    for (std::size_t i = 0; i < operands.size(); ++i) cut(operands[i], command.operands[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) cut(results[i], command.results[i]);
+  }
+  command.kernel = kernel(step.equation->op, request);
+  implementations_[&step] = command.kernel->implementation();
+}
+
+void Worker::bind_copy(const Step& step, Place place, Command& command) {
+  const Buffer& from = buffer(step.operands.front());
+  const Buffer& to = buffer(step.results.front());
+  const auto devices = static_cast<std::size_t>(to.stacked() ? block(place).count : 1);
+  std::size_t offset = 0, bytes = to.slice_bytes();
+  if (step.split) {
+    const auto [begin, end] = range(to.elements);
+    offset = static_cast<std::size_t>(begin) * size_of(to.dtype);
+    bytes = static_cast<std::size_t>(end - begin) * size_of(to.dtype);
+  }
+  command.copies.push_back({address(step.operands.front(), place) + offset, address(step.results.front(), place) + offset,
+                            bytes, devices, from.stacked() ? from.slice_bytes() : 0, to.slice_bytes(), 0});
+}
+
+void Worker::bind_loop(const Step& step, Place place, Command& command) {
+  command.iterations = step.iterations;
+  for (std::size_t i = 0; i < step.slices.size(); ++i) {
+    const Buffer& whole = buffer(step.operands[i]);
+    const Buffer& slice = buffer(step.slices[i]);
+    const auto devices = static_cast<std::size_t>(slice.stacked() ? block(place).count : 1);
+    command.copies.push_back({address(step.operands[i], place), address(step.slices[i], place), slice.slice_bytes(),
+                              devices, whole.stacked() ? whole.slice_bytes() : 0, slice.slice_bytes(),
+                              slice.slice_bytes()});
+  }
+  command.before = bind(step.before, place);
+  command.body = bind(step.body, place);
+}
+
+void Worker::bind_accumulate(const Step& step, Place place, Command& command) {
+  const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(step.accumulator)];
+  const Type* const type = flat(accumulator.dtype, accumulator.elements);
+  command.exchange = kernels_of(step.equation->op).exchange;
+  for (int parity = 0; parity < 2; ++parity) {
+    Command::Exchange& exchange = command.exchanges[parity].emplace_back();
+    std::vector<ConstArray>& devices = exchange.arrays.emplace_back();
+    for (std::int64_t d = 0; d < block(place).count; ++d) {
+      devices.push_back({type, address(step.operands.front(), place, buffer(step.operands.front()).stacked() ? d : 0)});
+    }
+    exchange.operands = {exchange.arrays.front()};
+    exchange.results = {{type, memory_.accumulator(accumulator, static_cast<std::size_t>(place.block), parity)}};
+  }
+}
+
+void Worker::bind_combine(const Step& step, Place place, Command& command) {
+  const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(step.accumulator)];
+  const Buffer& result = buffer(step.results.front());
+  const auto [begin, end] = step.split ? range(accumulator.elements) : std::pair<std::int64_t, std::int64_t>(0, accumulator.elements);
+  if (begin == end) return;
+  const Type* const type = flat(accumulator.dtype, end - begin);
+  const std::size_t offset = static_cast<std::size_t>(begin) * size_of(accumulator.dtype);
+  command.exchange = kernels_of(step.equation->op).exchange;
+  for (int parity = 0; parity < 2; ++parity) {
+    for (std::int64_t d = 0; d < (result.stacked() ? block(place).count : 1); ++d) {
+      Command::Exchange& exchange = command.exchanges[parity].emplace_back();
+      std::vector<ConstArray>& blocks = exchange.arrays.emplace_back();
+      for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
+        blocks.push_back({type, memory_.accumulator(accumulator, b, parity) + offset});
+      }
+      exchange.operands = {exchange.arrays.front()};
+      exchange.results = {{type, address(step.results.front(), place, d) + offset}};
+    }
+  }
+}
+
+void Worker::bind_exchange(const Step& step, Place place, Command& command) {
+  const Mesh& mesh = plan_.program->mesh;
+  const AxisSet axes = collective_axes(step.equation->op);
+  command.exchange = kernels_of(step.equation->op).exchange;
+  const std::int64_t devices = buffer(step.results.front()).stacked() ? block(place).count : 1;
+  for (std::int64_t d = 0; d < devices; ++d) {
+    const std::int64_t device = block(place).first + d;
+    Command::Exchange& exchange = command.exchanges[0].emplace_back();
+    exchange.member = mesh.position(device, axes);
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      std::vector<ConstArray>& members = exchange.arrays.emplace_back();
+      for (std::int64_t other : mesh.group(device, axes)) {
+        members.push_back({&step.operand_types[i], memory_.address(buffer(step.operands[i]), index_, other, 0)});
+      }
+    }
+    exchange.operands.assign(exchange.arrays.begin(), exchange.arrays.end());
+    for (std::size_t i = 0; i < step.results.size(); ++i) {
+      exchange.results.push_back({&step.result_types[i], address(step.results[i], place, d)});
+    }
+  }
+}
+
+void Worker::run_step(int parity, Barrier& barrier) {
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (number > 0) barrier.arrive_and_wait();
+    BoundStage& stage = stages_[number];
+    run(stage.invariant, scratch_.get(), parity);
+    for (const std::vector<Command>& block : stage.blocks) run(block, scratch_.get(), parity);
+  }
+}
+
+void Worker::run(const std::vector<Command>& commands, std::byte* scratch, int parity) {
+  for (const Command& command : commands) run(command, scratch, parity);
+}
+
+void Worker::run(const Command& command, std::byte* scratch, int parity) {
+  const auto copy = [](const Command::Copy& c, std::size_t iteration) {
+    for (std::size_t i = 0; i < c.count; ++i) {
+      std::memcpy(c.to + i * c.to_stride, c.from + i * c.from_stride + iteration * c.per_iteration, c.bytes);
+    }
+  };
+  switch (command.kind) {
+    case Step::Kind::kernel:
+      if (command.kernel != nullptr) {
+        command.kernel->run({command.operands.data(), command.results.data(), scratch});
+      }
+      return;
+    case Step::Kind::copy:
+      for (const Command::Copy& c : command.copies) copy(c, 0);
+      return;
+    case Step::Kind::accumulate:
+    case Step::Kind::combine:
+    case Step::Kind::exchange:
+      for (const Command::Exchange& e :
+           command.exchanges[command.kind == Step::Kind::exchange ? 0 : static_cast<std::size_t>(parity)]) {
+        command.exchange(command.step->equation->op.data(), {e.operands, e.member, e.results});
+      }
+      return;
+    case Step::Kind::loop:
+      run(command.before, scratch, parity);
+      for (std::int64_t k = 0; k < command.iterations; ++k) {
+        for (const Command::Copy& c : command.copies) copy(c, static_cast<std::size_t>(k));
+        run(command.body, scratch, parity);
+      }
+      return;
+  }
+}
+
+void Worker::collect_implementations(std::map<const Step*, std::string>& into) const {
+  into.insert(implementations_.begin(), implementations_.end());
+}
+
+}  // namespace pmaptrain

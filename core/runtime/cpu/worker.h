@@ -1,0 +1,102 @@
+// One worker: the plan's steps bound to addresses and kernels for the blocks that it has, ready to run.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
+#include "core/runtime/cpu/barrier.h"
+#include "core/runtime/cpu/memory.h"
+#include "core/runtime/plan.h"
+
+namespace pmaptrain {
+
+// A step with everything that it needs. All vectors are filled when bound and only read when run.
+struct Command {
+  Step::Kind kind = Step::Kind::kernel;
+  const Step* step = nullptr;
+
+  // kernel
+  CpuKernel* kernel = nullptr;
+  std::vector<const std::byte*> operands;
+  std::vector<std::byte*> results;
+
+  // copy, and a loop's slices: `count` runs of `bytes`, `from_stride` and `to_stride` apart
+  struct Copy {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t bytes, count, from_stride, to_stride;
+    std::size_t per_iteration;  // added to `from` in each iteration of a loop
+  };
+  std::vector<Copy> copies;
+
+  // accumulate, combine, exchange: one call for each operand array of each result; two sets where accumulators
+  // alternate
+  struct Exchange {
+    std::vector<std::vector<ConstArray>> arrays;
+    std::vector<std::span<const ConstArray>> operands;
+    std::int64_t member = 0;
+    std::vector<Array> results;
+  };
+  std::vector<Exchange> exchanges[2];
+  void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
+
+  // loop
+  std::int64_t iterations = 0;
+  std::vector<Command> before, body;
+};
+
+class Worker {
+ public:
+  // Binds the plan for worker `index` of `count`; makes its kernels. To be called on the thread that will run it.
+  Worker(const Plan& plan, const Memory& memory, KernelChoice choice, int index, int count);
+
+  // All stages of one step; `parity` alternates between steps.
+  void run_step(int parity, Barrier& barrier);
+
+  void collect_implementations(std::map<const Step*, std::string>& into) const;
+
+ private:
+  struct BoundStage {
+    std::vector<Command> invariant;
+    std::vector<std::vector<Command>> blocks;
+  };
+  struct Place {  // what a step is bound for: a block, or all devices at once (block < 0)
+    int block = -1;
+  };
+
+  std::vector<Command> bind(const std::vector<Step>& steps, Place place);
+  Command bind(const Step& step, Place place);
+  void bind_kernel(const Step& step, Place place, Command& command);
+  void bind_copy(const Step& step, Place place, Command& command);
+  void bind_loop(const Step& step, Place place, Command& command);
+  void bind_accumulate(const Step& step, Place place, Command& command);
+  void bind_combine(const Step& step, Place place, Command& command);
+  void bind_exchange(const Step& step, Place place, Command& command);
+
+  const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
+  Block block(Place place) const;
+  std::byte* address(int index, Place place, std::int64_t device_in_block = 0) const;
+  const Type* flat(DType dtype, std::int64_t elements);
+  std::pair<std::int64_t, std::int64_t> range(std::int64_t elements) const;
+  CpuKernel* kernel(const Op& op, const CpuRequest& request);
+
+  static void run(const std::vector<Command>& commands, std::byte* scratch, int parity);
+  static void run(const Command& command, std::byte* scratch, int parity);
+
+  const Plan& plan_;
+  const Memory& memory_;
+  const KernelChoice choice_;
+  const int index_, count_;
+  std::vector<BoundStage> stages_;
+  std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
+  std::map<const Step*, std::string> implementations_;
+  std::deque<Type> types_;
+  std::unique_ptr<std::byte, decltype(&std::free)> scratch_{nullptr, &std::free};
+};
+
+}  // namespace pmaptrain

@@ -1,0 +1,408 @@
+// The second half of planning: where values live.
+#include "core/runtime/plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/runtime/lifetime.h"
+#include "core/runtime/schedule.h"
+
+namespace pmaptrain {
+namespace {
+
+std::size_t align(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// First fit over a growing range of memory.
+class Arena {
+ public:
+  std::size_t allocate(std::size_t size) {
+    size = align(std::max<std::size_t>(size, 1));
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+      if (hole->second < size) continue;
+      const std::size_t offset = hole->first;
+      const std::size_t rest = hole->second - size;
+      holes_.erase(hole);
+      if (rest > 0) holes_[offset + size] = rest;
+      return offset;
+    }
+    // A hole at the end grows.
+    std::size_t offset = end_;
+    if (!holes_.empty() && std::prev(holes_.end())->first + std::prev(holes_.end())->second == end_) {
+      offset = std::prev(holes_.end())->first;
+      holes_.erase(std::prev(holes_.end()));
+    }
+    end_ = offset + size;
+    return offset;
+  }
+
+  void release(std::size_t offset, std::size_t size) {
+    size = align(std::max<std::size_t>(size, 1));
+    auto [hole, is_new] = holes_.emplace(offset, size);
+    assert(is_new);
+    const auto next = std::next(hole);
+    if (next != holes_.end() && offset + size == next->first) {
+      hole->second += next->second;
+      holes_.erase(next);
+    }
+    if (hole != holes_.begin()) {
+      const auto previous = std::prev(hole);
+      if (previous->first + previous->second == hole->first) {
+        previous->second += hole->second;
+        holes_.erase(hole);
+      }
+    }
+  }
+
+  std::size_t end() const { return end_; }
+
+ private:
+  std::map<std::size_t, std::size_t> holes_;  // offset to size, never adjacent
+  std::size_t end_ = 0;
+};
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Program> program, const PlanOptions& options) {
+    plan_.program = std::move(program);
+    plan_.options = options;
+    plan_.blocks = cut_into_blocks(plan_.program->mesh.devices());
+    schedule_ = make_schedule(*plan_.program, options);
+    add_update_copies();
+    lifetimes_ = find_lifetimes(schedule_);
+  }
+
+  Plan run() {
+    choose_homes();
+    place_updates();
+    for (const auto& [root, lifetime] : lifetimes_.values) {
+      if (!buffer_of_.contains(root) && !reused(root)) give_own_buffer(root);
+    }
+    for (const Stage& stage : schedule_.stages) {
+      place(stage.invariant);
+      place(stage.varying);
+    }
+    plan_.pools.arena = arena_.end();
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  const ValueInfo& info(int root) const { return schedule_.values[static_cast<std::size_t>(root)]; }
+  const Type& type(int root) const { return schedule_.types[static_cast<std::size_t>(root)]; }
+
+  // ---- updates: each replaces its input's value, in place where no one still reads the old one -----------------------
+
+  // Copies are added for all updates, at the end of the last stage or after a barrier of their own; place_updates
+  // takes away those that are not needed.
+  void add_update_copies() {
+    std::vector<Step> copies;
+    bool own_stage = false;
+    const Lifetimes lifetimes = find_lifetimes(schedule_);
+    for (const auto& [input, next] : schedule_.updates) {
+      if (input == next) continue;
+      if (can_update_in_place(lifetimes, input, next)) {
+        in_place_[next] = input;
+        continue;
+      }
+      own_stage = true;
+      Step copy;
+      copy.kind = Step::Kind::copy;
+      copy.operand_types = copy.result_types = {type(input)};
+      copy.operands = {next};
+      copy.results = {input};
+      copy.split = info(input).of == Class::split;
+      copies.push_back(std::move(copy));
+    }
+    if (!own_stage) return;
+    // Two inputs that change places are read before either is written: what an update takes from an input goes
+    // through a copy.
+    Stage aside, replace;
+    for (Step& copy : copies) {
+      const int next = copy.operands.front(), input = copy.results.front();
+      const bool from_input = std::any_of(schedule_.updates.begin(), schedule_.updates.end(),
+                                          [&](const auto& update) { return update.first == next; });
+      const bool varying = info(input).of == Class::varying;
+      if (from_input) {
+        const int temporary = static_cast<int>(schedule_.types.size());
+        schedule_.types.push_back(type(input));
+        ValueInfo like = info(input);
+        like.root = temporary;
+        schedule_.values.push_back(like);
+        Step first = copy;
+        first.results = {temporary};
+        copy.operands = {temporary};
+        (varying ? aside.varying : aside.invariant).push_back(std::move(first));
+      }
+      (varying ? replace.varying : replace.invariant).push_back(std::move(copy));
+    }
+    if (!aside.invariant.empty() || !aside.varying.empty()) schedule_.stages.push_back(std::move(aside));
+    schedule_.stages.push_back(std::move(replace));
+  }
+
+  bool can_update_in_place(const Lifetimes& lifetimes, int input, int next) const {
+    const Lifetime& written = lifetimes.values.at(next);
+    const Lifetime& old = lifetimes.values.at(input);
+    if (written.by == nullptr || written.inside_loop || in_place_.contains(next)) return false;
+    if (written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) return false;
+    if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
+    if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
+    const Class of = info(input).of;
+    return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
+      if (read.stage < written.written.stage) return true;
+      if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
+      const bool same_order = (of == Class::varying && read.reader == Reader::varying) ||
+                              (of == Class::worker && read.reader != Reader::varying) ||
+                              (of == Class::split && read.reader == Reader::range);
+      return same_order && read.position <= written.written.position;
+    });
+  }
+
+  // ---- homes ---------------------------------------------------------------------------------------------------------
+
+  void choose_homes() {
+    std::set<int> kept(schedule_.exchanged);
+    for (const Input& input : plan_.program->inputs) kept.insert(input.value.id);
+    kept.insert(schedule_.outputs.begin(), schedule_.outputs.end());
+    for (const auto& [root, equation] : schedule_.coordinates) kept.insert(root);
+    for (const auto& [input, next] : schedule_.updates) kept.insert(next);
+    kept_ = kept;
+    for (const auto& [root, lifetime] : lifetimes_.values) {
+      switch (info(root).of) {
+        case Class::constant: homes_[root] = Home::constant; break;
+        case Class::worker: homes_[root] = Home::worker; break;
+        case Class::split: homes_[root] = Home::shared; break;
+        case Class::varying:
+          const bool crosses = std::any_of(lifetime.reads.begin(), lifetime.reads.end(), [&](const Access& read) {
+            return read.stage != lifetime.written.stage;
+          });
+          const bool is_kept = kept.contains(root) || crosses;
+          homes_[root] = is_kept ? Home::device : info(root).stacked ? Home::arena : Home::scratch;
+      }
+    }
+  }
+
+  // Values whose memory is found while walking the steps: the arena's, and shared temporaries.
+  bool reused(int root) const {
+    const Home home = homes_.at(root);
+    if (home == Home::arena || home == Home::scratch) return true;
+    if (home != Home::shared || kept_.contains(root)) return false;
+    const Lifetime& lifetime = lifetimes_.values.at(root);
+    return std::all_of(lifetime.reads.begin(), lifetime.reads.end(),
+                       [](const Access& read) { return read.reader == Reader::range; });
+  }
+
+  int add_buffer(int root, std::size_t offset) {
+    plan_.buffers.push_back({homes_.at(root), type(root).dtype, numel(type(root)), offset});
+    const int buffer = static_cast<int>(plan_.buffers.size() - 1);
+    buffer_of_[root] = buffer;
+    return buffer;
+  }
+
+  void give_own_buffer(int root) {
+    const auto devices = static_cast<std::size_t>(plan_.program->mesh.devices());
+    const std::size_t size = bytes(type(root));
+    const Home home = homes_.at(root);
+    std::size_t& pool = home == Home::constant ? plan_.pools.constants
+                        : home == Home::worker ? plan_.pools.worker
+                        : home == Home::shared ? plan_.pools.shared
+                                               : plan_.pools.devices;
+    const std::size_t offset = pool;
+    pool += align(home == Home::device ? size * devices : size);
+    add_buffer(root, offset);
+  }
+
+  void place_updates() {
+    for (const auto& [next, input] : in_place_) {
+      if (!buffer_of_.contains(input)) give_own_buffer(input);
+      buffer_of_[next] = buffer_of_.at(input);
+    }
+  }
+
+  // ---- the arena and shared temporaries, in the order of the steps ---------------------------------------------------
+
+  std::size_t arena_bytes(int root) const {
+    return bytes(type(root)) * static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1);
+  }
+
+  void place(const std::vector<Step>& steps) {
+    for (const Step& step : steps) place(step);
+  }
+
+  void place(const Step& step) {
+    const int position = lifetimes_.position.at(&step);
+    if (step.kind == Step::Kind::loop) {
+      for (const Step& copy : step.before) place(copy);
+      for (int root : step.slices) allocate(root);
+      carry_in_place(step);
+      place(step.body);
+      release(lifetimes_.end.at(&step));
+      return;
+    }
+    const bool elementwise = step.kind == Step::Kind::kernel && step.equation->op.rules().elementwise;
+    for (int root : step.results) {
+      if (buffer_of_.contains(root)) continue;
+      if (elementwise && take_over(step, root, position)) continue;
+      if (step.split) release_shared(position);
+      allocate(root);
+    }
+    release(position);
+  }
+
+  // What an elementwise step yields may be written straight into its carry, where nobody reads the old one afterwards:
+  // so a gradient accumulates in place.
+  void carry_in_place(const Step& loop) {
+    std::set<int> taken;
+    for (const Step& yield : loop.body) {
+      if (yield.kind != Step::Kind::copy) continue;
+      const int from = yield.operands.front(), carry = yield.results.front();
+      const Lifetime& written = lifetimes_.values.at(from);
+      const bool here = written.by != nullptr && written.by >= &loop.body.front() && written.by <= &loop.body.back();
+      if (!here || written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) continue;
+      if (buffer_of_.contains(from) || !taken.insert(from).second) continue;
+      if (info(from).stacked != info(carry).stacked || type(from) != type(carry)) continue;
+      const std::vector<Access>& reads = lifetimes_.values.at(carry).reads;
+      const int begin = lifetimes_.position.at(&loop), end = lifetimes_.end.at(&loop);
+      const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
+        return read.position > written.written.position && read.position > begin && read.position < end;
+      });
+      if (!read_later) buffer_of_[from] = buffer_of_.at(carry);
+    }
+  }
+
+  // An elementwise result may have the memory of an operand that nobody reads afterwards.
+  bool take_over(const Step& step, int result, int position) {
+    for (int operand : step.operands) {
+      const auto live = live_.find(operand);
+      if (live == live_.end() || lifetimes_.values.at(operand).last != position) continue;
+      if (homes_.at(operand) != homes_.at(result) || bytes(type(operand)) != bytes(type(result)) ||
+          size_of(type(operand).dtype) != size_of(type(result).dtype)) {
+        continue;
+      }
+      const std::size_t offset = live->second;
+      live_.erase(live);
+      live_[result] = offset;
+      add_buffer(result, offset);
+      return true;
+    }
+    return false;
+  }
+
+  void allocate(int root) {
+    if (buffer_of_.contains(root)) return;
+    const Home home = homes_.at(root);
+    if (home == Home::shared) {
+      // Only a temporary of as many elements has its ranges cut in the same places, so that no worker writes what
+      // another still reads.
+      auto& free = free_shared_[{numel(type(root)), size_of(type(root).dtype)}];
+      std::size_t offset = plan_.pools.shared;
+      if (free.empty()) {
+        plan_.pools.shared += align(bytes(type(root)));
+      } else {
+        offset = free.back();
+        free.pop_back();
+      }
+      live_[root] = offset;
+      add_buffer(root, offset);
+      return;
+    }
+    assert(home == Home::arena || home == Home::scratch);
+    const std::size_t offset = arena_.allocate(arena_bytes(root));
+    live_[root] = offset;
+    add_buffer(root, offset);
+  }
+
+  void release(int position) { release_if(position, [](Home) { return true; }); }
+  void release_shared(int position) {
+    release_if(position, [](Home home) { return home == Home::shared; });
+  }
+
+  template <class Predicate>
+  void release_if(int position, Predicate&& predicate) {
+    for (auto live = live_.begin(); live != live_.end();) {
+      const int root = live->first;
+      const Home home = homes_.at(root);
+      if (lifetimes_.values.at(root).last > position || !predicate(home)) {
+        ++live;
+        continue;
+      }
+      if (home == Home::shared) {
+        free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(live->second);
+      } else {
+        arena_.release(live->second, arena_bytes(root));
+      }
+      live = live_.erase(live);
+    }
+  }
+
+  // ---- from values to buffers ----------------------------------------------------------------------------------------
+
+  void finish() {
+    for (Accumulator& accumulator : schedule_.accumulators) {
+      accumulator.offset = plan_.pools.accumulators;
+      plan_.pools.accumulators += align(size_of(accumulator.dtype) * static_cast<std::size_t>(accumulator.elements));
+    }
+    plan_.accumulators = std::move(schedule_.accumulators);
+    plan_.boundary_barrier = !schedule_.exchanged.empty();
+    plan_.stages = std::move(schedule_.stages);
+    for (Stage& stage : plan_.stages) {
+      rename(stage.invariant);
+      rename(stage.varying);
+      for (const Step& step : stage.invariant) plan_.boundary_barrier |= step.split;
+    }
+    for (const auto& [root, equation] : schedule_.constants) {
+      plan_.constants.emplace_back(buffer_of_.at(root), equation);
+    }
+    for (const auto& [root, equation] : schedule_.coordinates) {
+      plan_.coordinates.emplace_back(buffer_of_.at(root), equation);
+    }
+    for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of_.at(input.value.id));
+    for (int root : schedule_.outputs) plan_.outputs.push_back(buffer_of_.at(root));
+  }
+
+  void rename(std::vector<Step>& steps) {
+    for (Step& step : steps) {
+      for (std::vector<int>* ids : {&step.operands, &step.results, &step.slices}) {
+        for (int& id : *ids) id = buffer_of_.at(id);
+      }
+      rename(step.before);
+      rename(step.body);
+    }
+    std::erase_if(steps, [](const Step& step) {
+      return step.kind == Step::Kind::copy && step.operands.front() == step.results.front();
+    });
+  }
+
+  Plan plan_;
+  Schedule schedule_;
+  Lifetimes lifetimes_;
+  std::map<int, int> in_place_;  // the value that replaces, to the input that it replaces
+  std::map<int, Home> homes_;
+  std::set<int> kept_;
+  std::map<int, int> buffer_of_;  // by root
+  Arena arena_;
+  std::map<int, std::size_t> live_;  // reused memory that is taken: root to offset
+  std::map<std::pair<std::int64_t, std::size_t>, std::vector<std::size_t>> free_shared_;
+};
+
+}  // namespace
+
+std::string_view to_string(Home home) {
+  switch (home) {
+    case Home::constant: return "constant";
+    case Home::worker: return "worker";
+    case Home::shared: return "shared";
+    case Home::device: return "device";
+    case Home::arena: return "arena";
+    case Home::scratch: break;
+  }
+  return "scratch";
+}
+
+Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options) {
+  return Planner(std::move(program), options).run();
+}
+
+}  // namespace pmaptrain

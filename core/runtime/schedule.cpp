@@ -1,0 +1,347 @@
+#include "core/runtime/schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/ops/collective/collective.h"
+#include "core/ops/loop/loop.h"
+
+namespace pmaptrain {
+namespace {
+
+bool is_reduction(const Op& op) {
+  return op.as<ops::Psum>() != nullptr || op.as<ops::Pmax>() != nullptr || op.as<ops::Pmin>() != nullptr;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Program& program, const PlanOptions& options) : program_(program), options_(options) {
+    schedule_.types = program.types;
+    schedule_.values.resize(program.types.size());
+    schedule_.stages.resize(1);
+  }
+
+  Schedule run() {
+    for (const Input& input : program_.inputs) {
+      define(input.value, per_device(input.value) ? Class::varying : class_by_size(input.value), 0);
+    }
+    for (const Equation& equation : program_.equations) schedule_equation(equation);
+    schedule_outputs();
+    for (const Input& input : program_.inputs) {
+      if (!input.next) continue;
+      const int root = info(*input.next).root;
+      schedule_.updates.emplace_back(input.value.id, root);
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  ValueInfo& info(Value value) { return schedule_.values[static_cast<std::size_t>(value.id)]; }
+  ValueInfo& root_info(Value value) { return schedule_.values[static_cast<std::size_t>(info(value).root)]; }
+  const Type& type(Value value) const { return schedule_.types[static_cast<std::size_t>(value.id)]; }
+
+  bool per_device(Value value) const { return options_.private_copies || !type(value).varying.empty(); }
+  Class class_by_size(Value value) const {
+    return numel(type(value)) <= small_elements ? Class::worker : Class::split;
+  }
+
+  void define(Value value, Class of, int stage) {
+    info(value) = {of, value.id, stage, of == Class::varying && per_device(value)};
+  }
+
+  Stage& stage(int number) {
+    if (static_cast<std::size_t>(number) >= schedule_.stages.size()) {
+      schedule_.stages.resize(static_cast<std::size_t>(number) + 1);
+    }
+    return schedule_.stages[static_cast<std::size_t>(number)];
+  }
+
+  // The first stage in which a step of class `reader` may read `value`: others' parts need a barrier in between.
+  int readable(Value value, Class reader) {
+    const ValueInfo& read = info(value);
+    return read.stage + (read.of == Class::split && reader != Class::split ? 1 : 0);
+  }
+  // Inputs are complete when a step begins, whoever wrote them.
+  bool is_input(Value value) {
+    const int root = info(value).root;
+    return std::any_of(program_.inputs.begin(), program_.inputs.end(),
+                       [&](const Input& input) { return input.value.id == root; });
+  }
+  int first_stage(std::span<const Value> operands, Class reader) {
+    int first = 0;
+    for (Value operand : operands) first = std::max(first, is_input(operand) ? 0 : readable(operand, reader));
+    return first;
+  }
+
+  std::vector<int> roots(std::span<const Value> values) {
+    std::vector<int> ids;
+    for (Value value : values) ids.push_back(info(value).root);
+    return ids;
+  }
+
+  Step step_of(Step::Kind kind, const Equation& equation) {
+    Step step;
+    step.kind = kind;
+    step.equation = &equation;
+    for (Value operand : equation.operands) step.operand_types.push_back(type(operand));
+    for (Value result : equation.results) step.result_types.push_back(type(result));
+    step.operands = roots(equation.operands);
+    return step;
+  }
+
+  Step copy_step(int from, int to) {
+    Step step;
+    step.kind = Step::Kind::copy;
+    step.operand_types = step.result_types = {schedule_.types[static_cast<std::size_t>(to)]};
+    step.operands = {from};
+    step.results = {to};
+    return step;
+  }
+
+  void schedule_equation(const Equation& equation) {
+    const Op& op = equation.op;
+    if (make_alias(equation) || make_constant(equation)) return;
+    if (op.as<ops::AxisIndex>() != nullptr) {
+      define(equation.results.front(), Class::varying, 0);
+      schedule_.coordinates.emplace_back(equation.results.front().id, &equation);
+    } else if (op.as<ops::Loop>() != nullptr) {
+      schedule_loop(equation);
+    } else if (!collective_axes(op).empty()) {
+      schedule_collective(equation);
+    } else {
+      schedule_local(equation);
+    }
+  }
+
+  // A view has its operand's storage.
+  bool make_alias(const Equation& equation) {
+    if (!equation.op.rules().view) return false;
+    const ValueInfo operand = info(equation.operands.front());
+    info(equation.results.front()) = operand;
+    return true;
+  }
+
+  // What needs no operand is computed once, when the plan is loaded.
+  bool make_constant(const Equation& equation) {
+    if (!equation.op.local() || !equation.operands.empty()) return false;
+    for (Value result : equation.results) {
+      define(result, Class::constant, 0);
+      schedule_.constants.emplace_back(result.id, &equation);
+    }
+    return true;
+  }
+
+  void schedule_local(const Equation& equation) {
+    Step step = step_of(Step::Kind::kernel, equation);
+    const Class of = class_of_result(equation);
+    const int first = first_stage(equation.operands, of);
+    for (Value result : equation.results) define(result, of, first);
+    step.results = roots(equation.results);
+    step.split = of == Class::split;
+    add(std::move(step), of, first);
+  }
+
+  Class class_of_result(const Equation& equation) {
+    const Value result = equation.results.front();
+    if (per_device(result)) return Class::varying;
+    if (!equation.op.rules().elementwise || numel(type(result)) <= small_elements) return Class::worker;
+    return Class::split;  // an elementwise operand is a scalar or of the result's size
+  }
+
+  void add(Step step, Class of, int number) {
+    if (loop_ != nullptr) {
+      loop_->push_back(std::move(step));
+    } else if (of == Class::varying) {
+      stage(number).varying.push_back(std::move(step));
+    } else {
+      stage(number).invariant.push_back(std::move(step));
+    }
+  }
+
+  // Whether the group of a collective is the whole mesh, so that blocks can be summed without looking at coordinates.
+  bool over_whole_mesh(const Equation& equation) const {
+    return collective_axes(equation.op) == program_.mesh.all();
+  }
+
+  void schedule_collective(const Equation& equation) {
+    if (loop_ != nullptr) {
+      throw Error(ExitStatus::usage,
+                  Diagnostic{"program", equation.origin.place,
+                             std::string(equation.op.name()) + " stands inside a loop, which this version cannot run",
+                             "reduce after the loop: its carries may vary over the axis (rule 7)",
+                             {}});
+    }
+    const int published = first_stage(equation.operands, Class::varying);
+    if (is_reduction(equation.op) && over_whole_mesh(equation)) return schedule_reduction(equation, published);
+
+    Step step = step_of(Step::Kind::exchange, equation);
+    const bool varies = per_device(equation.results.front());
+    for (Value operand : equation.operands) schedule_.exchanged.insert(info(operand).root);
+    const Class of = varies ? Class::varying : Class::worker;
+    for (Value result : equation.results) define(result, of, published + 1);
+    step.results = roots(equation.results);
+    add(std::move(step), of, published + 1);
+  }
+
+  // Each block adds up its devices, then the blocks are combined in index order by whoever needs the result.
+  void schedule_reduction(const Equation& equation, int published) {
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i], result = equation.results[i];
+      const int accumulator = static_cast<int>(schedule_.accumulators.size());
+      schedule_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
+
+      Step accumulate;
+      accumulate.kind = Step::Kind::accumulate;
+      accumulate.equation = &equation;
+      accumulate.operand_types = accumulate.result_types = {type(operand)};
+      accumulate.operands = roots(std::span(&operand, 1));
+      accumulate.accumulator = accumulator;
+      stage(published).varying.push_back(std::move(accumulate));
+
+      const Class of = per_device(result) ? Class::varying : class_by_size(result);
+      define(result, of, published + 1);
+      Step combine;
+      combine.kind = Step::Kind::combine;
+      combine.equation = &equation;
+      combine.operand_types = combine.result_types = {type(result)};
+      combine.results = {result.id};
+      combine.accumulator = accumulator;
+      combine.split = of == Class::split;
+      add(std::move(combine), of, published + 1);
+    }
+  }
+
+  // A loop varies when anything that goes into it does; then all its carries must.
+  void schedule_loop(const Equation& equation) {
+    const ops::Loop& loop = *equation.op.as<ops::Loop>();
+    const Region& region = equation.regions.front();
+    bool varies = options_.private_copies;
+    for (Value operand : equation.operands) varies |= !type(operand).varying.empty();
+    for_each_equation(region.equations, [&](const Equation& inner) {
+      for (Value result : inner.results) varies |= !type(result).varying.empty();
+    });
+    const Class of = varies ? Class::varying : Class::worker;
+    const int first = first_stage(equation.operands, of);
+
+    Step step;
+    step.kind = Step::Kind::loop;
+    step.equation = &equation;
+    step.iterations = loop.iterations;
+    const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      const Value param = region.params[i], operand = equation.operands[i];
+      if (i < consts) {
+        info(param) = info(operand);
+      } else if (i < consts + carries) {
+        const Value result = equation.results[i - consts];
+        if (varies && !per_device(result)) refuse_mixed_carries(equation, result);
+        define(result, of, first);
+        info(param) = info(result);
+        step.before.push_back(copy_step(info(operand).root, result.id));
+      } else {
+        define(param, of, first);
+        step.operands.push_back(info(operand).root);
+        step.slices.push_back(param.id);
+        step.operand_types.push_back(type(operand));
+        step.result_types.push_back(type(param));
+      }
+    }
+    std::vector<Step>* const outer = std::exchange(loop_, &step.body);
+    const int outer_stage = std::exchange(loop_stage_, first);
+    const Class outer_class = std::exchange(loop_class_, of);
+    for (const Equation& inner : region.equations) schedule_inner(inner);
+    loop_ = outer;
+    loop_stage_ = outer_stage;
+    loop_class_ = outer_class;
+    append_yields(equation, region, step);
+    add(std::move(step), of, first);
+  }
+
+  // Inside a loop everything is of the loop's class, and in its stage.
+  void schedule_inner(const Equation& equation) {
+    if (equation.op.as<ops::AxisIndex>() != nullptr || make_alias(equation) || make_constant(equation)) {
+      if (equation.op.as<ops::AxisIndex>() != nullptr) schedule_equation(equation);
+      return;
+    }
+    if (equation.op.as<ops::Loop>() != nullptr || !collective_axes(equation.op).empty()) {
+      return schedule_equation(equation);
+    }
+    Step step = step_of(Step::Kind::kernel, equation);
+    for (Value result : equation.results) define(result, loop_class_, loop_stage_);
+    step.results = roots(equation.results);
+    loop_->push_back(std::move(step));
+  }
+
+  // After the body, what it yields becomes the carries. A yield that is itself a carry is copied aside first, so that
+  // carries may change places.
+  void append_yields(const Equation& equation, const Region& region, Step& step) {
+    std::vector<Step> last;
+    for (std::size_t i = 0; i < region.results.size(); ++i) {
+      const int carry = equation.results[i].id;
+      int from = info(region.results[i]).root;
+      if (from == carry) continue;
+      const bool is_carry = std::any_of(equation.results.begin(), equation.results.end(),
+                                        [&](Value other) { return other.id == from; });
+      if (is_carry) {
+        const int aside = new_value(carry);
+        step.body.push_back(copy_step(from, aside));
+        from = aside;
+      }
+      last.push_back(copy_step(from, carry));
+    }
+    step.body.insert(step.body.end(), std::make_move_iterator(last.begin()), std::make_move_iterator(last.end()));
+  }
+
+  [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"program", equation.origin.place,
+                           "loop: a carry of type " + to_string(type(carry), program_.mesh) +
+                               " is the same on every device, in a loop over values that vary",
+                           "pvary the carry before the loop (rule 7)",
+                           {}});
+  }
+
+  // A value like `like`, of its class and stage, with storage of its own.
+  int new_value(int like) {
+    const Value value{static_cast<std::int32_t>(schedule_.types.size())};
+    schedule_.types.push_back(schedule_.types[static_cast<std::size_t>(like)]);
+    ValueInfo copy = schedule_.values[static_cast<std::size_t>(like)];
+    copy.root = value.id;
+    schedule_.values.push_back(copy);
+    return value.id;
+  }
+
+  // An output that is an input which this step replaces is copied before it changes.
+  void schedule_outputs() {
+    for (const Output& output : program_.outputs) {
+      int root = info(output.value).root;
+      const bool replaced = std::any_of(program_.inputs.begin(), program_.inputs.end(), [&](const Input& input) {
+        return input.value.id == root && input.next.has_value();
+      });
+      if (replaced) {
+        const int copy = new_value(root);
+        const ValueInfo& source = schedule_.values[static_cast<std::size_t>(root)];
+        Step step = copy_step(root, copy);
+        step.split = source.of == Class::split;
+        Stage& begin = schedule_.stages.front();
+        auto& steps = source.of == Class::varying ? begin.varying : begin.invariant;
+        steps.insert(steps.begin(), std::move(step));
+        root = copy;
+      }
+      schedule_.outputs.push_back(root);
+    }
+  }
+
+  const Program& program_;
+  const PlanOptions options_;
+  Schedule schedule_;
+  std::vector<Step>* loop_ = nullptr;
+  int loop_stage_ = 0;
+  Class loop_class_ = Class::varying;
+};
+
+}  // namespace
+
+Schedule make_schedule(const Program& program, const PlanOptions& options) { return Scheduler(program, options).run(); }
+
+}  // namespace pmaptrain

@@ -1,0 +1,35 @@
+// The first half of planning: which work is invariant and which varies, and in which stage each piece runs.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "core/runtime/plan.h"
+
+namespace pmaptrain {
+
+// How a value comes to be. Everything but `varying` is one value for the whole mesh.
+enum class Class : std::uint8_t { constant, worker, split, varying };
+
+struct ValueInfo {
+  Class of = Class::varying;
+  int root = -1;        // the value whose storage this one is (views share their operand's)
+  int stage = 0;        // from which steps of the same class may read it; barriers stand between stages
+  bool stacked = false;  // of class varying: one slice per device
+};
+
+// Steps refer to values (their roots) where a plan's refer to buffers.
+struct Schedule {
+  std::vector<Type> types;  // by value; longer than the program's where values had to be copied
+  std::vector<ValueInfo> values;
+  std::vector<Stage> stages;
+  std::vector<Accumulator> accumulators;
+  std::vector<std::pair<int, const Equation*>> constants, coordinates;
+  std::vector<int> outputs;              // roots, in the program's order
+  std::vector<std::pair<int, int>> updates;  // input root, root of the value that replaces it; copied unless in place
+  std::set<int> exchanged;               // roots that other devices read
+};
+
+Schedule make_schedule(const Program& program, const PlanOptions& options);
+
+}  // namespace pmaptrain
