@@ -1,0 +1,26 @@
+// The values that parameters begin a run with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+
+namespace pmaptrain::train {
+
+// One parameter's drawn values, row-major in `dtype` (f32 or f64). They depend on the seed and the parameter's name
+// only: adding a layer or changing the mesh moves no other parameter.
+//
+// lecun_normal is Flax's: a normal cut at two standard deviations, of variance 1 / fan_in after the cut.
+std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
+
+// Every parameter of the model, by name: from model.init where it gives the parameter, else drawn. A file's tensors
+// may be f32 or f64. Throws Error (data) where the file is damaged, or names or shapes a tensor that the model does
+// not have.
+std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Model& model, const spec::ModelSpec& spec,
+                                                                 std::uint64_t seed);
+
+}  // namespace pmaptrain::train
