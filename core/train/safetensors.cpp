@@ -1,0 +1,214 @@
+#include "core/train/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/train/record_file.h"
+
+namespace pmaptrain::train {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are copied as they are");
+
+using Json = nlohmann::json;
+
+constexpr std::size_t length_bytes = 8;
+constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
+constexpr std::size_t max_depth = 16;              // a header has three levels
+constexpr std::string_view metadata_key = "__metadata__";
+
+constexpr std::pair<std::string_view, DType> dtypes[] = {
+    {"F32", DType::f32}, {"F64", DType::f64}, {"I32", DType::i32},      {"I64", DType::i64},
+    {"U8", DType::u8},   {"U32", DType::u32}, {"BOOL", DType::boolean},
+};
+
+std::string_view name_of(DType dtype) {
+  for (const auto& [name, value] : dtypes) {
+    if (value == dtype) return name;
+  }
+  assert(false);
+  return "";
+}
+
+struct Place {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint64_t begin = 0, end = 0;  // behind the header
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), file_(data::map_file(path)) {}
+
+  Tensors read() {
+    const std::uint64_t size = file_.size();
+    if (size < length_bytes) fail(fmt::format("it has {} bytes, a header's length alone takes {}", size, length_bytes));
+    const std::uint64_t length = data::read_little(file_.view(), 0, length_bytes);
+    if (length > max_header)
+      fail(fmt::format("its header would have {} bytes, at most {} are read", length, max_header));
+    if (length > size - length_bytes) {
+      fail(fmt::format("its header would have {} bytes, only {} follow", length, size - length_bytes));
+    }
+    const std::uint64_t data_bytes = size - length_bytes - length;
+    const std::span<const std::byte> text = file_.view().subspan(length_bytes, static_cast<std::size_t>(length));
+    const std::vector<Place> places = places_in(parse(text), data_bytes);
+
+    Tensors tensors;
+    const std::byte* const base = text.data() + text.size();
+    for (const Place& place : places) {
+      tensors.emplace(place.name, Tensor{place.dtype, place.shape, {base + place.begin, base + place.end}});
+    }
+    return tensors;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    fail_data(fmt::format("'{}' is not a sound safetensors file: {}", path_, what),
+              "copy it again, or write it again with safetensors or pmaptrain");
+  }
+
+  Json parse(std::span<const std::byte> text) const {
+    const auto* const first = reinterpret_cast<const char*>(text.data());
+    if (text.empty() || *first != '{') fail("its header does not begin with '{'");
+    // The parser keeps the last of two equal keys; the format has no such files.
+    std::vector<std::set<std::string>> keys;
+    std::string problem;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+      if (static_cast<std::size_t>(depth) > max_depth) problem = "its header nests too deep";
+      if (event == Json::parse_event_t::object_start) keys.emplace_back();
+      if (event == Json::parse_event_t::object_end) keys.pop_back();
+      if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+        problem = fmt::format("its header has '{}' twice", value.get<std::string>());
+      }
+      return true;
+    };
+    Json json = Json::parse(first, first + text.size(), watch, false);
+    if (json.is_discarded()) fail("its header is not JSON");
+    if (!problem.empty()) fail(problem);
+    return json;
+  }
+
+  // The tensors in the order of their data, which must cover data_bytes without overlap or hole.
+  std::vector<Place> places_in(const Json& header, std::uint64_t data_bytes) const {
+    std::vector<Place> places;
+    for (const auto& [name, entry] : header.items()) {
+      if (name != metadata_key) places.push_back(place_of(name, entry));
+    }
+    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::uint64_t at = 0;
+    for (const Place& place : places) {
+      if (place.begin < at) fail(fmt::format("tensor '{}' overlaps the one before it", place.name));
+      if (place.begin > at)
+        fail(fmt::format("{} bytes before tensor '{}' belong to none", place.begin - at, place.name));
+      at = place.end;
+      if (at > data_bytes) {
+        fail(fmt::format("it is truncated: tensor '{}' ends at byte {} of the data, it has {}", place.name, at,
+                         data_bytes));
+      }
+    }
+    if (at < data_bytes) fail(fmt::format("{} bytes at its end belong to no tensor", data_bytes - at));
+    return places;
+  }
+
+  Place place_of(const std::string& name, const Json& entry) const {
+    const auto bad = [&](std::string_view what) { fail(fmt::format("tensor '{}' {}", name, what)); };
+    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) {
+      bad("lacks 'dtype', 'shape' or 'data_offsets'");
+    }
+    Place place{name, DType::f32, {}, 0, 0};
+    place.dtype = dtype_of(name, entry["dtype"]);
+    if (!entry["shape"].is_array()) bad("has a 'shape' that is not a list of sizes");
+    std::uint64_t bytes = size_of(place.dtype);
+    bool empty = false, overflow = false;
+    for (const Json& size : entry["shape"]) {
+      if (!size.is_number_unsigned()) bad("has a 'shape' that is not a list of sizes");
+      const auto value = size.get<std::uint64_t>();
+      overflow = overflow || value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+      if (value == 0) {
+        empty = true;
+      } else {
+        overflow = __builtin_mul_overflow(bytes, value, &bytes) || overflow;
+      }
+      place.shape.push_back(static_cast<std::int64_t>(value));
+    }
+    if (overflow) bad("is larger than can be addressed");
+    if (empty) bytes = 0;
+    const Json& offsets = entry["data_offsets"];
+    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+        !offsets[1].is_number_unsigned()) {
+      bad("has 'data_offsets' that are not two numbers");
+    }
+    place.begin = offsets[0].get<std::uint64_t>();
+    place.end = offsets[1].get<std::uint64_t>();
+    if (place.end < place.begin || place.end - place.begin != bytes) {
+      bad(fmt::format("of {}{} needs {} bytes, its 'data_offsets' are [{}, {}]", to_string(place.dtype),
+                      to_string(place.shape), bytes, place.begin, place.end));
+    }
+    return place;
+  }
+
+  DType dtype_of(const std::string& name, const Json& value) const {
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    std::vector<std::string> known;
+    for (const auto& [word, dtype] : dtypes) {
+      if (word == text) return dtype;
+      known.emplace_back(word);
+    }
+    fail_data(fmt::format("tensor '{}' of '{}' has element type '{}', which is not read", name, path_, text),
+              "expected one of " + join(known, ", ") + "; convert it before saving");
+  }
+
+  const std::string& path_;
+  data::Bytes file_;
+};
+
+}  // namespace
+
+Tensors read_safetensors(const std::string& path) { return Reader(path).read(); }
+
+void write_safetensors(const std::string& path, const Tensors& tensors) {
+  // Wide elements first, so that each tensor is aligned for its own elements; then by name.
+  std::vector<const Tensors::value_type*> order;
+  for (const auto& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::vector<std::span<const std::byte>> parts(2);
+  std::uint64_t at = 0;
+  for (const auto* const entry : order) {
+    const auto& [name, tensor] = *entry;
+    assert(name != metadata_key && is_utf8(name));
+    assert(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)));
+    const std::uint64_t end = at + tensor.bytes.size();
+    header[name] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
+    at = end;
+    parts.emplace_back(tensor.bytes);
+  }
+  std::string text = header.dump();
+  while (text.size() % length_bytes != 0) text += ' ';  // the data begins aligned
+  const std::uint64_t length = text.size();
+  parts[0] = std::as_bytes(std::span(&length, 1));
+  parts[1] = std::as_bytes(std::span(text));
+  write_whole(path, std::span<const std::span<const std::byte>>(parts));
+}
+
+}  // namespace pmaptrain::train
