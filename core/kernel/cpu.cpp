@@ -1,0 +1,72 @@
+#include "core/kernel/cpu.h"
+
+#include <dlfcn.h>
+
+#include <cassert>
+#include <utility>
+
+namespace pmaptrain {
+namespace {
+
+class ReferenceKernel final : public CpuKernel {
+ public:
+  ReferenceKernel(std::shared_ptr<const void> op, ReferenceFunction function, const CpuRequest& request)
+      : op_(std::move(op)),
+        function_(function),
+        operand_types_(request.operands.begin(), request.operands.end()),
+        result_types_(request.results.begin(), request.results.end()),
+        devices_(request.devices) {
+    assert(request.stacked.size() == request.operands.size());
+    for (std::size_t i = 0; i < operand_types_.size(); ++i) {
+      operands_.push_back({&operand_types_[i], nullptr});
+      operand_steps_.push_back(request.stacked[i] ? bytes(operand_types_[i]) : 0);
+    }
+    for (const Type& type : result_types_) {
+      results_.push_back({&type, nullptr});
+      result_steps_.push_back(bytes(type));
+    }
+  }
+
+  void run(const CpuArguments& arguments) override {
+    for (std::int64_t d = 0; d < devices_; ++d) {
+      const auto device = static_cast<std::size_t>(d);
+      for (std::size_t i = 0; i < operands_.size(); ++i) {
+        operands_[i].data = arguments.operands[i] + device * operand_steps_[i];
+      }
+      for (std::size_t i = 0; i < results_.size(); ++i) {
+        results_[i].data = arguments.results[i] + device * result_steps_[i];
+      }
+      function_(op_.get(), {operands_, results_});
+    }
+  }
+
+  std::string implementation() const override { return "reference"; }
+
+ private:
+  std::shared_ptr<const void> op_;
+  ReferenceFunction function_;
+  std::vector<Type> operand_types_;
+  std::vector<Type> result_types_;
+  std::int64_t devices_;
+  std::vector<ConstArray> operands_;  // point into the types; data is set in each run
+  std::vector<Array> results_;
+  std::vector<std::size_t> operand_steps_;  // bytes from one device's slice to the next
+  std::vector<std::size_t> result_steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
+                                                 const CpuRequest& request) {
+  return std::make_unique<ReferenceKernel>(std::move(op), function, request);
+}
+
+void use_one_thread_in_libraries() {
+  // Looked up in the running process: whichever OpenMP runtime the kernel library brought is the one that counts, and
+  // without a kernel library there is none.
+  using SetThreads = void (*)(int);
+  static const auto set_threads = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set_threads != nullptr) set_threads(1);
+}
+
+}  // namespace pmaptrain

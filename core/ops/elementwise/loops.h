@@ -1,0 +1,51 @@
+// The loops of elementwise kernels: straight enough for the compiler to vectorise, one for each way in which operands
+// can be scalars.
+//
+// A result may be the memory of an operand of its size. Element i of the result then depends on element i of that
+// operand only, which is what `ivdep` states; anything else does not overlap.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/kernel/reference.h"
+
+namespace pmaptrain::ops {
+
+// R out[i] = f(T operand[i])
+template <class T, class R, class F>
+void map_unary(const ReferenceCall& call, F f) {
+  const auto n = static_cast<std::size_t>(call.results[0].size());
+  const T* a = call.operands[0].as<T>();
+  R* out = call.results[0].as<R>();
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
+}
+
+// R out[i] = f(T a[i], T b[i]), where an operand of one element stands for all.
+template <class T, class R, class F>
+void map_binary(const ReferenceCall& call, F f) {
+  const auto n = static_cast<std::size_t>(call.results[0].size());
+  if (n == 0) return;
+  const T* a = call.operands[0].as<T>();
+  const T* b = call.operands[1].as<T>();
+  R* out = call.results[0].as<R>();
+  const bool scalar_a = call.operands[0].size() == 1;
+  const bool scalar_b = call.operands[1].size() == 1;
+  if (scalar_a && scalar_b) {
+    std::fill_n(out, n, f(*a, *b));
+  } else if (scalar_a) {
+    const T x = *a;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(x, b[i]);
+  } else if (scalar_b) {
+    const T y = *b;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], y);
+  } else {
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+  }
+}
+
+}  // namespace pmaptrain::ops

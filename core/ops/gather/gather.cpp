@@ -1,0 +1,75 @@
+#include "core/ops/gather/gather.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/ops/matmul/matmul.h"
+#include "core/ops/one_hot/one_hot.h"
+#include "core/ops/reshape/reshape.h"
+#include "core/ops/support/rules.h"
+
+namespace pmaptrain::ops {
+
+std::vector<Type> Gather::infer(const InferContext& context) const {
+  expect_operands(name, context.operands, 2);
+  const Type& table = context.operands[0];
+  const Type& indices = context.operands[1];
+  if (table.shape.empty()) {
+    throw TypeError(6, fmt::format("{}: its table {} has no dimension to index", name, describe(table)),
+                    "the first operand is [V, rest...]");
+  }
+  expect_index_type(name, "its indices", indices);
+  Shape shape = indices.shape;
+  shape.insert(shape.end(), table.shape.begin() + 1, table.shape.end());
+  return one_result(table.dtype, std::move(shape));
+}
+
+Cost Gather::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  Cost cost = traffic(operands.subspan(1), results);
+  cost.bytes += static_cast<double>(bytes(results[0]));  // of the table, only the rows taken
+  return cost;
+}
+
+// dtable[v] is the sum of dy over the places whose index is v: a product with the one-hot rows of the indices.
+Cotangents Gather::derivative(VjpContext& context) const {
+  Cotangents cotangents(2);
+  if (!context.needed[0]) return cotangents;
+  Builder& b = context.b;
+  const Type table = b.type(context.operands[0]);
+  const std::int64_t count = numel(b.type(context.operands[1]));
+  const std::int64_t rows = table.shape[0];
+  std::int64_t width = 1;
+  for (std::size_t i = 1; i < table.shape.size(); ++i) width *= table.shape[i];
+  const Value indices = b.emit(Reshape{{count}}, {context.operands[1]});
+  const Value chosen = b.emit(OneHot{rows, table.dtype}, {indices});
+  const Value dy = b.emit(Reshape{{count, width}}, {*context.cotangents[0]});
+  const Value product = b.emit(Matmul{.transpose_a = true}, {chosen, dy});
+  cotangents[0] = b.emit(Reshape{table.shape}, {product});
+  return cotangents;
+}
+
+void Gather::reference(const ReferenceCall& call) const {
+  const std::int64_t rows = call.operands[0].shape()[0];
+  const std::int64_t count = call.operands[1].size();
+  if (call.results[0].size() == 0) return;
+  const std::size_t row_bytes = bytes(*call.results[0].type) / static_cast<std::size_t>(count);
+  const auto copy_rows = [&](const auto* indices) {
+    std::byte* out = call.results[0].data;
+    for (std::int64_t i = 0; i < count; ++i, out += row_bytes) {
+      const auto index = static_cast<std::int64_t>(indices[i]);
+      if (index >= 0 && index < rows) {
+        std::memcpy(out, call.operands[0].data + static_cast<std::size_t>(index) * row_bytes, row_bytes);
+      } else {
+        std::memset(out, 0, row_bytes);
+      }
+    }
+  };
+  if (call.operands[1].dtype() == DType::i32) {
+    copy_rows(call.operands[1].as<std::int32_t>());
+  } else {
+    copy_rows(call.operands[1].as<std::int64_t>());
+  }
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,103 @@
+// Folds: the inner loops of reductions, in a fixed, blocked order that depends on the sizes alone.
+//
+// A Fold has `identity<T>()` and `combine(acc, x)`. Blocks of some hundred combinations are folded into running
+// results, so that no accumulator takes part in more than a few hundred additions per block: the rounding error of a
+// sum of n grows with n / block + block rather than with n.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+
+#include "core/ops/support/arithmetic.h"
+
+namespace pmaptrain::ops {
+
+struct SumFold {
+  template <class T>
+  static constexpr T identity() {
+    return T{0};
+  }
+  template <class T>
+  static T combine(T acc, T x) {
+    return wrapping_add(acc, x);
+  }
+};
+
+struct MaxFold {
+  template <class T>
+  static constexpr T identity() {
+    if constexpr (std::is_floating_point_v<T>) {
+      return -std::numeric_limits<T>::infinity();
+    } else {
+      return std::numeric_limits<T>::lowest();
+    }
+  }
+  template <class T>
+  static T combine(T acc, T x) {
+    return larger(acc, x);
+  }
+};
+
+inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
+inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
+
+// The fold of n contiguous elements: `lanes` accumulators side by side, which the compiler keeps in vectors.
+template <class Fold, class T>
+T fold_contiguous(const T* x, std::size_t n) {
+  constexpr std::size_t lanes = 16;
+  T total = Fold::template identity<T>();
+  while (n >= lanes) {
+    const std::size_t steps = std::min(n / lanes, fold_block);
+    std::array<T, lanes> acc;
+    for (std::size_t j = 0; j < lanes; ++j) acc[j] = x[j];
+    for (std::size_t i = 1; i < steps; ++i) {
+      for (std::size_t j = 0; j < lanes; ++j) acc[j] = Fold::combine(acc[j], x[i * lanes + j]);
+    }
+    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+      for (std::size_t j = 0; j < half; ++j) acc[j] = Fold::combine(acc[j], acc[j + half]);
+    }
+    total = Fold::combine(total, acc[0]);
+    x += steps * lanes;
+    n -= steps * lanes;
+  }
+  for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
+  return total;
+}
+
+// out[j] = combine(out[j], fold over the rows of x[r, j]), for rows of `width` contiguous elements that follow each
+// other without a gap.
+template <class Fold, class T>
+void fold_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+  std::array<T, fold_width> acc;
+  for (std::size_t first = 0; first < width; first += fold_width) {
+    const std::size_t columns = std::min(fold_width, width - first);
+    for (std::size_t r0 = 0; r0 < rows; r0 += fold_block) {
+      const std::size_t r1 = std::min(rows, r0 + fold_block);
+      const T* row = x + r0 * width + first;
+      std::copy_n(row, columns, acc.data());
+      for (std::size_t r = r0 + 1; r < r1; ++r) {
+        row += width;
+        for (std::size_t j = 0; j < columns; ++j) acc[j] = Fold::combine(acc[j], row[j]);
+      }
+      for (std::size_t j = 0; j < columns; ++j) out[first + j] = Fold::combine(out[first + j], acc[j]);
+    }
+  }
+}
+
+// As fold_wide_rows. Several short rows count as one wide one first, so that the inner loop is never short.
+template <class Fold, class T>
+void fold_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+  std::size_t group = 1;
+  while (2 * group * width <= fold_width / 2 && 8 * group <= rows) group *= 2;
+  if (group == 1) return fold_wide_rows<Fold>(x, rows, width, out);
+  std::array<T, fold_width> wide;
+  std::fill_n(wide.data(), group * width, Fold::template identity<T>());
+  const std::size_t whole = rows / group;
+  fold_wide_rows<Fold>(x, whole, group * width, wide.data());
+  fold_wide_rows<Fold>(wide.data(), group, width, out);
+  if (whole * group < rows) fold_wide_rows<Fold>(x + whole * group * width, rows - whole * group, width, out);
+}
+
+}  // namespace pmaptrain::ops

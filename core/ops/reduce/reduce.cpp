@@ -1,0 +1,152 @@
+#include "core/ops/reduce/reduce.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <type_traits>
+
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/cast/cast.h"
+#include "core/ops/elementwise/binary.h"
+#include "core/ops/elementwise/compare.h"
+#include "core/ops/reduce/fold.h"
+#include "core/ops/support/boxes.h"
+#include "core/ops/support/rules.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+bool contains(std::span<const std::int64_t> dims, std::size_t d) {
+  return std::find(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) != dims.end();
+}
+
+std::vector<std::int64_t> kept_dims(const Shape& shape, std::span<const std::int64_t> dims) {
+  std::vector<std::int64_t> kept;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (!contains(dims, d)) kept.push_back(static_cast<std::int64_t>(d));
+  }
+  return kept;
+}
+
+std::vector<Type> infer_reduce(std::string_view name, const InferContext& context, std::span<const std::int64_t> dims) {
+  expect_operands(name, context.operands, 1);
+  const Type& x = context.operands[0];
+  expect_numeric(name, x.dtype);
+  expect_rank(name, x.shape);
+  expect_rising_dims(name, dims, x.shape.size());
+  Shape shape;
+  for (std::int64_t d : kept_dims(x.shape, dims)) shape.push_back(x.shape[static_cast<std::size_t>(d)]);
+  return one_result(x.dtype, std::move(shape));
+}
+
+// The operand's dimensions as groups that alternate between kept and reduced ones, innermost group apart: `outer_kept`
+// and `outer_reduced` with strides of the operand and of the result, and the contiguous inner part.
+struct Groups {
+  Dims kept_sizes, kept_strides, kept_result_strides;
+  Dims reduced_sizes, reduced_strides;
+  std::int64_t rows = 1;     // reduced and contiguous, in front of the columns
+  std::int64_t columns = 1;  // kept and contiguous
+};
+
+Groups groups_of(const Shape& shape, std::span<const std::int64_t> dims) {
+  Dims sizes;
+  std::array<bool, max_rank> reduced{};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    const bool is_reduced = contains(dims, d);
+    if (sizes.rank > 0 && reduced[sizes.rank - 1] == is_reduced) {
+      sizes[sizes.rank - 1] *= shape[d];
+    } else {
+      reduced[sizes.rank] = is_reduced;
+      sizes.push(shape[d]);
+    }
+  }
+  const Dims strides = row_major(sizes.span());
+  Groups groups;
+  std::size_t rank = sizes.rank;
+  if (rank > 0 && !reduced[rank - 1]) groups.columns = sizes[--rank];
+  if (rank > 0 && reduced[rank - 1]) groups.rows = sizes[--rank];
+  for (std::size_t i = 0; i < rank; ++i) {
+    (reduced[i] ? groups.reduced_sizes : groups.kept_sizes).push(sizes[i]);
+    (reduced[i] ? groups.reduced_strides : groups.kept_strides).push(strides[i]);
+  }
+  groups.kept_result_strides = row_major(groups.kept_sizes.span());
+  for (std::size_t i = 0; i < groups.kept_sizes.rank; ++i) groups.kept_result_strides[i] *= groups.columns;
+  return groups;
+}
+
+template <class Fold, class T>
+void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
+  T* out = call.results[0].as<T>();
+  std::fill_n(out, call.results[0].size(), Fold::template identity<T>());
+  if (call.operands[0].size() == 0) return;
+  const T* x = call.operands[0].as<T>();
+  const Groups groups = groups_of(call.operands[0].shape(), dims);
+  const auto rows = static_cast<std::size_t>(groups.rows), columns = static_cast<std::size_t>(groups.columns);
+  walk(groups.kept_sizes.span(), groups.kept_strides.span(), groups.kept_result_strides.span(),
+       [&](std::int64_t from, std::int64_t to) {
+         walk(groups.reduced_sizes.span(), groups.reduced_strides.span(), groups.reduced_strides.span(),
+              [&](std::int64_t offset, std::int64_t) {
+                const T* block = x + from + offset;
+                if (columns == 1) {
+                  out[to] = Fold::combine(out[to], fold_contiguous<Fold>(block, rows));
+                } else {
+                  fold_rows<Fold>(block, rows, columns, out + to);
+                }
+              });
+       });
+}
+
+template <class Fold>
+void run_reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
+  dispatch(call.operands[0].dtype(), [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) reduce<Fold, T>(call, dims);
+  });
+}
+
+}  // namespace
+
+std::vector<Type> ReduceSum::infer(const InferContext& context) const { return infer_reduce(name, context, dims); }
+
+Cost ReduceSum::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return traffic(operands, results, static_cast<double>(numel(operands[0])));
+}
+
+Cotangents ReduceSum::derivative(VjpContext& context) const {
+  const Shape shape = context.b.type(context.operands[0]).shape;
+  return {context.b.emit(Broadcast{shape, kept_dims(shape, dims)}, {*context.cotangents[0]})};
+}
+
+void ReduceSum::reference(const ReferenceCall& call) const { run_reduce<SumFold>(call, dims); }
+
+std::vector<Type> ReduceMax::infer(const InferContext& context) const {
+  std::vector<Type> results = infer_reduce(name, context, dims);
+  const Type& x = context.operands[0];
+  for (std::int64_t d : dims) {
+    if (x.shape[static_cast<std::size_t>(d)] > 0) continue;
+    throw TypeError(6, fmt::format("{}: {} has nothing along dimension {}", name, describe(x), d),
+                    "the largest of nothing is not defined");
+  }
+  return results;
+}
+
+Cost ReduceMax::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return traffic(operands, results, static_cast<double>(numel(operands[0])));
+}
+
+// Every element that equals the maximum gets dy / (how many do).
+Cotangents ReduceMax::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value x = context.operands[0];
+  const Value dy = *context.cotangents[0];
+  const DType dtype = b.type(x).dtype;
+  const Broadcast back{b.type(x).shape, kept_dims(b.type(x).shape, dims)};
+  const Value is_max = b.emit(Eq{}, {x, b.emit(back, {context.results[0]})});
+  const Value count = b.emit(ReduceSum{dims}, {b.emit(Cast{dtype}, {is_max})});
+  const Value share = b.emit(back, {b.emit(Div{}, {dy, count})});
+  return {b.emit(Select{}, {is_max, share, b.constant(dtype, 0)})};
+}
+
+void ReduceMax::reference(const ReferenceCall& call) const { run_reduce<MaxFold>(call, dims); }
+
+}  // namespace pmaptrain::ops

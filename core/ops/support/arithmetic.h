@@ -1,0 +1,36 @@
+// Arithmetic that is defined for every operand.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace pmaptrain::ops {
+
+// Integers are computed as unsigned, at least 32 bits wide, so that they wrap and never overflow.
+template <class T>
+auto wrapping(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return x;
+  } else if constexpr (sizeof(T) < 4) {
+    return static_cast<std::uint32_t>(x);
+  } else {
+    return static_cast<std::make_unsigned_t<T>>(x);
+  }
+}
+
+template <class T>
+T wrapping_add(T a, T b) {
+  return static_cast<T>(wrapping(a) + wrapping(b));
+}
+
+// The larger of two; a NaN in either is the result.
+template <class T>
+T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return (a > b) | (a != a) ? a : b;
+  } else {
+    return a > b ? a : b;
+  }
+}
+
+}  // namespace pmaptrain::ops
