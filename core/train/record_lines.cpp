@@ -16,9 +16,16 @@ constexpr int number_width = 6;  // of most numbers that compact() makes
 
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
-void add_measures(std::vector<Field>& fields, const Measures& measures) {
-  for (const auto& [name, value] : measures) {
-    fields.push_back({printable(name), fmt::format("{:>{}}", compact(value), number_width), ""});
+// The order in which a terminal that is too narrow loses what it cannot show.
+constexpr int expendable_epoch = 1, expendable_measure = 2, expendable_grad_norm = 3, expendable_rate = 4,
+              expendable_count = 5, expendable_time = 6, expendable_speed = 7;
+
+// The first measure, the loss, always stays; so do all where `all_stay`.
+void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    const auto& [name, value] = measures[i];
+    fields.push_back({printable(name), fmt::format("{:>{}}", compact(value), number_width), "",
+                      all_stay || i == 0 ? 0 : expendable_measure});
   }
 }
 
@@ -119,31 +126,33 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           if (!e.run_dir.empty()) note("writing to " + e.run_dir);
         } else if constexpr (std::is_same_v<E, Logged>) {
           last_logged_ = e.step;
-          Line line{LineKind::step, {}, lead()};
-          line.fields.push_back({step_field(e.step).text() + "  epoch", epoch_text(e.epoch), ""});
-          add_measures(line.fields, e.measures);
-          line.fields.push_back({"grad_norm", fmt::format("{:>{}}", compact(e.grad_norm), number_width), ""});
-          line.fields.push_back({"lr", fmt::format("{:g}", e.learning_rate), ""});
+          Line line{LineKind::step, {step_field(e.step)}, 0};
+          line.fields.push_back({"epoch", epoch_text(e.epoch), "", expendable_epoch});
+          add_measures(line.fields, e.measures, false);
+          line.fields.push_back(
+              {"grad_norm", fmt::format("{:>{}}", compact(e.grad_norm), number_width), "", expendable_grad_norm});
+          line.fields.push_back({"lr", fmt::format("{:g}", e.learning_rate), "", expendable_rate});
           if (std::isfinite(e.examples_per_second) && e.examples_per_second > 0 && e.examples_per_second < 1e15) {
-            line.fields.push_back({"", with_commas(std::llround(e.examples_per_second)), "examples/s"});
+            line.fields.push_back(
+                {"", with_commas(std::llround(e.examples_per_second)), "examples/s", expendable_speed});
           }
-          if (verbose_) line.fields.push_back({"", duration(e.seconds), ""});
+          if (verbose_) line.fields.push_back({"", duration(e.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, EpochEnded>) {
           // With one step an epoch, a logged step has said it all.
           if (steps_per_epoch_ == 1 && last_logged_ == e.step) return;
           Line line{LineKind::epoch, {{"epoch", epoch_text(e.epoch) + "  train mean", ""}}, lead()};
-          add_measures(line.fields, e.measures);
-          line.fields.push_back({"", with_commas(e.examples), "examples"});
-          line.fields.push_back({"", duration(e.seconds), ""});
+          add_measures(line.fields, e.measures, true);
+          line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
+          line.fields.push_back({"", duration(e.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, Evaluated>) {
           const bool at_end = steps_per_epoch_ <= 0 || e.step % steps_per_epoch_ == 0;
           const std::string when = at_end ? "epoch " + epoch_text(e.epoch) : step_field(e.step).text();
           Line line{LineKind::evaluation, {{when, " " + printable(e.split), ""}}, lead()};
-          add_measures(line.fields, e.measures);
-          line.fields.push_back({"", with_commas(e.examples), "examples"});
-          line.fields.push_back({"", duration(e.seconds), ""});
+          add_measures(line.fields, e.measures, true);
+          line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
+          line.fields.push_back({"", duration(e.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, Warned>) {
           lines.push_back({LineKind::warning, {{printable(e.text), "", ""}}, 0});

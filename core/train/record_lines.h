@@ -24,6 +24,7 @@ std::string printable(std::string_view text);
 // "loss 0.4321", "12,345 examples/s", or only words.
 struct Field {
   std::string label, value, unit;
+  int expendable = 0;  // where a line does not fit a terminal, the largest goes first; 0 stays
   std::string text() const;
 };
 

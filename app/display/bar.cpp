@@ -1,0 +1,136 @@
+#include "app/display/bar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/train/record_lines.h"
+
+namespace pmaptrain::display {
+namespace {
+
+constexpr std::string_view dim = "\x1b[2m", cyan = "\x1b[36m", plain = "\x1b[0m";
+constexpr int least_bar = 6, most_bar = 32;  // columns
+
+std::string painted(std::string_view style, const std::string& text, bool color) {
+  return color && !text.empty() ? std::string(style) + text + std::string(plain) : text;
+}
+
+std::string repeat(std::string_view text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+std::string bar(double fraction, int width, const BarStyle& style) {
+  if (style.utf8) {
+    // The head may stand at half a column.
+    const int halves = static_cast<int>(std::floor(fraction * 2 * width));
+    const int full = halves / 2, half = halves % 2;
+    return painted(cyan, repeat("━", full) + repeat("╸", half), style.color) +
+           painted(dim, repeat("─", width - full - half), style.color);
+  }
+  const int inside = width - 2;
+  const int full = static_cast<int>(std::floor(fraction * inside));
+  const int head = full < inside && fraction > 0 ? 1 : 0;
+  return "[" + painted(cyan, repeat("=", full) + repeat(">", head), style.color) + repeat(" ", inside - full - head) +
+         "]";
+}
+
+struct Part {
+  std::string label, value;  // "loss", "0.4321"; only one of them may be empty
+  int gap = 2;               // columns before it, unless it is the first
+  int priority = 0;          // small ones stay longest
+  bool kept = false;
+  bool is_bar = false;
+
+  int width() const {
+    if (is_bar) return least_bar;
+    return display_width(label) + display_width(value) + (label.empty() || value.empty() ? 0 : 1);
+  }
+};
+
+int total_width(const std::vector<Part>& parts) {
+  int width = 0;
+  for (const Part& part : parts) {
+    if (part.kept) width += (width > 0 ? part.gap : 0) + part.width();
+  }
+  return width;
+}
+
+std::vector<Part> parts_of(const BarState& state, double fraction) {
+  std::vector<Part> parts;
+  const std::string total = std::to_string(state.steps);
+  if (state.epoch > 0) {
+    std::string epoch = std::to_string(state.epoch);
+    if (state.epochs > 0) {
+      const std::string epochs = std::to_string(state.epochs);
+      epoch = fmt::format("{:>{}}/{}", epoch, epochs.size(), epochs);
+    }
+    parts.push_back({"epoch", epoch, 0, 5});
+  }
+  parts.push_back({"", "", 2, 1, false, true});
+  // Rounded down: 100 % is said only of what is complete.
+  parts.push_back({"", fmt::format("{:>3}%", static_cast<int>(std::floor(fraction * 100))), 1, 0});
+  parts.push_back({"", fmt::format("{:>{}}/{}", state.step, total.size(), total), 2, 3});
+  for (std::size_t i = 0; i < state.measures.size(); ++i) {
+    const auto& [name, value] = state.measures[i];
+    const int priority = i == 0 ? 2 : 6 + static_cast<int>(i);
+    parts.push_back({train::printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
+  }
+  if (state.examples_per_second > 0 && state.examples_per_second < 1e15) {
+    parts.push_back({with_commas(std::llround(state.examples_per_second)), "examples/s", 2, 1000});
+    std::swap(parts.back().label, parts.back().value);  // the words are what is dimmed
+  }
+  if (state.seconds >= 0) {
+    parts.push_back({"", train::duration(state.seconds), 2, 4});
+  } else if (state.seconds_left >= 0) {
+    parts.push_back({"left", train::clock_time(state.seconds_left), 2, 4});
+  }
+  return parts;
+}
+
+// Words that follow their number.
+bool label_last(const Part& part) { return part.label == "left" || part.label == "examples/s"; }
+
+}  // namespace
+
+std::string bar_line(const BarState& state, const BarStyle& style) {
+  const double fraction =
+      state.steps > 0 ? std::clamp(static_cast<double>(state.step) / static_cast<double>(state.steps), 0.0, 1.0) : 0.0;
+  std::vector<Part> parts = parts_of(state, fraction);
+  std::vector<Part*> order;
+  for (Part& part : parts) order.push_back(&part);
+  std::stable_sort(order.begin(), order.end(), [](const Part* a, const Part* b) { return a->priority < b->priority; });
+  for (Part* const part : order) {
+    part->kept = true;
+    if (total_width(parts) <= style.width || part->priority == 0) continue;
+    part->kept = false;
+    // A less important part that is shorter does not slip in: what is shown would jump about as numbers grow.
+    if (part->priority != 1) break;
+  }
+  const int spare = std::max(0, style.width - total_width(parts));
+  const int bar_width = std::min(most_bar, least_bar + spare);
+
+  std::string line;
+  for (const Part& part : parts) {
+    if (!part.kept) continue;
+    if (!line.empty()) line += std::string(static_cast<std::size_t>(part.gap), ' ');
+    if (part.is_bar) {
+      line += bar(fraction, bar_width, style);
+      continue;
+    }
+    const std::string label = painted(dim, part.label, style.color);
+    const std::string between = part.label.empty() || part.value.empty() ? "" : " ";
+    line += label_last(part) ? part.value + between + label : label + between + part.value;
+  }
+  return line;
+}
+
+}  // namespace pmaptrain::display

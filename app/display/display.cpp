@@ -1,0 +1,226 @@
+#include "app/display/display.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "app/display/bar.h"
+#include "app/display/line_printer.h"
+#include "core/base/text.h"
+#include "core/train/record_lines.h"
+
+namespace pmaptrain::display {
+namespace {
+
+using train::Field;
+using train::Line;
+using train::LineKind;
+
+constexpr std::string_view bold = "\x1b[1m", dim = "\x1b[2m", yellow = "\x1b[1;33m", plain = "\x1b[0m";
+constexpr double redraw_seconds = 1.0 / 15;
+constexpr int assumed_width = 80, least_width = 5;
+
+std::string painted(std::string_view style, const std::string& text, bool color) {
+  return color && !text.empty() ? std::string(style) + text + std::string(plain) : text;
+}
+
+std::string field_text(const Field& field, LineKind kind, bool color) {
+  if (!color) return field.text();
+  const bool strong = kind == LineKind::epoch || kind == LineKind::evaluation;
+  std::string text = painted(dim, field.label, color);
+  for (const auto& [part, style] : {std::pair{&field.value, strong ? bold : std::string_view()}, {&field.unit, dim}}) {
+    if (part->empty()) continue;
+    if (!text.empty()) text += ' ';
+    text += style.empty() ? *part : painted(style, *part, color);
+  }
+  return text;
+}
+
+// Fields between which two spaces stand, the first padded to `lead`.
+int width_of(const Line& line) {
+  int width = 0;
+  for (std::size_t i = 0; i < line.fields.size(); ++i) {
+    width += display_width(line.fields[i].text());
+    if (i == 0 && line.fields.size() > 1) width = std::max(width, line.lead);
+    if (i > 0) width += 2;
+  }
+  return width;
+}
+
+// What fits in `width` columns: the most expendable fields go, then the alignment.
+Line fitted(Line line, int width) {
+  while (width_of(line) > width) {
+    const auto most = std::max_element(line.fields.begin(), line.fields.end(),
+                                       [](const Field& a, const Field& b) { return a.expendable <= b.expendable; });
+    if (most == line.fields.end() || most->expendable == 0) {
+      line.lead = 0;
+      break;
+    }
+    line.fields.erase(most);
+  }
+  return line;
+}
+
+// The line with its end. With `width` above 0 it is made to fit, and what must stay is folded between its fields.
+// Notes and warnings are left to the terminal to wrap, so that a path in them can be copied.
+std::string line_text(const Line& whole, int width, bool color) {
+  if (whole.kind == LineKind::note || whole.kind == LineKind::warning) {
+    std::string text = whole.kind == LineKind::warning ? painted(yellow, "warning:", color) + " " : "";
+    for (const Field& field : whole.fields) text += field.text();
+    return text + "\n";
+  }
+  const Line line = width > 0 ? fitted(whole, width) : whole;
+  std::string text;
+  int column = 0;
+  for (std::size_t i = 0; i < line.fields.size(); ++i) {
+    const int field_width = display_width(line.fields[i].text());
+    if (i > 0 && width > 0 && column + 2 + field_width > width) {
+      text += "\n  ";
+      column = 2;
+    } else if (i > 0) {
+      text += "  ";
+      column += 2;
+    }
+    text += field_text(line.fields[i], line.kind, color);
+    column += field_width;
+    if (i == 0 && column < line.lead && line.fields.size() > 1) {
+      text.append(static_cast<std::size_t>(line.lead - column), ' ');
+      column = line.lead;
+    }
+  }
+  return text + "\n";
+}
+
+// Only what went wrong.
+class SilentDisplay : public train::Consumer {
+ public:
+  explicit SilentDisplay(const Terminal& terminal) : printer_(terminal.fd, false), color_(terminal.color) {}
+
+  void on(const train::Event& event) override {
+    if (!std::holds_alternative<train::Warned>(event)) return;
+    for (const Line& line : lines_(event)) printer_.print(line_text(line, 0, color_));
+  }
+
+ private:
+  LinePrinter printer_;
+  bool color_;
+  train::EventLines lines_;
+};
+
+// One line an event, whole lines only: for pipes, files and terminals that cannot move.
+class PlainDisplay : public train::Consumer {
+ public:
+  PlainDisplay(const Terminal& terminal, bool verbose)
+      : printer_(terminal.fd, false), color_(terminal.color), lines_(verbose) {}
+
+  void on(const train::Event& event) override {
+    std::string text;
+    for (const Line& line : lines_(event)) text += line_text(line, 0, color_);
+    if (!text.empty()) printer_.print(text);
+  }
+
+ private:
+  LinePrinter printer_;
+  bool color_;
+  train::EventLines lines_;
+};
+
+// The same lines, above a bar.
+class BarDisplay : public train::Consumer {
+ public:
+  BarDisplay(Terminal terminal, bool verbose)
+      : terminal_(std::move(terminal)), printer_(terminal_.fd, true), lines_(verbose) {}
+
+  void on(const train::Event& event) override {
+    const std::vector<Line> lines = lines_(event);
+    std::visit([this](const auto& e) { take(e); }, event);
+    if (const auto* const ended = std::get_if<train::Ended>(&event)) finish(*ended);
+    if (lines.empty()) return;
+    const int width = columns();
+    std::string text;
+    for (const Line& line : lines) text += line_text(line, width, terminal_.color);
+    printer_.print(text, running_ ? bar(width) : std::string());
+  }
+
+ private:
+  void take(const train::Started& event) {
+    state_ = {};
+    state_.step = first_step_ = event.first_step;
+    state_.steps = event.steps;
+    state_.epochs = lines_.epochs();
+    state_.epoch = event.steps_per_epoch > 0 && event.steps > 0
+                       ? std::min(event.first_step, event.steps - 1) / event.steps_per_epoch + 1
+                       : 0;
+    running_ = true;
+    started_ = terminal_.now();
+  }
+  void take(const train::Progressed& event) {
+    state_.step = event.step;
+    state_.epoch = event.epoch;
+    const double now = terminal_.now();
+    // The first step prepares kernels and memory, so the time left is measured from its end on.
+    if (first_progress_ < 0) {
+      first_progress_ = now;
+      first_step_ = event.step;
+    } else if (event.step > first_step_) {
+      const double steps = static_cast<double>(event.step - first_step_);
+      state_.seconds_left = (now - first_progress_) / steps * static_cast<double>(state_.steps - event.step);
+    }
+    if (!running_ || now - drawn_ < redraw_seconds) return;
+    drawn_ = now;
+    printer_.set_status(bar(columns()));
+  }
+  void take(const train::Logged& event) {
+    state_.step = event.step;
+    state_.epoch = event.epoch;
+    state_.measures = event.measures;
+    state_.examples_per_second = event.examples_per_second;
+    drawn_ = terminal_.now();
+  }
+  template <class E>
+  void take(const E&) {}
+
+  void finish(const train::Ended& event) {
+    if (!running_) return;
+    running_ = false;
+    state_.step = event.steps;
+    state_.seconds = event.seconds > 0 ? event.seconds : terminal_.now() - started_;
+    printer_.set_status(bar(columns()));
+    printer_.keep_status();
+  }
+
+  // The last column stays free: with it, some terminals wrap.
+  int columns() const {
+    const int width = terminal_.width ? terminal_.width() : 0;
+    return std::max(width > 0 ? width : assumed_width, least_width) - 1;
+  }
+  std::string bar(int width) const { return bar_line(state_, {width, terminal_.color, terminal_.utf8}); }
+
+  Terminal terminal_;
+  LinePrinter printer_;
+  train::EventLines lines_;
+  BarState state_;
+  bool running_ = false;
+  std::int64_t first_step_ = 0;
+  double started_ = 0, first_progress_ = -1, drawn_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
+  if (options.quiet || options.progress == Progress::none) return std::make_unique<SilentDisplay>(terminal);
+  if (options.progress == Progress::plain || !terminal.moving) {
+    return std::make_unique<PlainDisplay>(terminal, options.verbose);
+  }
+  return std::make_unique<BarDisplay>(std::move(terminal), options.verbose);
+}
+
+std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options) {
+  return make_display(options, standard_error(options.color));
+}
+
+}  // namespace pmaptrain::display

@@ -1,0 +1,52 @@
+// What there is to write to: a file descriptor that may be a terminal, and what it can show.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace pmaptrain::display {
+
+enum class Progress : unsigned char { automatic, bar, plain, none };
+enum class Color : unsigned char { automatic, always, never };
+
+// A closed pipe then makes writes fail instead of ending the process. Call it first in main.
+void ignore_broken_pipes();
+
+// Whether ANSI colours are to be used on `fd`: by `color`, else where it is a terminal that is not dumb and NO_COLOR
+// is unset or empty.
+bool use_color(Color color, int fd);
+
+// Whether the locale's variables ask for UTF-8.
+bool locale_is_utf8();
+
+// Writes to a file descriptor that it does not own. Once a write fails (a closed pipe, a terminal that is gone, a full
+// disk), all later ones are dropped without a word: nobody is there to read it.
+class Output {
+ public:
+  explicit Output(int fd) : fd_(fd) {}
+  void write(std::string_view text);
+  bool broken() const { return broken_; }
+
+ private:
+  int fd_;
+  bool broken_ = false;
+};
+
+// Everything the display must know of its surroundings, so that tests can choose it.
+struct Terminal {
+  int fd = 2;
+  bool moving = false;          // the cursor can be moved: a terminal, not dumb
+  bool color = false;           // ANSI colours
+  bool utf8 = false;            // characters beyond ASCII for the bar
+  std::function<int()> width;   // columns now; 0 or less: unknown
+  std::function<double()> now;  // seconds on a steady clock
+};
+
+// Standard error as it is.
+Terminal standard_error(Color color);
+
+// Columns of the terminal `fd`, asked of the system each time; 0 when unknown.
+int columns_of(int fd);
+
+}  // namespace pmaptrain::display
