@@ -1,0 +1,135 @@
+#include "core/ops/conv/conv.h"
+
+#include "core/ops/conv/geometry.h"
+#include "tests/catch.h"
+#include "tests/ops/kernels.h"
+
+namespace pmaptrain {
+namespace {
+
+using namespace ops;
+using test::Case;
+using Values = std::vector<std::vector<float>>;
+
+struct Sizes {
+  std::int64_t n, h, w, c, kh, kw, o;
+  std::vector<std::int64_t> strides;
+  Padding padding;
+
+  Shape x() const { return {n, h, w, c}; }
+  Shape kernel() const { return {kh, kw, c, o}; }
+  Shape y() const { return conv_geometry("conv", x(), kernel(), strides, padding).y_shape(); }
+};
+
+std::ostream& operator<<(std::ostream& out, const Sizes& s) {
+  return out << to_string(s.x()) << " with " << to_string(s.kernel()) << " strides " << to_string(s.strides)
+             << " padding " << ops::to_string(s.padding);
+}
+
+TEST_CASE("a convolution and its gradients are what one computes by hand", "[ops]") {
+  // One channel, 2x3 image, 2x2 kernel, one row of zeros above.
+  const Sizes s{1, 2, 3, 1, 2, 2, 1, {1, 1}, {{1, 0}, {0, 0}}};
+  REQUIRE(s.y() == Shape{1, 2, 2, 1});
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6}, kernel = {1, 10, 100, 1000}, dy = {1, 2, 3, 4};
+  CHECK(test::run_reference<float>(Conv{s.strides, s.padding}, {{s.x(), s.kernel()}}, {x, kernel}) ==
+        std::vector<float>{2100, 3200, 5421, 6532});
+  CHECK(test::run_reference<float>(ConvInputGrad{s.strides, s.padding, s.x()}, {{s.kernel(), s.y()}}, {kernel, dy}) ==
+        std::vector<float>{103, 1234, 2040, 300, 3400, 4000});
+  CHECK(test::run_reference<float>(ConvKernelGrad{s.strides, s.padding, s.kernel()}, {{s.x(), s.y()}}, {x, dy}) ==
+        std::vector<float>{11, 18, 5 + 32, 8 + 39});
+}
+
+TEST_CASE("a convolution mixes channels as height, width, in, out", "[ops]") {
+  // A 1x1 kernel is a matrix: [2 in, 3 out].
+  CHECK(test::run_reference<float>(Conv{}, {{{1, 1, 2, 2}, {1, 1, 2, 3}}}, {{1, 2, 3, 4}, {1, 2, 3, 10, 20, 30}}) ==
+        std::vector<float>{21, 42, 63, 43, 86, 129});
+}
+
+TEST_CASE("convolutions are close to exact for every size, stride, padding and stacking", "[ops]") {
+  const Sizes s = GENERATE(Sizes{1, 1, 1, 1, 1, 1, 1, {1, 1}, {{0, 0}, {0, 0}}},      // left to the reference
+                           Sizes{3, 13, 11, 5, 3, 3, 7, {1, 1}, {{1, 1}, {1, 1}}},    // odd sizes
+                           Sizes{2, 28, 28, 1, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}},   // first layer
+                           Sizes{2, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}},  // second layer
+                           Sizes{2, 15, 17, 16, 3, 5, 16, {2, 3}, {{0, 2}, {3, 1}}},  // asymmetric
+                           Sizes{2, 16, 16, 8, 3, 3, 16, {2, 2}, {{0, 0}, {0, 0}}},   // a row that no window reaches
+                           Sizes{2, 16, 17, 8, 2, 2, 16, {3, 3}, {{0, 0}, {1, 0}}},   // stride over window
+                           Sizes{5, 9, 9, 17, 1, 1, 33, {1, 1}, {{0, 0}, {0, 0}}},    // 1x1
+                           Sizes{1, 7, 7, 16, 7, 7, 16, {1, 1}, {{0, 0}, {0, 0}}},    // window of the whole image
+                           Sizes{2, 8, 8, 4, 3, 3, 8, {1, 1}, {{4, 5}, {3, 6}}});     // padding over window
+  CAPTURE(s);
+  const auto length = static_cast<std::int64_t>(numel(s.kernel()));
+  for (const std::int64_t devices : {1, 3}) {
+    for (const std::vector<bool>& stacked : {std::vector{true, false}, {false, true}, {true, true}, {false, false}}) {
+      CAPTURE(devices, stacked[0], stacked[1]);
+      CHECK(test::distance(Conv{s.strides, s.padding}, {{s.x(), s.kernel()}, devices, stacked}, length / s.o) < 4);
+      CHECK(test::distance(ConvInputGrad{s.strides, s.padding, s.x()}, {{s.kernel(), s.y()}, devices, stacked},
+                           length / s.c) < 4);
+      CHECK(test::distance(ConvKernelGrad{s.strides, s.padding, s.kernel()}, {{s.x(), s.y()}, devices, stacked},
+                           numel(s.y()) / s.o) < 4);
+    }
+  }
+}
+
+TEST_CASE("a convolution of no examples gives nothing, and its kernel's gradient is zero", "[ops]") {
+  const Sizes s{0, 28, 28, 1, 3, 3, 8, {1, 1}, {{1, 1}, {1, 1}}};
+  const Case forward{{s.x(), s.kernel()}}, gradient{{s.x(), s.y()}};
+  CHECK(test::cpu_kernel(Conv{s.strides, s.padding}, forward) == nullptr);
+  CHECK(test::run_reference<float>(Conv{s.strides, s.padding}, forward, forward.operands()).empty());
+  CHECK(test::run_reference<float>(ConvKernelGrad{s.strides, s.padding, s.kernel()}, gradient, {{}, {}}) ==
+        std::vector<float>(72, 0.0F));
+}
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("an example's bits in a convolution do not depend on the examples beside it", "[ops]") {
+  const Padding same = {{1, 1}, {1, 1}};
+  const std::vector<std::int64_t> ones = {1, 1};
+  const Sizes s = GENERATE(Sizes{16, 28, 28, 1, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}},
+                           Sizes{16, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}});
+  for (const std::int64_t devices : {2, 3, 8}) {
+    CHECK(test::same_bits_alone(Conv{ones, same}, {{s.x(), s.kernel()}, devices, {true, false}}));
+    CHECK(test::same_bits_alone(ConvInputGrad{ones, same, s.x()}, {{s.kernel(), s.y()}, devices, {false, true}}));
+    CHECK(test::same_bits_alone(ConvKernelGrad{ones, same, s.kernel()}, {{s.x(), s.y()}, devices, {true, true}}));
+  }
+}
+
+TEST_CASE("a large convolution takes the library's kernel and says its name", "[ops]") {
+  const auto kernel = test::cpu_kernel(Conv{{1, 1}, {{1, 1}, {1, 1}}}, {{{16, 14, 14, 32}, {3, 3, 32, 64}}});
+  REQUIRE(kernel != nullptr);
+  CHECK_FALSE(kernel->implementation().empty());
+  CHECK(kernel->implementation() != "reference");
+}
+#endif
+
+TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
+  const auto refusal = [](const Conv& op, const Shape& x, const Shape& kernel) {
+    return test::refusal(op, {{DType::f32, x, {}}, {DType::f32, kernel, {}}});
+  };
+  CHECK(refusal({}, {16, 28, 28, 1}, {3, 3, 3, 32}) ==
+        "conv: x [16,28,28,1] has 1 channels, but kernel [3,3,3,32] takes 3 | make the kernel [3,3,1,32]");
+  CHECK(refusal({}, {16, 2, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with a window of 3 over 0 + 2 + 0 elements of height | the window must fit into the padded image");
+  CHECK(refusal({{1, 0}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with a stride of 0 in width | a stride is at least 1");
+  CHECK(refusal({{1, 1}, {{0, 0}, {0, -1}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with padding [(0,0),(0,-1)] | padding counts rows before and after: no number is negative");
+  CHECK(refusal({{1}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with 1 strides and 2 paddings | give one of each for height and one for width");
+  CHECK(test::refusal(Conv{}, {{DType::f32, {1, 1, 1, 1}, {}}, {DType::f64, {1, 1, 1, 1}, {}}}) ==
+        "conv: kernel is f64 and x is f32 | conv takes f32 or f64, the same for all operands");
+  CHECK(test::refusal(ConvInputGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 3, 3, 1}},
+                      {{DType::f32, {2, 2, 1, 1}, {}}, {DType::f32, {1, 3, 3, 1}, {}}}) ==
+        "conv_input_grad: x [1,3,3,1] and kernel [2,2,1,1] give [1,2,2,1], but dy is [1,3,3,1] | dy has the shape of "
+        "the convolution's result");
+}
+
+TEST_CASE("a convolution's cost counts no padding", "[ops]") {
+  // 3x3 over 4x4, padded by one: 2+3+3+2 rows of taps, the same of columns.
+  const std::vector<Type> operands = {{DType::f32, {2, 4, 4, 3}, {}}, {DType::f32, {3, 3, 3, 5}, {}}};
+  const std::vector<Type> results = {{DType::f32, {2, 4, 4, 5}, {}}};
+  const Cost cost = Conv{{1, 1}, {{1, 1}, {1, 1}}}.cost(Mesh{}, operands, results);
+  CHECK(cost.flops == 2.0 * 2 * 3 * 5 * 10 * 10);
+  CHECK(cost.bytes == 4.0 * (2 * 16 * 3 + 9 * 3 * 5 + 2 * 16 * 5));
+}
+
+}  // namespace
+}  // namespace pmaptrain

@@ -1,0 +1,111 @@
+#include "core/ops/matmul/matmul.h"
+
+#include <tuple>
+
+#include "tests/catch.h"
+#include "tests/ops/kernels.h"
+
+namespace pmaptrain {
+namespace {
+
+using ops::Matmul;
+using test::Case;
+using Values = std::vector<std::vector<float>>;
+
+constexpr bool flags[] = {false, true};
+
+// The stored shapes of an [m,k] x [k,n] product.
+std::vector<Shape> stored(const Matmul& op, std::int64_t m, std::int64_t k, std::int64_t n) {
+  return {op.transpose_a ? Shape{k, m} : Shape{m, k}, op.transpose_b ? Shape{n, k} : Shape{k, n}};
+}
+
+TEST_CASE("matmul of two small matrices is what one computes by hand", "[ops]") {
+  // [1 2 3; 4 5 6] x [1 2; 3 4; 5 6]
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6}, at = {1, 4, 2, 5, 3, 6};
+  const std::vector<float> b = {1, 2, 3, 4, 5, 6}, bt = {1, 3, 5, 2, 4, 6};
+  const std::vector<float> c = {22, 28, 49, 64};
+  for (const bool ta : flags) {
+    for (const bool tb : flags) {
+      const Matmul op{ta, tb};
+      const Values operands = {ta ? at : a, tb ? bt : b};
+      CHECK(test::run_reference<float>(op, {stored(op, 2, 3, 2)}, operands) == c);
+      CHECK(test::run_reference<std::int32_t>(op, {stored(op, 2, 3, 2)}, operands) ==
+            std::vector<std::int32_t>(c.begin(), c.end()));
+    }
+  }
+}
+
+TEST_CASE("matmul with an empty dimension gives zeros, or nothing", "[ops]") {
+  for (const bool ta : flags) {
+    for (const bool tb : flags) {
+      const Matmul op{ta, tb};
+      const Case contraction{stored(op, 2, 0, 2)};
+      CHECK(test::run_reference<float>(op, contraction, {{}, {}}) == std::vector<float>(4, 0.0F));
+      CHECK(test::cpu_kernel(op, contraction) == nullptr);
+      CHECK(test::run_reference<float>(op, {stored(op, 0, 3, 2)}, {{}, std::vector<float>(6)}).empty());
+    }
+  }
+}
+
+TEST_CASE("matmul is close to exact for every size, transpose and stacking", "[ops]") {
+  const auto [m, k, n] = GENERATE(std::tuple{1, 1, 1}, std::tuple{100, 5, 1}, std::tuple{1, 8192, 1},
+                                  std::tuple{17, 63, 33}, std::tuple{16, 784, 128}, std::tuple{1, 129, 257});
+  for (const bool ta : flags) {
+    for (const bool tb : flags) {
+      const Matmul op{ta, tb};
+      for (const bool stacked_a : flags) {
+        for (const bool stacked_b : flags) {
+          const Case c{stored(op, m, k, n), 3, {stacked_a, stacked_b}};
+          INFO(m << "x" << k << "x" << n << " transposes " << ta << tb << " stacked " << stacked_a << stacked_b);
+          CHECK(test::distance(op, c, k) < 4);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("small matmuls, and all that are not f32, stay on our own kernel", "[ops]") {
+  CHECK(test::cpu_kernel(Matmul{}, {{{100, 5}, {5, 1}}}) == nullptr);
+  const std::vector<Type> operands = {{DType::f64, {64, 64}, {}}, {DType::f64, {64, 64}, {}}};
+  const std::vector<Type> results = {{DType::f64, {64, 64}, {}}};
+  CHECK(Matmul{}.cpu({operands, results, 1, {true, true}}) == nullptr);
+}
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("a row's bits in a plain matmul do not depend on the rows beside it", "[ops]") {
+  for (const std::int64_t devices : {2, 3, 8}) {
+    CHECK(test::same_bits_alone(Matmul{}, {{{16, 784}, {784, 128}}, devices, {true, false}}));
+    CHECK(test::same_bits_alone(Matmul{}, {{{16, 128}, {128, 10}}, devices, {true, false}}));
+    CHECK(test::same_bits_alone(Matmul{false, true}, {{{16, 128}, {784, 128}}, devices, {true, false}}));
+    CHECK(test::same_bits_alone(Matmul{true, false}, {{{16, 784}, {16, 128}}, devices, {true, true}}));
+  }
+}
+#endif
+
+TEST_CASE("a matmul that does not fit says which sizes meet", "[ops]") {
+  const auto refusal = [](const Matmul& op, const Shape& a, const Shape& b) {
+    return test::refusal(op, {{DType::f32, a, {}}, {DType::f32, b, {}}});
+  };
+  CHECK(refusal({}, {16, 784}, {128, 10}) ==
+        "matmul of a [16,784] and b [128,10]: it would contract 784 elements with 128 | the columns of a and the rows "
+        "of b are as many");
+  CHECK(refusal({true, false}, {16, 784}, {784, 10}) ==
+        "matmul of a [16,784] (transposed) and b [784,10]: it would contract 16 elements with 784 | the columns of a "
+        "and the rows of b are as many");
+  CHECK(refusal({}, {16, 28, 28}, {784, 10}) ==
+        "matmul of a [16,28,28] and b [784,10] | both operands have two dimensions; reshape the others into them");
+  CHECK(test::refusal(Matmul{}, {{DType::f32, {1, 1}, {}}, {DType::i32, {1, 1}, {}}}) ==
+        "matmul of a [1,1] and b [1,1]: a is f32 and b is i32 | both operands have the same numeric element type; cast "
+        "one of them");
+}
+
+TEST_CASE("matmul costs two operations for each multiplication", "[ops]") {
+  const std::vector<Type> operands = {{DType::f32, {16, 784}, {}}, {DType::f32, {784, 10}, {}}};
+  const std::vector<Type> results = {{DType::f32, {16, 10}, {}}};
+  const Cost cost = Matmul{}.cost(Mesh{}, operands, results);
+  CHECK(cost.flops == 2.0 * 16 * 784 * 10);
+  CHECK(cost.bytes == 4.0 * (16 * 784 + 784 * 10 + 16 * 10));
+}
+
+}  // namespace
+}  // namespace pmaptrain
