@@ -68,7 +68,8 @@ std::string flow(const Node& node) {
 // One bare name says as much as `{name: {}}`, where a choice stands alone.
 bool is_bare_choice(const Key* key, const Node& node) {
   return key != nullptr && key->type == Type::choice && node.is(Kind::map) && node.keys.size() == 1 &&
-         node.items[0].is(Kind::map) && node.items[0].items.empty();
+         node.items[0].is(Kind::map) && node.items[0].items.empty() &&
+         child(*key, node.keys[0].text)->type == Type::map;
 }
 
 void print(const Key& parent, const Node& map, std::size_t indent, std::string& out) {

@@ -166,6 +166,11 @@ TEST_CASE("initial values keep their shapes", "[spec]") {
   CHECK(values.at("head.scale").shape.empty());
 }
 
+TEST_CASE("no initial values at all survive being resolved", "[spec]") {
+  const Loaded loaded = with({"model.init={values: {}}"});
+  CHECK(load_text(loaded.resolved, "config.yaml", "/elsewhere", {}).resolved == loaded.resolved);
+}
+
 TEST_CASE("aliases stand for what they name, and x- keys are ignored", "[spec]") {
   const Spec spec = load_text(
                         "x-size: &size 3\nx-block: &block {features: *size, kernel_size: [3, 3]}\n"
