@@ -6,8 +6,10 @@
 
 #include "core/graph/check.h"
 #include "core/graph/differentiate.h"
+#include "core/graph/passes.h"
 #include "core/graph/text.h"
 #include "core/model/arithmetic.h"
+#include "core/train/initialize.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 
@@ -120,6 +122,52 @@ TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches fin
     }
   }
   CHECK(result.at("grad_norm").front() == Approx(std::sqrt(squares)).epsilon(1e-12));
+}
+
+TEST_CASE("the gradients of a convolutional step match finite differences of its loss", "[train]") {
+  spec::Spec spec = classifier(Mesh({{"devices", 2}}));
+  const spec::Padding same{spec::PaddingKind::same, {}}, valid{spec::PaddingKind::valid, {}};
+  spec.model.layers = {layer("conv_0", spec::Conv{2, {3, 2}, {1, 1}, same, true}),
+                       layer("gelu_0", spec::Gelu{}),
+                       layer("max_pool_0", spec::MaxPool{{2, 2}, {2, 1}, valid}),
+                       layer("flatten_0", spec::Flatten{}),
+                       layer("dropout_0", spec::Dropout{0.25}),
+                       layer("head", spec::Dense{3})};
+  spec.data.normalize = spec::Normalize{{0.1}, {0.7}};
+  const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, std::pair{0, 2}, DType::f64);
+  const Program program = train::train_program(model, spec, {2, 2}, all_ops());
+  Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}, {"learning_rate", {1.0}}};
+  feed["dropout.dropout_0"] = {11, 12};
+  for (int i = 0; i < 64; ++i) feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
+  for (const model::Parameter& parameter : model.parameters) {
+    feed[parameter.name] = to_numbers(train::draw(parameter, 5, DType::f64), DType::f64);
+  }
+  const Feed result = run(program, feed);
+  for (const model::Parameter& parameter : model.parameters) {
+    for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
+      const double step = 1e-5;
+      Feed above = feed, below = feed;
+      above[parameter.name][i] += step;
+      below[parameter.name][i] -= step;
+      const double expected = (run(program, above)["loss"].front() - run(program, below)["loss"].front()) / (2 * step);
+      INFO(parameter.name << "[" << i << "]");
+      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-8));
+    }
+  }
+}
+
+TEST_CASE("simplifying a step removes equations and changes no bit of what it gives", "[train]") {
+  const Program program = step_of(classifier(six), {2, 2}, DType::f32);
+  const Program simple = simplify(program);
+  const auto equations = [](const Program& of) {
+    int count = 0;
+    for_each_equation(of.equations, [&](const Equation&) { ++count; });
+    return count;
+  };
+  CHECK(equations(simple) < equations(program));
+  CHECK(count_of(to_text(simple), "psum[") == 1);
+  const Feed feed = with_batch(initial_parameters(), Rows());
+  CHECK(run(simple, feed) == run(program, feed));
 }
 
 TEST_CASE("a step reduces once, whatever the number of microbatches, and not inside their loop", "[train]") {
@@ -277,11 +325,11 @@ TEST_CASE("epoch sums add up over steps in double", "[train]") {
 TEST_CASE("the stages show the forward pass, then this device's gradients, then the whole step", "[train]") {
   const Program forward = step_of(classifier(six), {4, 2}, DType::f32, train::Stage::model);
   CHECK(forward.type(forward.find_input("inputs")->value).shape == Shape{2, 3});  // one microbatch
-  CHECK(to_string(forward.type(forward.find_output("loss")->value), six) == "f32[]{replicas,shards}");
+  CHECK(to_string(forward.type(forward.find_output("loss")->value), six) == "f32[]{replicas, shards}");
   CHECK(count_of(to_text(forward), "psum[") == 0);
 
   const Program grad = step_of(classifier(six), {4, 2}, DType::f32, train::Stage::grad);
-  CHECK(to_string(grad.type(grad.find_output("grad.head.kernel")->value), six) == "f32[4,3]{replicas,shards}");
+  CHECK(to_string(grad.type(grad.find_output("grad.head.kernel")->value), six) == "f32[4,3]{replicas, shards}");
   CHECK(count_of(to_text(grad), "psum[") == 0);
 
   const Program step = step_of(classifier(six), {4, 2}, DType::f32);
