@@ -29,7 +29,8 @@ std::optional<PlannedLayer> plan(const spec::Gelu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) {
     const Value cube = mul(b, mul(b, x, x), x);
     const Value inner = mul(b, add(b, x, mul(b, cube, 0.044715)), std::sqrt(2.0 / std::numbers::pi));
-    return mul(b, mul(b, x, 0.5), add(b, b.emit(ops::Tanh{}, {inner}), 1.0));
+    const Value half = mul(b, x, 0.5);
+    return mul(b, half, add(b, b.emit(ops::Tanh{}, {inner}), 1.0));
   });
 }
 

@@ -18,7 +18,8 @@ std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput&
     const Shape shape = b.type(x).shape;
     const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {*call.key, *call.rows});
     const Value keep = b.emit(ops::Ge{}, {uniform, b.constant(DType::f32, rate)});
-    return select(b, keep, mul(b, x, 1.0 / (1.0 - rate)), scalar_like(b, x, 0.0));
+    const Value scaled = mul(b, x, 1.0 / (1.0 - rate));
+    return select(b, keep, scaled, scalar_like(b, x, 0.0));
   };
   return layer;
 }

@@ -39,7 +39,8 @@ Value bias_correction(Builder& b, double decay, Value step, DType dtype) {
 
 // decay·old + (1 - decay)·value
 Value moving_average(Builder& b, double decay, Value old, Value value) {
-  return add(b, mul(b, value, 1.0 - decay), mul(b, old, decay));
+  const Value past = mul(b, old, decay);
+  return add(b, past, mul(b, value, 1.0 - decay));
 }
 
 // Advances the moments in `slots` and returns the corrected direction.
