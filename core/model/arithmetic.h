@@ -1,8 +1,8 @@
 // Short names for the equations that layers, losses and optimizers are written in. Operands have equal types, or one
 // of them is a scalar that then counts for all elements.
 //
-// Each call appends to the program, and C++ does not order a call's arguments: at most one of them may append, so that a
-// program's text never depends on the compiler.
+// Each call appends to the program, and C++ does not order a call's arguments: at most one of them may append, so that
+// a program's text never depends on the compiler.
 #pragma once
 
 #include <utility>
