@@ -2,6 +2,7 @@
 
 #include "core/ops/conv/geometry.h"
 #include "tests/catch.h"
+#include "tests/gradients.h"
 #include "tests/ops/kernels.h"
 
 namespace pmaptrain {
@@ -120,6 +121,19 @@ TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
                       {{DType::f32, {2, 2, 1, 1}, {}}, {DType::f32, {1, 3, 3, 1}, {}}}) ==
         "conv_input_grad: x [1,3,3,1] and kernel [2,2,1,1] give [1,2,2,1], but dy is [1,3,3,1] | dy has the shape of "
         "the convolution's result");
+}
+
+TEST_CASE("the derivatives of a convolution and of its gradients agree with differences, channels and all", "[ops]") {
+  const Mesh mesh({{"devices", 2}});
+  const Sizes s{2, 4, 3, 2, 2, 3, 3, {2, 1}, {{0, 1}, {2, 0}}};
+  const auto check = [&](const Op& op, const Shape& first, const Shape& second) {
+    const std::vector<Type> types = {{DType::f64, first, mesh.all()}, {DType::f64, second, {}}};
+    test::check_gradient(mesh, {.types = types},
+                         [&](Builder& b, std::span<const Value> inputs) { return b.emit(op, inputs); });
+  };
+  check(Conv{s.strides, s.padding}, s.x(), s.kernel());
+  check(ConvInputGrad{s.strides, s.padding, s.x()}, s.kernel(), s.y());
+  check(ConvKernelGrad{s.strides, s.padding, s.kernel()}, s.x(), s.y());
 }
 
 TEST_CASE("a convolution's cost counts no padding", "[ops]") {

@@ -4,6 +4,7 @@
 
 #include "core/ops/max_pool/geometry.h"
 #include "tests/catch.h"
+#include "tests/gradients.h"
 #include "tests/ops/kernels.h"
 
 namespace pmaptrain {
@@ -101,6 +102,14 @@ TEST_CASE("a NaN is the maximum of its window, and infinities are values like ot
       CHECK(dx[static_cast<std::size_t>(at * channels)] == 7.0F);
     }
   }
+}
+
+TEST_CASE("the derivative of max pooling agrees with differences where windows overlap", "[ops]") {
+  const Mesh mesh({{"devices", 2}});
+  test::check_gradient(mesh, {.types = {{DType::f64, {1, 4, 5, 5}, mesh.all()}}},
+                       [](Builder& b, std::span<const Value> inputs) {
+                         return b.emit(MaxPool{{3, 2}, {1, 2}, {{1, 1}, {0, 1}}}, inputs);
+                       });
 }
 
 TEST_CASE("a max pooling that does not fit says why", "[ops]") {
