@@ -1,5 +1,6 @@
 #include "app/display/terminal.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -40,7 +41,13 @@ bool locale_is_east_asian() {
 
 }  // namespace
 
-void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
+void ignore_broken_pipes() {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() gives the lowest number that is free, which is this one.
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
+  }
+}
 
 bool use_color(Color color, int fd) {
   if (color != Color::automatic) return color == Color::always;

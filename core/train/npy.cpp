@@ -55,6 +55,7 @@ std::string npy_header(const Tensor& tensor) {
 }
 
 std::uint32_t checksum(std::uint32_t start, Part bytes) {
+  if (bytes.empty()) return start;  // a null pointer would start anew
   return static_cast<std::uint32_t>(::crc32_z(start, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 

@@ -36,7 +36,7 @@ std::string compact(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   const double size = std::abs(value);
   if (size == 0) return "0.0000";
-  if (size < 1e-3 || size >= 99999.5) return fmt::format("{:.2e}", value);
+  if (size < 0.00099995 || size >= 99999.5) return fmt::format("{:.2e}", value);
   // One decimal less for each digit before the point keeps the width.
   const int decimals = size < 9.99995 ? 4 : size < 99.9995 ? 3 : size < 999.995 ? 2 : size < 9999.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);

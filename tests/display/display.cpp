@@ -1,0 +1,337 @@
+// What a person sees: on terminals of several widths, in pipes, and when nobody listens any more.
+#include "app/display/display.h"
+
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/display/bar.h"
+#include "app/display/line_printer.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::display;
+using train::Ended;
+using train::Event;
+using train::Logged;
+using train::Progressed;
+using train::Started;
+using train::Warned;
+
+namespace {
+
+// A descriptor to write to; what was written is collected by a thread until all writers are closed.
+class Collector {
+ public:
+  explicit Collector(int columns = 0) {
+    int ends[2];
+    if (columns == 0) {
+      REQUIRE(::pipe(ends) == 0);
+    } else {
+      winsize size{};
+      size.ws_col = static_cast<unsigned short>(columns);
+      size.ws_row = 24;
+      termios modes{};
+      ::cfmakeraw(&modes);
+      REQUIRE(::openpty(&ends[0], &ends[1], nullptr, &modes, &size) == 0);
+    }
+    read_ = ends[0];
+    write_ = ends[1];
+    thread_ = std::thread([this] {
+      char buffer[4096];
+      for (ssize_t count; (count = ::read(read_, buffer, sizeof buffer)) > 0;) {
+        text_.append(buffer, static_cast<std::size_t>(count));
+      }
+    });
+  }
+  ~Collector() {
+    finish();
+    ::close(read_);
+  }
+  int fd() const { return write_; }
+  void resize(int columns) const {
+    winsize size{};
+    size.ws_col = static_cast<unsigned short>(columns);
+    ::ioctl(write_, TIOCSWINSZ, &size);
+  }
+  const std::string& finish() {
+    if (thread_.joinable()) {
+      ::close(write_);
+      thread_.join();
+    }
+    return text_;
+  }
+
+ private:
+  int read_ = -1, write_ = -1;
+  std::string text_;
+  std::thread thread_;
+};
+
+// As much of a terminal as the display uses: the rows that a person would see, and whether any line wrapped.
+struct Screen {
+  std::vector<std::string> rows{""};
+  bool wrapped = false;
+
+  Screen(const std::string& text, int columns) {
+    std::size_t column = 0;  // in characters
+    std::vector<std::string> cells;
+    const auto flush = [&] {
+      rows.back().clear();
+      for (const std::string& cell : cells) rows.back() += cell;
+    };
+    for (std::size_t i = 0; i < text.size();) {
+      if (text[i] == '\r') {
+        column = 0;
+        ++i;
+      } else if (text[i] == '\n') {
+        flush();
+        rows.emplace_back();
+        cells.clear();
+        column = 0;
+        ++i;
+      } else if (text[i] == '\x1b') {
+        const std::size_t end = text.find_first_of("mK", i);
+        if (text[end] == 'K') cells.resize(std::min(column, cells.size()));
+        i = end + 1;
+      } else {
+        const std::size_t bytes = utf8_at(text, i).bytes;
+        if (column >= cells.size()) cells.resize(column + 1);
+        cells[column++] = text.substr(i, bytes);
+        wrapped = wrapped || static_cast<int>(column) >= columns;
+        i += bytes;
+      }
+    }
+    flush();
+  }
+};
+
+Started started() { return {"cnn", "", 0, 2340, 468, {}}; }
+Logged logged(std::int64_t step) {
+  return {step, (step - 1) / 468 + 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0};
+}
+Ended ended(std::int64_t steps) {
+  Ended event;
+  event.status = "done";
+  event.steps = steps;
+  event.seconds = 83;
+  return event;
+}
+
+Terminal terminal_on(int fd, bool moving, double& clock) {
+  return {fd, moving, false, false, [fd] { return columns_of(fd); }, [&clock] { return clock; }};
+}
+
+const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, 12345, 42, -1};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Sets a variable of the environment until the end of its scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const old = std::getenv(name)) old_ = old, had_ = true;
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+  }
+  ~Variable() { had_ ? ::setenv(name_, old_.c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("the bar says epoch, share, step, measures, speed and time left", "[display]") {
+  CHECK(bar_line(half, {120, false, false}) ==
+        "epoch 3/5  [===============>              ]  50%  1170/2340  loss 0.4321  accuracy 0.8500  12,345 examples/s  "
+        "0:42 left");
+  BarState done = half;
+  done.step = 2340;
+  done.seconds = 83;
+  CHECK(bar_line(done, {60, false, true}) == "epoch 3/5  ━━━━━━━━━━━━━━ 100%  2340/2340  loss 0.4321  1:23");
+}
+
+TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "[display]") {
+  CHECK(bar_line(half, {60, false, false}) == "epoch 3/5  [===>   ]  50%  1170/2340  loss 0.4321  0:42 left");
+  CHECK(bar_line(half, {29, false, false}) == "[====>    ]  50%  loss 0.4321");
+  CHECK(bar_line(half, {19, false, false}) == "[======>     ]  50%");
+  CHECK(bar_line(half, {4, false, false}) == " 50%");
+  for (const bool utf8 : {false, true}) {
+    for (const bool color : {false, true}) {
+      for (int width = 4; width < 160; ++width) {
+        for (std::int64_t step = 0; step <= 2340; step += 117) {
+          BarState state = half;
+          state.step = step;
+          const std::string line = bar_line(state, {width, color, utf8});
+          const Screen screen(line, width + 1);
+          if (display_width(screen.rows[0]) > width) FAIL(line);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a hundred percent is said only of what is complete", "[display]") {
+  BarState state = half;
+  state.steps = 100000;
+  state.step = 99999;
+  CHECK(contains(bar_line(state, {80, false, false}), " 99%"));
+}
+
+TEST_CASE("the bar stays below the lines and ends on a line of its own", "[display]") {
+  for (const int columns : {20, 30, 80, 120}) {
+    Collector output(columns);
+    double clock = 100;
+    {
+      const auto shown = make_display({}, terminal_on(output.fd(), true, clock));
+      shown->on(started());
+      for (std::int64_t step = 1; step <= 2340; ++step) {
+        clock += 0.01;
+        shown->on(Progressed{step, (step - 1) / 468 + 1});
+        if (step == 1 || step % 468 == 0) shown->on(logged(step));
+      }
+      shown->on(ended(2340));
+    }
+    const Screen screen(output.finish(), columns);
+    CHECK_FALSE(screen.wrapped);
+    REQUIRE(screen.rows.size() >= 8);
+    CHECK(screen.rows.back().empty());
+    CHECK(contains(screen.rows[screen.rows.size() - 2], "100%"));
+    CHECK(contains(screen.rows[0], "step    1/2340"));
+    // Only the last row is a bar: all others were taken away.
+    const auto bars = std::count_if(screen.rows.begin(), screen.rows.end(),
+                                    [](const std::string& row) { return contains(row, "%"); });
+    CHECK(bars == 1);
+  }
+}
+
+TEST_CASE("the bar follows the terminal's width", "[display]") {
+  Collector output(120);
+  double clock = 100;
+  const auto shown = make_display({}, terminal_on(output.fd(), true, clock));
+  shown->on(started());
+  shown->on(Progressed{1, 1});
+  output.resize(20);
+  clock += 1;
+  shown->on(Progressed{2, 1});
+  const std::string text = output.finish();
+  const std::size_t second = text.rfind('\r');
+  CHECK(Screen(text.substr(0, second), 120).rows[0].size() > 20);
+  CHECK(Screen(text.substr(second), 20).rows[0].size() < 20);
+}
+
+TEST_CASE("the bar is drawn at most fifteen times a second", "[display]") {
+  Collector output(80);
+  double clock = 100;
+  auto shown = make_display({}, terminal_on(output.fd(), true, clock));
+  shown->on(started());
+  for (std::int64_t step = 1; step <= 1000; ++step) {
+    clock += 0.001;
+    shown->on(Progressed{step, 1});
+  }
+  shown.reset();
+  const std::string& text = output.finish();
+  CHECK(std::count(text.begin(), text.end(), '%') <= 16);
+  CHECK(std::count(text.begin(), text.end(), '%') >= 10);
+}
+
+TEST_CASE("a run that ends in an error leaves an empty line for it", "[display]") {
+  Collector output(80);
+  double clock = 100;
+  auto shown = make_display({}, terminal_on(output.fd(), true, clock));
+  shown->on(started());
+  shown->on(Progressed{1, 1});
+  shown.reset();
+  const Screen screen(output.finish(), 80);
+  REQUIRE(screen.rows.size() == 1);
+  CHECK(screen.rows[0].empty());
+}
+
+TEST_CASE("in a pipe each log is one plain line", "[display]") {
+  Collector output;
+  double clock = 100;
+  DisplayOptions options;
+  options.progress = Progress::bar;  // asked for, but nothing can move there
+  const auto shown = make_display(options, terminal_on(output.fd(), false, clock));
+  shown->on(started());
+  shown->on(Progressed{100, 1});
+  shown->on(logged(100));
+  shown->on(ended(100));
+  CHECK(output.finish() ==
+        "step  100/2340  epoch 1/5  loss 0.4321  accuracy 0.8500  grad_norm 1.2340  lr 0.001  12,345 examples/s\n");
+}
+
+TEST_CASE("without progress, warnings remain", "[display]") {
+  for (const bool quiet : {false, true}) {
+    Collector output(80);
+    double clock = 100;
+    DisplayOptions options;
+    options.progress = quiet ? Progress::automatic : Progress::none;
+    options.quiet = quiet;
+    const auto shown = make_display(options, terminal_on(output.fd(), true, clock));
+    shown->on(started());
+    shown->on(Progressed{1, 1});
+    shown->on(logged(1));
+    shown->on(Warned{"bfloat16 is slow here"});
+    shown->on(ended(1));
+    CHECK(output.finish() == "warning: bfloat16 is slow here\n");
+  }
+}
+
+TEST_CASE("nobody reading does not end the process", "[display]") {
+  const auto old = std::signal(SIGPIPE, SIG_DFL);
+  ignore_broken_pipes();
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  Output output(ends[1]);
+  output.write("text");
+  CHECK(output.broken());
+  output.write("more");
+  LinePrinter printer(ends[1], true);
+  printer.set_status("status");
+  printer.print("line\n");
+  ::close(ends[1]);
+  std::signal(SIGPIPE, old);
+}
+
+TEST_CASE("NO_COLOR removes colour only, and TERM=dumb the moving bar", "[display]") {
+  Collector output(80);
+  const Variable term("TERM", "xterm");
+  {
+    const Variable none("NO_COLOR", nullptr);
+    CHECK(use_color(Color::automatic, output.fd()));
+    CHECK_FALSE(use_color(Color::never, output.fd()));
+    const Variable dumb("TERM", "dumb");
+    CHECK_FALSE(use_color(Color::automatic, output.fd()));
+  }
+  const Variable set("NO_COLOR", "1");
+  CHECK_FALSE(use_color(Color::automatic, output.fd()));
+  CHECK(use_color(Color::always, output.fd()));
+  const Variable empty("NO_COLOR", "");
+  CHECK(use_color(Color::automatic, output.fd()));
+  Collector pipe;
+  CHECK_FALSE(use_color(Color::automatic, pipe.fd()));
+}
+
+TEST_CASE("the first variable of the locale that is set decides about UTF-8", "[display]") {
+  const Variable all("LC_ALL", nullptr), type("LC_CTYPE", "C.UTF-8"), lang("LANG", "C");
+  CHECK(locale_is_utf8());
+  const Variable plain("LC_ALL", "C");
+  CHECK_FALSE(locale_is_utf8());
+  const Variable spelt("LC_ALL", "en_US.utf8");
+  CHECK(locale_is_utf8());
+}

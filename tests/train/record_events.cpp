@@ -1,0 +1,212 @@
+// What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
+#include "core/train/record_events.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/train/record_report.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::train;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "pmaptrain-record-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Started started() { return {"cnn", "runs/cnn", 0, 20, 4, {"two layers"}}; }
+Logged logged() { return {2, 1, {{"loss", 0.1}, {"accuracy", 0.5}}, 0.001, 1.25, 12345.4, 2.5}; }
+
+Ended ended() {
+  Ended event;
+  event.status = "done";
+  event.reason = "duration";
+  event.steps = 20;
+  event.epochs = 5;
+  event.examples_seen = 2560;
+  event.examples_skipped = 80;
+  event.final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
+  event.run_dir = "runs/cnn";
+  event.seconds = 83.25;
+  return event;
+}
+
+}  // namespace
+
+TEST_CASE("a logged step is one JSON line with the documented fields in order", "[train]") {
+  CHECK(metrics_line(logged()) ==
+        R"({"event":"step","step":2,"epoch":1,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,"grad_norm":1.25,)"
+        R"("examples_per_second":12345.4,"seconds":2.5})");
+  CHECK(metrics_line(EpochEnded{4, 1, {{"loss", 1.0}}, 100, 3.0}) ==
+        R"({"event":"epoch","step":4,"epoch":1,"loss":1.0,"examples":100,"seconds":3.0})");
+  CHECK(metrics_line(Evaluated{4, 1, "test", {{"loss", 1.0}}, 50, 3.0}) ==
+        R"({"event":"eval","step":4,"epoch":1,"split":"test","loss":1.0,"examples":50,"seconds":3.0})");
+  CHECK(metrics_line(Progressed{4, 1}).empty());
+  CHECK(metrics_line(started()).empty());
+}
+
+TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
+  for (const double value : {1.0 / 3.0, 5e-324, 1.7976931348623157e308, static_cast<double>(0.1F), -0.0}) {
+    Logged event = logged();
+    event.measures = {{"loss", value}};
+    const double back = nlohmann::json::parse(metrics_line(event))["loss"].get<double>();
+    CHECK(back == value);
+    CHECK(std::signbit(back) == std::signbit(value));
+  }
+}
+
+TEST_CASE("numbers that are not finite are null, and the line says so", "[train]") {
+  Logged event = logged();
+  event.grad_norm = std::numeric_limits<double>::infinity();
+  const auto json = nlohmann::json::parse(metrics_line(event));
+  CHECK(json["grad_norm"].is_null());
+  CHECK(json["finite"] == false);
+  CHECK(json["loss"] == 0.1);
+  CHECK_FALSE(nlohmann::json::parse(metrics_line(logged())).contains("finite"));
+}
+
+TEST_CASE("the summary has the documented fields", "[train]") {
+  const auto json = nlohmann::ordered_json::parse(summary_json(ended(), "1.2.3"));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  CHECK(keys == std::vector<std::string>{"status", "reason", "exit_status", "steps", "epochs", "examples_seen",
+                                         "examples_skipped", "final", "best", "seconds", "version"});
+  CHECK(json["final"]["train"]["accuracy"] == 0.9);
+  CHECK(json["final"]["test"].size() == 1);
+  CHECK(json["best"].is_null());
+
+  Ended nan = ended();
+  nan.final_measures[0].second[0].second = std::nan("");
+  nan.best = Best{16, "accuracy", 0.91};
+  const auto other = nlohmann::json::parse(summary_json(nan, "1.2.3"));
+  CHECK(other["final"]["train"]["loss"].is_null());
+  CHECK(other["finite"] == false);
+  CHECK(other["best"]["step"] == 16);
+}
+
+TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
+  const Folder folder;
+  {
+    TextRecorder recorder(folder / "log.txt", nullptr);
+    recorder.on(started());
+    recorder.on(Progressed{1, 1});
+    recorder.on(logged());
+    recorder.on(EpochEnded{4, 1, {{"loss", 0.75}, {"accuracy", 0.5}}, 512, 2.0});
+    recorder.on(Evaluated{4, 1, "test", {{"loss", 0.8}, {"accuracy", 0.4}}, 1000, 2.5});
+    recorder.on(Warned{"a \x1b[31mwarning"});
+    recorder.on(ended());
+  }
+  CHECK(read(folder / "log.txt") ==
+        "two layers\n"
+        "writing to runs/cnn\n"
+        "step  2/20  epoch 1/5  loss 0.1000  accuracy 0.5000  grad_norm 1.2500  lr 0.001  12,345 examples/s\n"
+        "epoch 1/5  train mean  loss 0.7500  accuracy 0.5000  512 examples  2.0 s\n"
+        "epoch 1/5  test        loss 0.8000  accuracy 0.4000  1,000 examples  2.5 s\n"
+        "warning: a ?[31mwarning\n"
+        "\n"
+        "done after 20 steps (5 epochs, 2,560 examples, 80 skipped) in 1:23\n"
+        "\n"
+        "           loss  accuracy\n"
+        "  train  0.2500    0.9000\n"
+        "  test   0.5000         -\n"
+        "\n"
+        "run folder: runs/cnn\n");
+}
+
+TEST_CASE("a full disk is told once and never stops the training", "[train]") {
+  int warnings = 0;
+  std::string said;
+  const Warn warn = [&](const std::string& text) {
+    ++warnings;
+    said = text;
+  };
+  JsonlRecorder recorder("/dev/full", warn);
+  for (int i = 0; i < 3; ++i) recorder.on(logged());
+  CHECK(warnings == 1);
+  CHECK(said == "'/dev/full' cannot be written: No space left on device; training goes on without it");
+
+  SummaryRecorder summary("/nonexistent/summary.json", "1", warn);
+  summary.on(ended());
+  CHECK(warnings == 2);
+  CHECK(said == "'/nonexistent/summary.json' cannot be written: No such file or directory");
+}
+
+TEST_CASE("a file is written whole or stays as it was", "[train]") {
+  const Folder folder;
+  write_whole(folder / "a", "first");
+  write_whole(folder / "a", "second");
+  CHECK(read(folder / "a") == "second");
+  fs::create_directory(folder / "b");
+  CHECK_THROWS_AS(write_whole(folder / "b", "text"), Error);
+  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("numbers keep six columns where they can", "[train]") {
+  CHECK(compact(0.43214) == "0.4321");
+  CHECK(compact(9.99996) == "10.000");
+  CHECK(compact(12.3456) == "12.346");
+  CHECK(compact(123.456) == "123.46");
+  CHECK(compact(9999.96) == "10000");
+  CHECK(compact(123456) == "1.23e+05");
+  CHECK(compact(0.001) == "0.0010");
+  CHECK(compact(4.321e-5) == "4.32e-05");
+  CHECK(compact(std::nan("")) == "nan");
+  CHECK(compact(-std::numeric_limits<double>::infinity()) == "-inf");
+  CHECK(duration(0.84) == "0.8 s");
+  CHECK(duration(59.96) == "1:00");
+  CHECK(duration(3723) == "1:02:03");
+  CHECK(clock_time(42) == "0:42");
+  CHECK(clock_time(-1) == "?");
+}
+
+TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[train]") {
+  Ended event = ended();
+  event.final_measures.clear();
+  event.run_dir.clear();
+  event.comparisons.push_back({"dense_0.bias", {0}, {0.71}, {0.7}});
+  event.comparisons.push_back({"dense_0.kernel", std::vector<double>(10, 0.0), std::vector<double>(10, 1.5), {}});
+  const std::string report = final_report(event);
+  CHECK(report.find("                initial  learned    true   error\n"
+                    "  dense_0.bias   0.0000   0.7100  0.7000  0.0100\n") != std::string::npos);
+  CHECK(report.find("  dense_0.kernel[7]   0.0000   1.5000  1.5000\n"
+                    "  dense_0.kernel: 2 more values; largest change 1.5000\n") != std::string::npos);
+  CHECK(report.find("kernel[8]") == std::string::npos);
+}
+
+TEST_CASE("the report says why a run ended before its end", "[train]") {
+  Ended event = ended();
+  event.status = "stopped";
+  event.reason = "signal";
+  event.steps = event.epochs = 1;
+  CHECK(final_report(event).starts_with("stopped by a signal after 1 step (1 epoch, "));
+  event.reason = "max_steps";
+  CHECK(final_report(event).starts_with("stopped at --max-steps after "));
+}

@@ -1,0 +1,184 @@
+// Who may write into a run folder, and that checkpoints get there whole.
+#include "core/train/run_folder.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+#include "core/base/error.h"
+#include "core/train/npy.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::train;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "pmaptrain-folder-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+void put(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The error of `action`: its status and its words. Status done: there was none.
+std::pair<ExitStatus, Diagnostic> error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return {error.status(), error.diagnostics().front()};
+  }
+  return {ExitStatus::done, {}};
+}
+
+int entries_in(const fs::path& path) {
+  return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("an existing run folder is refused with the ready commands", "[train]") {
+  const Folder root;
+  const fs::path dir = root / "runs/cnn";
+  RunFolder::create(dir, {}).write_config("name: cnn\n");
+  RunFolderOptions options;
+  options.command = "pmaptrain run configs/cnn.yaml";
+  const auto [status, error] = error_of([&] { RunFolder::create(dir, options); });
+  CHECK(status == ExitStatus::usage);
+  CHECK(error.message == "the run folder '" + dir.string() + "' exists");
+  CHECK(error.help ==
+        "one of\n"
+        "pmaptrain run configs/cnn.yaml --overwrite    # replace it\n"
+        "pmaptrain run configs/cnn.yaml --name cnn-2   # keep it, write another");
+  CHECK(error_of([&] { RunFolder::check(dir, options); }).second.help == error.help);
+
+  options.resume_available = true;
+  options.explicit_name = true;
+  const std::string help = error_of([&] { RunFolder::create(dir, options); }).second.help;
+  CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --resume ") != std::string::npos);
+  CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --overwrite ") != std::string::npos);
+  CHECK(read(dir / "config.yaml") == "name: cnn\n");
+}
+
+TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]") {
+  const Folder root;
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  const fs::path ours = root / "ours";
+  RunFolder::create(ours, {}).commit_checkpoint(1, [](const fs::path& dir) { put(dir / "state.json", "{}"); });
+  put(ours / "metrics.jsonl", "{}\n");
+  put(ours / "notes.txt", "mine");
+  const RunFolder again = RunFolder::create(ours, overwrite);
+  CHECK_FALSE(fs::exists(ours / "checkpoints"));
+  CHECK_FALSE(fs::exists(ours / "metrics.jsonl"));
+  CHECK(read(ours / "notes.txt") == "mine");
+
+  const fs::path foreign = root / "foreign";
+  fs::create_directory(foreign);
+  put(foreign / "config.yaml", "precious");
+  put(foreign / ".pmaptrain", "");
+  const auto [status, error] = error_of([&] { RunFolder::create(foreign, overwrite); });
+  CHECK(status == ExitStatus::usage);
+  CHECK(error.message == "'" + foreign.string() + "' was not written by pmaptrain, so --overwrite leaves it alone");
+  CHECK(read(foreign / "config.yaml") == "precious");
+
+  put(root / "file", "text");
+  CHECK(error_of([&] { RunFolder::create(root / "file", overwrite); }).first == ExitStatus::usage);
+  CHECK(error_of([&] { RunFolder::create(root / "file/below", overwrite); }).first == ExitStatus::resource);
+  fs::create_directory(root / "empty");
+  CHECK(error_of([&] { RunFolder::create(root / "empty", {}); }).first == ExitStatus::usage);
+  CHECK(error_of([&] { RunFolder::create(root / "empty", overwrite); }).first == ExitStatus::done);
+}
+
+TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[train]") {
+  const Folder root;
+  const fs::path dir = root / "run";
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  int ready[2], go[2];
+  REQUIRE(::pipe(ready) == 0);
+  REQUIRE(::pipe(go) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {  // holds the folder until it is told to go, and goes without any tidying
+    const RunFolder folder = RunFolder::create(dir, {});
+    char byte = 1;
+    if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 1) ::_exit(1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  const auto [status, error] = error_of([&] { RunFolder::create(dir, overwrite); });
+  CHECK(status == ExitStatus::resource);
+  CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
+  CHECK(error_of([&] { RunFolder::check(dir, {}); }).first == ExitStatus::resource);
+  REQUIRE(::write(go[1], &byte, 1) == 1);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(error_of([&] { RunFolder::create(dir, overwrite); }).first == ExitStatus::done);
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+}
+
+TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[train]") {
+  const Folder root;
+  const RunFolder folder = RunFolder::create(root / "run", {});
+  const fs::path checkpoints = folder.path() / "checkpoints";
+  const auto write = [](std::string text) {
+    return [text = std::move(text)](const fs::path& dir) { put(dir / "state.json", text); };
+  };
+  CHECK(folder.commit_checkpoint(100, write("a")) == checkpoints / "step-00000100");
+  CHECK(fs::read_symlink(checkpoints / "last") == "step-00000100");
+  fs::create_directory(checkpoints / ".tmp-step-00000200");  // of a process that died
+  put(checkpoints / ".tmp-step-00000200/junk", "junk");
+  folder.commit_checkpoint(200, write("b"));
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000200/junk"));
+  folder.commit_checkpoint(200, write("c"));
+  CHECK(read(checkpoints / "last/state.json") == "c");
+
+  CHECK_THROWS_AS(folder.commit_checkpoint(300,
+                                           [](const fs::path& dir) {
+                                             put(dir / "half", "x");
+                                             fail_running("no");
+                                           }),
+                  Error);
+  CHECK(fs::read_symlink(checkpoints / "last") == "step-00000200");
+  CHECK(entries_in(checkpoints) == 3);  // two steps and a link
+
+  folder.link_checkpoint("best", 100);
+  CHECK(find_checkpoint(folder.path(), "best") == checkpoints / "best");
+  CHECK(find_checkpoint(folder.path(), "200") == checkpoints / "step-00000200");
+  const auto [status, error] = error_of([&] { find_checkpoint(folder.path(), "300"); });
+  CHECK(status == ExitStatus::usage);
+  CHECK(error.message == "the run '" + folder.path().string() + "' has no checkpoint '300'");
+  CHECK(error.help == "it has 100, 200, last, best");
+  CHECK(error_of([&] { find_checkpoint(root / "none", "last"); }).first == ExitStatus::usage);
+}
+
+TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[train]") {
+  const Folder root;
+  const RunFolder folder = RunFolder::create(root / "run", {});
+  put(folder.path() / "checkpoints", "in the way");
+  const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const fs::path&) {}); });
+  CHECK(status == ExitStatus::failed);
+  CHECK(error.message.find("/run/checkpoints' cannot be made: ") != std::string::npos);
+  const auto [other, full] = error_of([] { fail_file("a/b", "written", ENOSPC); });
+  CHECK(other == ExitStatus::failed);
+  CHECK(full.message == "'a/b' cannot be written: No space left on device");
+  CHECK(full.help == "free some space, or write to another disk with --run-dir");
+}
