@@ -1,0 +1,47 @@
+// A run from its first step to its final checkpoint.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ops/all.h"
+#include "core/train/events.h"
+#include "core/train/run_folder.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+struct SessionOptions {
+  std::filesystem::path run_dir;         // the run folder itself
+  RunFolderOptions folder;
+  std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
+  bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
+  KernelChoice kernels = KernelChoice::best;
+  const volatile std::sig_atomic_t* stop = nullptr;  // non-zero: end after the step under way
+  // Test hook: called between steps with the executor's step, may damage a replica.
+  std::function<void(class CpuExecutor&, std::int64_t step)> between_steps = {};
+};
+
+// Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done, stopped
+// (max_steps, a signal) and stopped by a guard (exit status 5). Throws Error for what prevents or breaks a run; once
+// the folder exists an Ended event with status "failed" is sent before.
+Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers);
+
+struct Evaluation {
+  std::string split;
+  Measures measures;
+  std::int64_t examples = 0;
+  double seconds = 0;
+};
+
+// Evaluates a run folder's checkpoint ("last" or a step) on a split ("test" or "train"). `setup` is of the run's
+// config. Throws Error.
+Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
+                               const std::string& split);
+
+}  // namespace pmaptrain::train

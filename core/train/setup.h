@@ -1,0 +1,73 @@
+// From a config to everything that is fixed before the first step: data, model, batches, programs. `validate`,
+// `explain`, `run` and `eval` all begin here, so what they say cannot disagree.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/data/batch.h"
+#include "core/data/dataset.h"
+#include "core/graph/program.h"
+#include "core/model/model.h"
+#include "core/runtime/plan.h"
+#include "core/spec/load.h"
+#include "core/train/step_program.h"
+
+namespace pmaptrain::train {
+
+// Durations and intervals in steps, counted from 1.
+struct Timetable {
+  std::int64_t steps = 0;            // of the whole run
+  std::int64_t steps_per_epoch = 1;
+  std::int64_t log_every = 0;        // 0: never
+  std::int64_t eval_every = 0;
+  std::int64_t verify_every = 0;
+};
+
+struct Setup {
+  spec::Loaded loaded;
+  data::Source source;
+  model::Model model;
+  data::BatchPlan batch;
+  Timetable timetable;
+  std::shared_ptr<const Program> training;    // simplified: what runs
+  std::shared_ptr<const Program> evaluation;  // for batches of evaluation_batch
+  std::optional<data::BatchPlan> evaluation_batch;  // none without a test split
+
+  const spec::Spec& spec() const { return loaded.spec; }
+  const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
+};
+
+// Opens the data and checks that everything fits together. Throws Error: usage, or data.
+Setup make_setup(spec::Loaded loaded);
+
+// The training program at a stage, for `explain`. Not simplified before the final stage.
+Program program_at(const Setup& setup, Stage stage);
+
+// Workers for `automatic`: the cores that affinity and cgroups allow, at most one per block of devices.
+int worker_count(const spec::MeshSpec& mesh);
+
+// A duration or interval in steps. Throws Error (usage) at its place when it comes to no step, or examples are not
+// whole batches.
+std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
+
+// What one process will hold, in bytes.
+struct MemoryEstimate {
+  std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
+  std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
+};
+MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers);
+
+// Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
+void check_memory(const MemoryEstimate& estimate, const Setup& setup);
+
+// Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several
+// axes counts for each of them).
+struct StepCost {
+  double flops = 0;
+  std::vector<std::pair<std::string, double>> wire_bytes;
+};
+StepCost cost_of(const Program& program);
+
+}  // namespace pmaptrain::train
