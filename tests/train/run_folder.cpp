@@ -9,7 +9,6 @@
 #include <iterator>
 
 #include "core/base/error.h"
-#include "core/train/npy.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
