@@ -148,8 +148,9 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, Evaluated>) {
           const bool at_end = steps_per_epoch_ <= 0 || e.step % steps_per_epoch_ == 0;
-          const std::string when = at_end ? "epoch " + epoch_text(e.epoch) : step_field(e.step).text();
-          Line line{LineKind::evaluation, {{when, " " + printable(e.split), ""}}, lead()};
+          Field first = at_end ? Field{"epoch", epoch_text(e.epoch), "", 0} : step_field(e.step);
+          first.value += "  " + printable(e.split);
+          Line line{LineKind::evaluation, {first}, lead()};
           add_measures(line.fields, e.measures, true);
           line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
           line.fields.push_back({"", duration(e.seconds), "", expendable_time});
