@@ -89,7 +89,7 @@ TEST_CASE("max pooling follows its definition to the bit, ties and all", "[ops]"
 
 TEST_CASE("a NaN is the maximum of its window, and infinities are values like others", "[ops]") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  for (const std::int64_t channels : {1, 4}) {
+  for (const std::int64_t channels : {1, 4, 21}) {
     for (std::int64_t at = 0; at < 4; ++at) {
       const Shape shape = {1, 2, 2, channels};
       std::vector<float> x(static_cast<std::size_t>(4 * channels), -inf);
