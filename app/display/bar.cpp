@@ -106,6 +106,7 @@ std::string bar_line(const BarState& state, const BarStyle& style) {
       state.steps > 0 ? std::clamp(static_cast<double>(state.step) / static_cast<double>(state.steps), 0.0, 1.0) : 0.0;
   std::vector<Part> parts = parts_of(state, fraction);
   std::vector<Part*> order;
+  order.reserve(parts.size());
   for (Part& part : parts) order.push_back(&part);
   std::stable_sort(order.begin(), order.end(), [](const Part* a, const Part* b) { return a->priority < b->priority; });
   for (Part* const part : order) {
@@ -127,8 +128,10 @@ std::string bar_line(const BarState& state, const BarStyle& style) {
       continue;
     }
     const std::string label = painted(dim, part.label, style.color);
-    const std::string between = part.label.empty() || part.value.empty() ? "" : " ";
-    line += label_last(part) ? part.value + between + label : label + between + part.value;
+    const bool last = label_last(part);
+    line += last ? part.value : label;
+    if (!part.label.empty() && !part.value.empty()) line += ' ';
+    line += last ? label : part.value;
   }
   return line;
 }

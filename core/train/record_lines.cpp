@@ -112,7 +112,7 @@ int EventLines::lead() const {
 
 std::vector<Line> EventLines::operator()(const Event& event) {
   std::vector<Line> lines;
-  const auto note = [&](std::string text) { lines.push_back({LineKind::note, {{printable(text), "", ""}}, 0}); };
+  const auto note = [&](const std::string& text) { lines.push_back({LineKind::note, {{printable(text), "", ""}}, 0}); };
   std::visit(
       [&](const auto& e) {
         using E = std::remove_cvref_t<decltype(e)>;

@@ -249,7 +249,7 @@ fs::path RunFolder::commit_checkpoint(std::int64_t step, const std::function<voi
   remove_quietly(temporary);
   remove_quietly(replaced);
   link_checkpoint("last", step);
-  return final_place;
+  return checkpoints / name;
 }
 
 void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) const {
@@ -269,7 +269,7 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   const bool is_step = problem == std::errc() && end == which.data() + which.size() && step >= 0;
   const bool is_word = which == "last" || which == "best";
   const fs::path place = checkpoints / (is_step ? checkpoint_name(step) : which);
-  if ((is_step || is_word) && fs::is_directory(place, error)) return place;
+  if ((is_step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
 
   std::vector<std::int64_t> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
@@ -283,6 +283,7 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   }
   std::sort(steps.begin(), steps.end());
   std::vector<std::string> there;
+  there.reserve(steps.size() + 2);
   for (const std::int64_t value : steps) there.push_back(std::to_string(value));
   for (const char* const word : {"last", "best"}) {
     if (fs::is_directory(checkpoints / word, error)) there.emplace_back(word);
