@@ -1,0 +1,69 @@
+#include "tests/arrays.h"
+
+#include "core/ops/all.h"
+
+namespace pmaptrain::test {
+namespace {
+
+std::vector<Type> types_of_arrays(const std::vector<HostArray>& arrays) {
+  std::vector<Type> types;
+  for (const HostArray& a : arrays) types.push_back(a.type);
+  return types;
+}
+
+Type infer_one(const Op& op, const std::vector<Type>& operands) {
+  const Mesh mesh;
+  return op.infer({.mesh = mesh, .operands = operands}).at(0);
+}
+
+}  // namespace
+
+HostArray counting(DType dtype, Shape shape) {
+  HostArray result{{dtype, std::move(shape), {}}, {}};
+  result.bytes.resize(bytes(result.type));
+  dispatch(dtype, [&]<class T>() {
+    for (std::int64_t i = 0; i < numel(result.type); ++i) {
+      const auto value = static_cast<T>(i);
+      std::memcpy(result.bytes.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
+    }
+  });
+  return result;
+}
+
+HostArray apply(const Op& op, const std::vector<HostArray>& operands) {
+  HostArray result{infer_one(op, types_of_arrays(operands)), {}};
+  result.bytes.assign(bytes(result.type), std::byte{0x4d});  // elements that a kernel leaves are found
+  std::vector<ConstArray> arrays;
+  for (const HostArray& a : operands) arrays.push_back({&a.type, a.bytes.data()});
+  const Array out{&result.type, result.bytes.data()};
+  kernels_of(op).reference(op.data(), {arrays, {&out, 1}});
+  return result;
+}
+
+HostArray apply_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
+                        const std::vector<bool>& stacked, std::string* implementation) {
+  const std::vector<Type> types = types_of_arrays(operands);
+  const std::vector<Type> results = {infer_one(op, types)};
+  HostArray result{results[0], {}};
+  result.bytes.assign(bytes(results[0]) * static_cast<std::size_t>(devices), std::byte{0x4d});
+  const auto kernel = make_cpu_kernel(op, {types, results, devices, stacked});
+  if (implementation != nullptr) *implementation = kernel->implementation();
+  std::vector<std::byte> scratch(kernel->scratch_bytes() + 64);
+  auto* aligned = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64;
+  std::vector<const std::byte*> from;
+  for (const HostArray& a : operands) from.push_back(a.bytes.data());
+  std::byte* to = result.bytes.data();
+  kernel->run({from.data(), &to, aligned});
+  return result;
+}
+
+std::string refusal_of(const Op& op, const std::vector<Type>& operands) {
+  try {
+    infer_one(op, operands);
+  } catch (const TypeError& error) {
+    return std::string(error.what()) + (error.help.empty() ? "" : " (" + error.help + ")");
+  }
+  return "accepted";
+}
+
+}  // namespace pmaptrain::test

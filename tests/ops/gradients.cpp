@@ -1,0 +1,198 @@
+#include "tests/gradients.h"
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "core/graph/differentiate.h"
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+#include "core/runtime/interpreter.h"
+#include "tests/catch.h"
+
+namespace pmaptrain {
+namespace {
+
+using namespace ops;
+using test::check_gradient;
+using test::GradientInputs;
+
+// Four devices: 0 to 3 in two replicas of two shards.
+const Mesh mesh({{"replicas", 2}, {"shards", 2}});
+const AxisSet replicas = AxisSet::of(0), shards = AxisSet::of(1), both = replicas | shards;
+
+Type f64(Shape shape, AxisSet varying = {}) { return {DType::f64, std::move(shape), varying}; }
+Type i32(Shape shape, AxisSet varying = {}) { return {DType::i32, std::move(shape), varying}; }
+
+struct GradientCase {
+  std::string name;
+  GradientInputs inputs;
+  test::BuildFunction build;
+};
+
+// One op on all inputs.
+GradientCase of(Op op, GradientInputs inputs) {
+  std::string name = to_string(op, &mesh);
+  return {std::move(name), std::move(inputs),
+          [op](Builder& b, std::span<const Value> x) { return b.emit_all(op, x).front(); }};
+}
+
+std::vector<GradientCase> elementwise_cases() {
+  std::vector<GradientCase> cases;
+  for (const Op& op : {Op(Add{}), Op(Sub{}), Op(Mul{}), Op(Max{})}) {
+    cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({2, 3})}}));
+    cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({}, replicas)}}));
+    cases.push_back(of(op, {.types = {f64({}), f64({2, 3}, shards)}}));
+  }
+  for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
+    cases.push_back(of(Div{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
+    cases.push_back(of(Div{}, {.types = {f64(shape, both), f64({2, 3})}, .low = -3, .high = -0.5}));
+  }
+  for (const Op& op : {Op(Neg{}), Op(Exp{}), Op(Tanh{}), Op(Relu{}), Op(Cast{DType::f64})}) {
+    cases.push_back(of(op, {.types = {f64({7}, shards)}}));
+  }
+  for (const Op& op : {Op(Log{}), Op(Sqrt{})}) cases.push_back(of(op, {.types = {f64({7}, shards)}, .low = 0.5}));
+  for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
+    cases.push_back(
+        {"select", {.types = {f64({2, 3}, shards), f64(shape), f64({2, 3})}}, [](Builder& b, std::span<const Value> x) {
+           const Value predicate = b.emit(Gt{}, {x[2], b.constant(DType::f64, 0)});
+           return b.emit(Select{}, {predicate, x[0], x[1]});
+         }});
+    cases.push_back(
+        {"select", {.types = {f64(shape, replicas), f64({2, 3})}}, [](Builder& b, std::span<const Value> x) {
+           return b.emit(Select{}, {b.constant(DType::boolean, 1), x[0], x[1]});
+         }});
+  }
+  return cases;
+}
+
+std::vector<GradientCase> shape_cases() {
+  const auto x = [](Shape shape) { return GradientInputs{.types = {f64(std::move(shape), shards)}}; };
+  std::vector<GradientCase> cases = {
+      of(Reshape{{3, 4}}, x({2, 6})),
+      of(Transpose{{2, 0, 1}}, x({2, 3, 4})),
+      of(Transpose{{1, 0}}, x({3, 2})),
+      of(Broadcast{{2, 3, 4}, {1}}, x({3})),
+      of(Broadcast{{2, 3}, {}}, x({})),
+      of(Broadcast{{2, 3, 2}, {0, 2}}, x({2, 2})),
+      of(Slice{{1, 0}, {3, 2}}, x({4, 3})),
+      of(Pad{{1, 0}, {0, 2}}, x({2, 3})),
+      of(ReduceSum{{0}}, x({3, 2})),
+      of(ReduceSum{{0, 2}}, x({2, 3, 2})),
+      of(ReduceSum{{0, 1}}, x({2, 3})),
+      of(ReduceMax{{1}}, x({3, 4})),
+      of(ReduceMax{{0, 2}}, x({2, 3, 2})),
+      of(Gather{}, {.types = {f64({3, 2, 2}), i32({2, 3}, shards)}}),
+      of(Gather{}, {.types = {f64({3}, replicas), i32({}, shards)}}),
+      of(Gather{}, {.types = {f64({2, 2}), i32({5}, shards)}, .below = 3}),  // some indices are out of range
+  };
+  return cases;
+}
+
+std::vector<GradientCase> contraction_cases() {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}};
+  return {
+      of(Matmul{}, {.types = {f64({2, 3}, shards), f64({3, 2})}}),
+      of(Matmul{true, false}, {.types = {f64({3, 2}, shards), f64({3, 2})}}),
+      of(Matmul{false, true}, {.types = {f64({2, 3}, shards), f64({2, 3})}}),
+      of(Matmul{true, true}, {.types = {f64({3, 2}), f64({2, 3}, shards)}}),
+      of(Conv{{2, 1}, padding}, {.types = {f64({1, 4, 3, 2}, shards), f64({2, 2, 2, 1})}}),
+      of(ConvInputGrad{{2, 1}, padding, {1, 4, 3, 2}}, {.types = {f64({2, 2, 2, 1}), f64({1, 2, 4, 1}, shards)}}),
+      of(ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}}, {.types = {f64({1, 4, 3, 2}, shards), f64({1, 2, 4, 1})}}),
+      of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {f64({1, 3, 3, 2}, shards)}}),
+  };
+}
+
+std::vector<GradientCase> collective_cases() {
+  return {
+      of(Pvary{shards}, {.types = {f64({2}, replicas)}}),
+      of(Psum{shards}, {.types = {f64({2}, both)}}),
+      of(Psum{both}, {.types = {f64({2}, both)}}),
+      of(AllGather{shards, 1}, {.types = {f64({2, 2}, both)}}),
+      of(PsumScatter{shards, 0}, {.types = {f64({4}, both)}}),
+      of(Ppermute{shards, {{0, 1}}}, {.types = {f64({2}, both)}}),
+  };
+}
+
+std::vector<GradientCase> composed_cases() {
+  return {
+      {"softmax cross-entropy with a shared weight",
+       {.types = {f64({3, 4}, shards), f64({4, 3}), i32({3}, shards)}},
+       [](Builder& b, std::span<const Value> x) {
+         const Value logits = b.emit(Matmul{}, {x[0], x[1]});
+         const Value top = b.emit(StopGradient{}, {b.emit(ReduceMax{{1}}, {logits})});
+         const Value shifted = b.emit(Sub{}, {logits, b.emit(Broadcast{{3, 3}, {0}}, {top})});
+         const Value total = b.emit(Log{}, {b.emit(ReduceSum{{1}}, {b.emit(Exp{}, {shifted})})});
+         const Value target = b.emit(OneHot{3, DType::f64}, {x[2]});
+         const Value chosen = b.emit(ReduceSum{{1}}, {b.emit(Mul{}, {shifted, target})});
+         const Value loss = b.emit(ReduceSum{{0}}, {b.emit(Sub{}, {total, chosen})});
+         return b.emit(Psum{shards}, {loss});
+       }},
+      {"a value used twice",
+       {.types = {f64({3}, shards)}},
+       [](Builder& b, std::span<const Value> x) {
+         return b.emit(Mul{}, {x[0], b.emit(Add{}, {x[0], b.emit(Exp{}, {x[0]})})});
+       }},
+      {"an integer on the way has no cotangent",
+       {.types = {f64({2, 3}, shards)}},
+       [](Builder& b, std::span<const Value> x) {
+         const Value best = b.emit(OneHot{3, DType::f64}, {b.emit(Argmax{1}, {x[0]})});
+         return b.emit(Mul{}, {x[0], best});
+       }},
+  };
+}
+
+// What the derivative rules give at one point on one device, for ties and other points without a difference quotient.
+std::vector<double> gradient_at(const test::BuildFunction& build, const Shape& shape, const std::vector<double>& x) {
+  Program program;
+  Builder b(program, all_ops());
+  const std::vector<Value> input = {b.input(Group::batch, "x", f64(shape))};
+  const Value y = build(b, input);
+  const Value seed = b.constant(DType::f64, 1, b.type(y).shape);
+  b.output("g", differentiate(b, y, seed, input)[0]);
+  std::vector<std::byte> bytes(x.size() * sizeof(double));
+  std::memcpy(bytes.data(), x.data(), bytes.size());
+  const PerDevice g = interpret(program, {{"x", {bytes}}}).outputs.at("g");
+  std::vector<double> gradient(x.size());
+  std::memcpy(gradient.data(), g[0].data(), bytes.size());
+  return gradient;
+}
+
+}  // namespace
+
+TEST_CASE("every derivative agrees with central differences on four devices", "[ops]") {
+  std::set<std::string> covered;
+  for (const auto& cases :
+       {elementwise_cases(), shape_cases(), contraction_cases(), collective_cases(), composed_cases()}) {
+    for (const GradientCase& c : cases) {
+      INFO(c.name);
+      for (std::string& name : check_gradient(mesh, c.inputs, c.build)) covered.insert(std::move(name));
+    }
+  }
+  for (const OpRules* rules : all_ops().all) {
+    if (rules->derivative == nullptr) continue;
+    INFO(rules->name << " has a derivative and no case here");
+    CHECK(covered.contains(std::string(rules->name)));
+  }
+}
+
+TEST_CASE("ties split the cotangent as rule 5 says", "[ops]") {
+  const auto relu = [](Builder& b, std::span<const Value> x) { return b.emit(Relu{}, x); };
+  CHECK(gradient_at(relu, {3}, {-1, 0, 2}) == std::vector<double>{0, 0, 1});
+  const auto max = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Max{}, {x[0], b.constant(DType::f64, 1)});
+  };
+  CHECK(gradient_at(max, {3}, {0, 1, 2}) == std::vector<double>{0, 0.5, 1});
+  const auto reduce_max = [](Builder& b, std::span<const Value> x) { return b.emit(ReduceMax{{1}}, x); };
+  CHECK(gradient_at(reduce_max, {2, 4}, {1, 3, 3, 2, 5, 5, 5, 5}) ==
+        std::vector<double>{0, 0.5, 0.5, 0, 0.25, 0.25, 0.25, 0.25});
+}
+
+TEST_CASE("no derivative passes stop_gradient", "[ops]") {
+  const auto square = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Mul{}, {x[0], b.emit(StopGradient{}, x)});
+  };
+  CHECK(gradient_at(square, {2}, {3, 4}) == std::vector<double>{3, 4});
+}
+
+}  // namespace pmaptrain
