@@ -139,8 +139,8 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           if (verbose_) line.fields.push_back({"", duration(e.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, EpochEnded>) {
-          // With one step an epoch, a logged step has said it all.
-          if (steps_per_epoch_ == 1 && last_logged_ == e.step) return;
+          // With one step an epoch, the log interval says which are shown.
+          if (steps_per_epoch_ == 1) return;
           Line line{LineKind::epoch, {{"epoch", epoch_text(e.epoch) + "  train mean", ""}}, lead()};
           add_measures(line.fields, e.measures, true);
           line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
