@@ -120,12 +120,10 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           steps_ = e.steps;
           steps_per_epoch_ = e.steps_per_epoch;
           epochs_ = e.steps_per_epoch > 0 ? (e.steps + e.steps_per_epoch - 1) / e.steps_per_epoch : 0;
-          last_logged_ = -1;
           for (const std::string& text : e.description) note(text);
           if (e.first_step > 0) note("continuing after step " + std::to_string(e.first_step));
           if (!e.run_dir.empty()) note("writing to " + e.run_dir);
         } else if constexpr (std::is_same_v<E, Logged>) {
-          last_logged_ = e.step;
           Line line{LineKind::step, {step_field(e.step)}, 0};
           line.fields.push_back({"epoch", epoch_text(e.epoch), "", expendable_epoch});
           add_measures(line.fields, e.measures, false);

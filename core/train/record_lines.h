@@ -54,7 +54,7 @@ class EventLines {
   std::string epoch_text(std::int64_t epoch) const;
   int lead() const;
 
-  std::int64_t steps_ = 0, epochs_ = 0, steps_per_epoch_ = 0, last_logged_ = -1;
+  std::int64_t steps_ = 0, epochs_ = 0, steps_per_epoch_ = 0;
   bool verbose_;
 };
 
