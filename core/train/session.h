@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ops/all.h"
+#include "core/runtime/cpu/executor.h"
 #include "core/train/events.h"
 #include "core/train/run_folder.h"
 #include "core/train/setup.h"
@@ -23,8 +24,8 @@ struct SessionOptions {
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
   const volatile std::sig_atomic_t* stop = nullptr;  // non-zero: end after the step under way
-  // Test hook: called between steps with the executor's step, may damage a replica.
-  std::function<void(class CpuExecutor&, std::int64_t step)> between_steps = {};
+  // Called after every step that the host sees; what a test damages here, the guards must find.
+  std::function<void(CpuExecutor&, std::int64_t step)> between_steps = {};
 };
 
 // Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done, stopped

@@ -1,0 +1,38 @@
+// A run's parameters and optimizer state, to and from files and executors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/runtime/cpu/executor.h"
+#include "core/train/run_folder.h"
+#include "core/train/safetensors.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+// The present values of a program's inputs of one group, as device 0 holds them.
+Tensors read_group(const CpuExecutor& executor, Group group);
+
+// Gives every input of `group` its tensor. Throws Error (data), naming `file`, when one is missing, or has another
+// element type or shape.
+void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file);
+
+struct Progress {
+  std::int64_t step = 0;            // updates done
+  std::int64_t example_cursor = 0;  // positions of the sample stream consumed
+};
+
+// Commits checkpoints/step-NNNNNNNN: params.safetensors, optimizer.safetensors (all state inputs) and state.json (step,
+// example cursor, seeds, a hash of the config, checksums of the two files). Throws Error (failed).
+void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
+                     const Progress& progress);
+
+// Reads the parameters of a checkpoint's folder and compares them with its checksum. Throws Error (data).
+Tensors load_parameters(const std::filesystem::path& checkpoint);
+
+// XXH3 of bytes, as 16 hexadecimal digits.
+std::string hash_hex(std::span<const std::byte> bytes);
+
+}  // namespace pmaptrain::train

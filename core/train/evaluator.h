@@ -1,0 +1,37 @@
+// Evaluation of parameters on a split, on all devices, every example counted once.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/data/loader.h"
+#include "core/runtime/cpu/executor.h"
+#include "core/train/safetensors.h"
+#include "core/train/session.h"
+
+namespace pmaptrain::train {
+
+// Copies a loader's batch into an executor's batch inputs (those that its program has).
+void feed(CpuExecutor& executor, const data::Batch& batch);
+
+class Evaluator {
+ public:
+  // `program` is an evaluation program for batches of `batch`.
+  Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
+            const data::BatchPlan& batch, std::vector<std::string> measures, std::string split,
+            const CpuOptions& options);
+
+  Evaluation run(const Tensors& parameters);
+
+ private:
+  std::shared_ptr<const data::Dataset> dataset_;
+  data::BatchPlan batch_;
+  std::vector<std::string> measures_;
+  std::string split_;
+  CpuExecutor executor_;
+};
+
+// A scalar output or input's value, of any floating or integer type.
+double scalar(const Program& program, Value value, std::span<const std::byte> bytes);
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,25 @@
+// Whether the copies that logical devices hold of one value are still the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/runtime/cpu/executor.h"
+
+namespace pmaptrain::train {
+
+struct Divergence {
+  std::string name;                    // the parameter or piece of state
+  std::vector<std::int64_t> devices;   // those that differ from the majority (at a tie, from the first device's)
+};
+
+// Compares hashes of every parameter and piece of state over all devices of a plan with private copies. The first
+// divergence in the program's order, if any.
+std::optional<Divergence> find_divergence(const CpuExecutor& executor);
+
+// "parameter 'conv_0.kernel' differs on device 3"
+std::string describe(const Divergence& divergence, const Program& program);
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,391 @@
+#include "core/train/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/philox.h"
+#include "core/base/text.h"
+#include "core/base/version.h"
+#include "core/data/open.h"
+#include "core/train/checkpoint.h"
+#include "core/train/evaluator.h"
+#include "core/train/initialize.h"
+#include "core/train/optimizer.h"
+#include "core/train/record_events.h"
+#include "core/train/replicas.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// Steps without a look at the clock, the bar or a signal, where a batch stays in place.
+constexpr std::int64_t longest_stretch = 64;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::vector<double> as_numbers(DType dtype, std::span<const std::byte> bytes) {
+  return dispatch(dtype, [&]<class T>() {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+      T number{};
+      std::memcpy(&number, bytes.data() + i, sizeof number);
+      numbers.push_back(static_cast<double>(number));
+    }
+    return numbers;
+  });
+}
+
+class Session {
+ public:
+  Session(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers)
+      : setup_(setup),
+        options_(options),
+        timetable_(setup.timetable),
+        measures_(model::measure_names(setup.model)),
+        consumers_(consumers.begin(), consumers.end()) {
+    private_copies_ = options.verify_replicas || timetable_.verify_every > 0;
+    if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
+    steps_ = options.max_steps ? std::min(*options.max_steps, timetable_.steps) : timetable_.steps;
+  }
+
+  Ended run() {
+    RunFolder::check(options_.run_dir, options_.folder);
+    prepare();
+    folder_.emplace(RunFolder::create(options_.run_dir, options_.folder));
+    folder_->write_config(setup_.loaded.resolved);
+    begin_ = logged_at_ = Clock::now();
+    add_recorders();
+    emit(started());
+    for (const std::string& note : setup_.source.notes) emit(Warned{note});
+    for (const std::string& warning : folder_->warnings()) emit(Warned{warning});
+    if (setup_.mesh().devices() < 2) {
+      emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
+    }
+    try {
+      loop();
+      finish();
+    } catch (const Error& error) {
+      fail(static_cast<int>(error.status()));
+      throw;
+    } catch (const std::exception&) {
+      fail(static_cast<int>(ExitStatus::failed));
+      throw;
+    }
+    return ended_;
+  }
+
+ private:
+  // ---- before the first step -----------------------------------------------------------------------------------------
+
+  void prepare() {
+    Plan plan = make_plan(setup_.training, {private_copies_});
+    const int workers = worker_count(setup_.spec().mesh);
+    check_memory(estimate_memory(setup_, plan, workers), setup_);
+    const CpuOptions cpu{workers, options_.kernels};
+    executor_.emplace(std::move(plan), cpu);
+    const Program& program = *setup_.training;
+    const auto initial = initial_parameters(setup_.model, setup_.spec().model, setup_.spec().seed);
+    for (const Input& input : program.inputs) {
+      if (input.group == Group::params) executor_->set(input.name, initial.at(input.name));
+      if (input.group == Group::state) executor_->set(input.name, initial_state(program, input));
+      if (input.group == Group::hyper) set_hyper(program, input);
+    }
+    if (setup_.evaluation) {
+      evaluator_.emplace(setup_.evaluation, setup_.source.test, *setup_.evaluation_batch, measures_,
+                         setup_.source.test_name, cpu);
+    }
+    for (const auto& [name, tensor] : setup_.spec().model.initial_values) {
+      Comparison& comparison = ended_.comparisons.emplace_back();
+      comparison.parameter = name;
+      comparison.initial = parameter(name);
+    }
+    for (const data::Truth& truth : setup_.source.truths) {
+      if (program.find_input(truth.parameter) == nullptr) continue;
+      const auto known = std::find_if(ended_.comparisons.begin(), ended_.comparisons.end(),
+                                      [&](const Comparison& c) { return c.parameter == truth.parameter; });
+      Comparison& comparison = known != ended_.comparisons.end() ? *known : ended_.comparisons.emplace_back();
+      comparison.parameter = truth.parameter;
+      comparison.truth = truth.values;
+    }
+  }
+
+  void set_hyper(const Program& program, const Input& input) {
+    if (input.name == "learning_rate") {
+      const double rate = scaled_learning_rate(setup_.spec().optimizer, setup_.batch.global);
+      dispatch_floating(program.type(input.value).dtype, [&]<class T>() {
+        const T value = static_cast<T>(rate);
+        executor_->set(input.name, std::as_bytes(std::span(&value, 1)));
+      });
+    } else {  // dropout.<layer>
+      const std::string stream = "dropout/" + input.name.substr(input.name.find('.') + 1);
+      const PhiloxKey key = stream_key(setup_.spec().seed, stream);
+      executor_->set(input.name, std::as_bytes(std::span(key)));
+    }
+  }
+
+  void add_recorders() {
+    const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
+    recorders_.push_back(std::make_unique<JsonlRecorder>(folder_->metrics(), warn));
+    recorders_.push_back(std::make_unique<TextRecorder>(folder_->log(), warn));
+    recorders_.push_back(std::make_unique<SummaryRecorder>(folder_->summary(), std::string(version), warn));
+    for (const auto& recorder : recorders_) consumers_.push_back(recorder.get());
+  }
+
+  Started started() const {
+    Started event{setup_.spec().name, options_.run_dir.string(), 0, steps_, timetable_.steps_per_epoch, {}};
+    const data::BatchPlan& batch = setup_.batch;
+    event.description.push_back(setup_.source.description);
+    event.description.push_back(with_commas(setup_.model.parameter_count()) + " parameters on " +
+                                std::to_string(batch.devices) + " logical devices, carried by " +
+                                std::to_string(executor_->workers()) +
+                                (executor_->workers() == 1 ? " worker" : " workers"));
+    event.description.push_back("batches of " + with_commas(batch.global) + ": " +
+                                std::to_string(batch.rows_per_device) + " rows a device" +
+                                (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches"
+                                                        : "") +
+                                ", " + with_commas(timetable_.steps_per_epoch) + " steps an epoch");
+    return event;
+  }
+
+  // Recorders that cannot write say so once, as an event of their own.
+  void emit(const Event& event) {
+    for (Consumer* consumer : consumers_) consumer->on(event);
+    while (!recorder_warnings_.empty()) {
+      const Event warning = Warned{recorder_warnings_.back()};
+      recorder_warnings_.pop_back();
+      for (Consumer* consumer : consumers_) consumer->on(warning);
+    }
+  }
+
+  // ---- values ----------------------------------------------------------------------------------------------------
+
+  double output(const std::string& name) const {
+    return scalar(*setup_.training, setup_.training->find_output(name)->value, executor_->output(name));
+  }
+  double state(const std::string& name) const {
+    return scalar(*setup_.training, setup_.training->find_input(name)->value, executor_->input(name));
+  }
+  std::vector<double> parameter(const std::string& name) const {
+    return as_numbers(setup_.training->type(setup_.training->find_input(name)->value).dtype, executor_->input(name));
+  }
+  std::int64_t epoch_of(std::int64_t step) const { return (step - 1) / timetable_.steps_per_epoch + 1; }
+  bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
+
+  // ---- the loop --------------------------------------------------------------------------------------------------
+
+  void loop() {
+    data::Loader loader(setup_.source.train,
+                        data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
+                                               setup_.batch.dataset),
+                        setup_.batch, {0, steps_, 3});
+    // A batch that never changes is fed once; then steps run on without the host between them.
+    const bool resident = !loader.prefetches() && setup_.model.drawing_layers().empty();
+    if (resident) feed(*executor_, loader.next());
+    while (step_ < steps_ && !stopped()) {
+      const std::int64_t stretch = resident ? steps_to_next_event() : 1;
+      if (!resident) feed(*executor_, loader.next());
+      executor_->run(stretch);
+      step_ += stretch;
+      emit(Progressed{step_, epoch_of(step_)});
+      if (step_ == 1 || step_ == steps_ || is_due(step_, timetable_.log_every)) log();
+      if (options_.between_steps) options_.between_steps(*executor_, step_);
+      if (is_due(step_, timetable_.verify_every)) verify();
+      if (is_due(step_, timetable_.steps_per_epoch)) end_epoch();
+      if (is_due(step_, timetable_.eval_every)) evaluate();
+    }
+  }
+
+  std::int64_t steps_to_next_event() const {
+    std::int64_t stretch = std::min(longest_stretch, steps_ - step_);
+    if (step_ == 0 || options_.between_steps) stretch = 1;
+    for (const std::int64_t every :
+         {timetable_.log_every, timetable_.steps_per_epoch, timetable_.eval_every, timetable_.verify_every}) {
+      if (every > 0) stretch = std::min(stretch, every - step_ % every);
+    }
+    return stretch;
+  }
+
+  bool stopped() const { return !guard_.empty() || (options_.stop != nullptr && *options_.stop != 0); }
+
+  void log() {
+    Logged event;
+    event.step = step_;
+    event.epoch = epoch_of(step_);
+    for (const std::string& name : measures_) event.measures.emplace_back(name, output(name));
+    event.learning_rate = output("learning_rate");
+    event.grad_norm = output("grad_norm");
+    event.seconds = seconds_since(begin_);
+    const std::int64_t examples = examples_until(step_);
+    const double elapsed = seconds_since(logged_at_);
+    event.examples_per_second = elapsed > 0 ? static_cast<double>(examples - logged_examples_) / elapsed : 0;
+    logged_at_ = Clock::now();
+    logged_examples_ = examples;
+    last_measures_ = event.measures;
+    emit(event);
+    check_count();
+    check_finite();
+  }
+
+  void check_count() const {
+    if (output("count") > 0) return;
+    fail_running("step " + std::to_string(step_) + ": no example of the batch counts", "its mask is all zero");
+  }
+
+  // With on_nonfinite: halt, the update itself has kept the last good values since; `step` says how many there were.
+  void check_finite() {
+    if (setup_.training->find_input("finite") == nullptr || state("finite") != 0 || !guard_.empty()) return;
+    const auto good = static_cast<std::int64_t>(state("step"));
+    guard_ = "step " + std::to_string(good + 1) + ": the loss or the gradient is not finite; stopped with the parameters after step " +
+             std::to_string(good) + " (train.on_nonfinite: halt)";
+    good_steps_ = good;
+    emit(Warned{guard_});
+  }
+
+  void verify() {
+    const auto divergence = find_divergence(*executor_);
+    if (!divergence) return;
+    guard_ = "step " + std::to_string(step_) + ": " + describe(*divergence, *setup_.training);
+    emit(Warned{guard_});
+  }
+
+  // Means over the epoch so far, then the sums begin anew.
+  void end_epoch() {
+    const double examples = state("epoch.examples");
+    EpochEnded event;
+    event.step = step_;
+    event.epoch = epoch_of(step_);
+    event.examples = static_cast<std::int64_t>(examples);
+    event.seconds = seconds_since(begin_) - epoch_began_;
+    epoch_began_ = seconds_since(begin_);
+    for (const std::string& name : measures_) event.measures.emplace_back(name, state("epoch." + name) / examples);
+    const double zero = 0;
+    for (const Input& input : setup_.training->inputs) {
+      if (input.name.starts_with("epoch.")) executor_->set(input.name, std::as_bytes(std::span(&zero, 1)));
+    }
+    check_finite();
+    if (examples > 0) {
+      last_measures_ = event.measures;
+      emit(event);
+    }
+  }
+
+  void evaluate() {
+    if (!evaluator_ || evaluated_at_ == step_ || !guard_.empty()) return;
+    const Evaluation evaluation = evaluator_->run(read_group(*executor_, Group::params));
+    evaluated_at_ = step_;
+    test_measures_ = evaluation.measures;
+    emit(Evaluated{step_, epoch_of(std::max<std::int64_t>(step_, 1)), evaluation.split, evaluation.measures,
+                   evaluation.examples, evaluation.seconds});
+  }
+
+  std::int64_t examples_until(std::int64_t step) const {
+    return step / timetable_.steps_per_epoch * setup_.batch.examples_per_epoch +
+           step % timetable_.steps_per_epoch * setup_.batch.global;
+  }
+
+  // ---- after the last step ---------------------------------------------------------------------------------------
+
+  void finish() {
+    if (private_copies_ && guard_.empty()) verify();
+    if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
+    if (guard_.empty()) evaluate();
+    const std::int64_t steps = good_steps_.value_or(step_);
+    const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
+                                steps % timetable_.steps_per_epoch * setup_.batch.global;
+    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor});
+    if (setup_.training->find_input("skipped") != nullptr && state("skipped") > 0) {
+      emit(Warned{with_commas(static_cast<std::int64_t>(state("skipped"))) +
+                  " steps were skipped: their loss or gradient was not finite (train.on_nonfinite: skip)"});
+    }
+    const int signal = options_.stop != nullptr ? static_cast<int>(*options_.stop) : 0;
+    ended_.status = "done";
+    ended_.reason = "duration";
+    if (!guard_.empty()) {
+      ended_.status = "stopped";
+      ended_.reason = "guard";
+      ended_.exit_status = static_cast<int>(ExitStatus::guard);
+    } else if (step_ < steps_ && signal != 0) {
+      ended_.status = "stopped";
+      ended_.reason = "signal";
+      ended_.exit_status = 128 + signal;
+    } else if (step_ < timetable_.steps) {
+      ended_.status = "stopped";
+      ended_.reason = "max_steps";
+    }
+    fill_totals(steps);
+    emit(ended_);
+  }
+
+  void fill_totals(std::int64_t steps) {
+    ended_.steps = steps;
+    ended_.epochs = steps / timetable_.steps_per_epoch;
+    ended_.examples_seen = examples_until(steps);
+    ended_.examples_skipped = ended_.epochs * setup_.batch.skipped_per_epoch;
+    if (!last_measures_.empty()) ended_.final_measures.emplace_back("train", last_measures_);
+    if (!test_measures_.empty()) ended_.final_measures.emplace_back(setup_.source.test_name, test_measures_);
+    for (Comparison& comparison : ended_.comparisons) comparison.learned = parameter(comparison.parameter);
+    ended_.run_dir = options_.run_dir.string();
+    ended_.seconds = seconds_since(begin_);
+  }
+
+  void fail(int exit_status) {
+    ended_.status = "failed";
+    ended_.reason = "error";
+    ended_.exit_status = exit_status;
+    fill_totals(step_);
+    emit(ended_);
+  }
+
+  const Setup& setup_;
+  const SessionOptions& options_;
+  Timetable timetable_;
+  std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
+  std::vector<std::string> measures_;
+  bool private_copies_ = false;
+
+  std::optional<CpuExecutor> executor_;
+  std::optional<Evaluator> evaluator_;
+  std::optional<RunFolder> folder_;
+  std::vector<std::unique_ptr<Consumer>> recorders_;
+  std::vector<Consumer*> consumers_;
+  std::vector<std::string> recorder_warnings_;
+
+  Clock::time_point begin_, logged_at_;
+  double epoch_began_ = 0;
+  std::int64_t logged_examples_ = 0;
+  std::int64_t step_ = 0;
+  std::int64_t evaluated_at_ = -1;
+  std::optional<std::int64_t> good_steps_;
+  std::string guard_;  // why a guard stopped the run
+  Measures last_measures_, test_measures_;
+  Ended ended_;
+};
+
+}  // namespace
+
+Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers) {
+  return Session(setup, options, consumers).run();
+}
+
+Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
+                               const std::string& split) {
+  const bool on_train = split == "train";
+  const std::shared_ptr<const data::Dataset> dataset = on_train ? setup.source.train : setup.source.test;
+  if ((!on_train && split != setup.source.test_name) || !dataset) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"usage", {}, "the data has no split '" + split + "'",
+                           setup.source.test ? "there are train and " + setup.source.test_name : "there is train", {}});
+  }
+  const Tensors parameters = load_parameters(find_checkpoint(run_dir, checkpoint));
+  const data::BatchPlan batch =
+      data::plan_evaluation(dataset->size(), setup.batch.global, setup.mesh().devices());
+  auto program = std::make_shared<const Program>(model::evaluation_program(
+      setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops()));
+  Evaluator evaluator(std::move(program), dataset, batch, model::measure_names(setup.model), split,
+                      {worker_count(setup.spec().mesh), KernelChoice::best});
+  return evaluator.run(parameters);
+}
+
+}  // namespace pmaptrain::train

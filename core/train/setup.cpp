@@ -1,0 +1,106 @@
+#include "core/train/setup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/text.h"
+#include "core/data/open.h"
+#include "core/graph/passes.h"
+#include "core/ops/all.h"
+#include "core/ops/loop/loop.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::int64_t max_steps = 1'000'000'000'000;
+
+Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, bool has_test) {
+  Timetable timetable;
+  timetable.steps_per_epoch = batch.steps_per_epoch;
+  timetable.steps = to_steps(spec.train.duration, batch, "train.duration");
+  const auto interval = [&](const spec::Interval& given, const std::string& key) {
+    return given ? to_steps(*given, batch, key) : 0;
+  };
+  timetable.log_every = interval(spec.train.log_every, "train.log_every");
+  timetable.eval_every = has_test ? interval(spec.train.eval_every, "train.eval_every") : 0;
+  timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
+  return timetable;
+}
+
+void add_cost(const Program& program, const std::vector<Equation>& equations, double times, StepCost& total) {
+  for (const Equation& equation : equations) {
+    double inside = times;
+    if (const auto* loop = equation.op.as<ops::Loop>()) inside *= static_cast<double>(loop->iterations);
+    for (const Region& region : equation.regions) add_cost(program, region.equations, inside, total);
+    const Cost cost = equation.op.cost(program.mesh, types_of(program, equation.operands),
+                                       types_of(program, equation.results));
+    bool varies = false;
+    for (Value value : equation.operands) varies |= !program.type(value).varying.empty();
+    for (Value value : equation.results) varies |= !program.type(value).varying.empty();
+    total.flops += times * cost.flops * static_cast<double>(varies ? program.mesh.devices() : 1);
+    for (const auto& [axes, bytes] : cost.wire) {
+      for (std::size_t axis = 0; axis < program.mesh.axes().size(); ++axis) {
+        if (axes.contains(static_cast<int>(axis))) total.wire_bytes[axis].second += times * bytes;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Setup make_setup(spec::Loaded loaded) {
+  Setup setup;
+  setup.loaded = std::move(loaded);
+  const spec::Spec& spec = setup.spec();
+  const std::int64_t devices = setup.mesh().devices();
+  setup.source = data::open(spec.data, spec.seed, devices);
+  const data::Dataset& train = *setup.source.train;
+  setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());
+  setup.model = model::make_model(spec, train.input(), train.target(), train.label_range());
+  setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
+  setup.training = std::make_shared<const Program>(simplify(program_at(setup, Stage::final)));
+  if (setup.source.test) {
+    setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.global, devices);
+    setup.evaluation = std::make_shared<const Program>(
+        simplify(model::evaluation_program(setup.model, setup.mesh(), spec.data.axes,
+                                           setup.evaluation_batch->rows_per_device, all_ops())));
+  }
+  return setup;
+}
+
+Program program_at(const Setup& setup, Stage stage) {
+  return train_program(setup.model, setup.spec(), {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(),
+                       stage);
+}
+
+std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key) {
+  const auto refuse = [&](std::string message, std::string help) {
+    throw Error(ExitStatus::usage, Diagnostic{"config", duration.place, std::move(message), std::move(help), {}});
+  };
+  double steps = static_cast<double>(duration.count);
+  if (duration.unit == spec::Unit::epochs) steps *= static_cast<double>(batch.steps_per_epoch);
+  if (duration.unit == spec::Unit::examples) {
+    if (duration.count % batch.global != 0) {
+      const std::int64_t below = duration.count / batch.global * batch.global;
+      refuse(key + ": " + std::to_string(duration.count) + " examples are not whole batches of " +
+                 std::to_string(batch.global),
+             (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + batch.global) +
+                 " examples would be");
+    }
+    steps /= static_cast<double>(batch.global);
+  }
+  if (steps < 1) refuse(key + " comes to no step", "give at least 1 step");
+  if (steps > static_cast<double>(max_steps)) {
+    refuse(key + " comes to more than " + with_commas(max_steps) + " steps", "a step counter would not hold them");
+  }
+  return static_cast<std::int64_t>(steps);
+}
+
+StepCost cost_of(const Program& program) {
+  StepCost total;
+  for (const Axis& axis : program.mesh.axes()) total.wire_bytes.emplace_back(axis.name, 0.0);
+  add_cost(program, program.equations, 1, total);
+  return total;
+}
+
+}  // namespace pmaptrain::train
