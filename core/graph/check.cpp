@@ -34,6 +34,10 @@ class Checker {
           fail("%" + std::to_string(operand.id) + " is used where no equation before has defined it", &equations, i);
         }
       }
+      if (equation.regions.size() != (equation.op.rules().region ? 1u : 0u)) {
+        fail(std::string(equation.op.name()) + (equation.op.rules().region ? " needs a region" : " has no region"),
+             &equations, i);
+      }
       std::vector<Type> params, yields;
       for (const Region& region : equation.regions) {
         std::set<Value> inside;  // a region sees only its own values
@@ -67,6 +71,7 @@ class Checker {
 
   // Rule 4. This is where a forgotten reduction is refused.
   void check_update(const Input& input, const std::set<Value>& visible) {
+    place_ = input.update_place;
     const bool replaced = input.next.has_value();
     const bool keeps = input.group == Group::params || input.group == Group::state;
     if (!replaced) return;
@@ -75,26 +80,27 @@ class Checker {
     const Type& old_type = program_.type(input.value);
     const Type& new_type = program_.type(*input.next);
     if (old_type == new_type) return;
-    const std::string what = std::string(input.group == Group::params ? "parameter" : "state") + " '" + input.name + "'";
+    const std::string what =
+        std::string(input.group == Group::params ? "parameter" : "state") + " '" + input.name + "'";
     const AxisSet extra = new_type.varying - old_type.varying;
-    const std::string types = to_string(old_type, program_.mesh) + ", but what replaces it is " +
-                              to_string(new_type, program_.mesh);
+    const std::string types =
+        to_string(old_type, program_.mesh) + ", but what replaces it is " + to_string(new_type, program_.mesh);
     if (old_type.dtype != new_type.dtype || old_type.shape != new_type.shape || extra.empty()) {
       fail(what + " is " + types, nullptr, 0, "rule 4: the value that replaces it must have exactly its type");
     }
     const std::string axes = program_.mesh.to_string(extra);
     fail(what + " would become different on the devices along " + axes + ": it is " + types, &program_.equations,
-         definition(*input.next),
-         "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)");
+         definition(*input.next), "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)");
   }
 
+  // The equation that gives `value`; one past the last for an input.
   std::size_t definition(Value value) const {
     for (std::size_t i = 0; i < program_.equations.size(); ++i) {
       for (Value result : program_.equations[i].results) {
         if (result == value) return i;
       }
     }
-    return 0;
+    return program_.equations.size();
   }
 
   void define(Value value, std::set<Value>& visible, const std::vector<Equation>* equations, std::size_t i) {
@@ -107,7 +113,7 @@ class Checker {
 
   [[noreturn]] void fail(std::string message, const std::vector<Equation>* equations = nullptr, std::size_t i = 0,
                          std::string help = {}) {
-    Diagnostic diagnostic{"program", {}, std::move(message), std::move(help), {}};
+    Diagnostic diagnostic{"program", place_, std::move(message), std::move(help), {}};
     if (!after_.empty()) diagnostic.message = "after " + std::string(after_) + ": " + diagnostic.message;
     if (equations != nullptr && i < equations->size()) {
       diagnostic.place = (*equations)[i].origin.place;
@@ -124,6 +130,7 @@ class Checker {
   const Program& program_;
   std::string_view after_;
   std::set<Value> defined_;
+  Place place_;  // of what is checked, where no equation has one
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "core/base/text.h"
 
@@ -23,11 +25,20 @@ std::size_t end_of_number(std::string_view line, std::size_t i) {
   return i;
 }
 
+// The end of .nan, .inf or -.inf at `i`; `i` where none of them begins there.
+std::size_t end_of_special_number(std::string_view line, std::size_t i) {
+  for (const std::string_view word : {".nan", ".inf", "-.inf"}) {
+    if (line.substr(i).starts_with(word)) return i + word.size();
+  }
+  return i;
+}
+
 }  // namespace
 
 Lexer::Lexer(std::string_view text, std::string file) : file_(std::move(file)) {
   if (!is_utf8(text)) {
-    throw Error(ExitStatus::usage, Diagnostic{"program", {file_, 0, 0, 1, ""}, "the program is not UTF-8 text", {}, {}});
+    throw Error(ExitStatus::usage,
+                Diagnostic{"program", {file_, 0, 0, 1, ""}, "the program is not UTF-8 text", {}, {}});
   }
   int number = 0;
   while (!text.empty() || number == 0) {
@@ -48,6 +59,9 @@ Lexer::Lexer(std::string_view text, std::string file) : file_(std::move(file)) {
       if (is_letter(line[i])) {
         token.kind = Token::Kind::word;
         while (stop < line.size() && continues_word(line[stop])) ++stop;
+      } else if (const std::size_t end_of_word = end_of_special_number(line, i); end_of_word != i) {
+        token.kind = Token::Kind::number;
+        stop = end_of_word;
       } else if (is_digit(line[i]) || (line[i] == '-' && stop < line.size() && is_digit(line[stop]))) {
         token.kind = Token::Kind::number;
         stop = end_of_number(line, i);
@@ -110,6 +124,11 @@ std::int64_t Lexer::expect_integer() {
 double Lexer::expect_number() {
   const Token token = peek();
   double value = 0;
+  if (token.text.ends_with(".inf") || token.text == ".nan") {
+    next();
+    if (token.text == ".nan") return std::numeric_limits<double>::quiet_NaN();
+    return std::copysign(std::numeric_limits<double>::infinity(), token.text.front() == '-' ? -1.0 : 1.0);
+  }
   const char* const end = token.text.data() + token.text.size();
   const auto [stop, error] = std::from_chars(token.text.data(), end, value);
   if (token.kind != Token::Kind::number || error != std::errc{} || stop != end) fail(token, "expected a number");

@@ -83,6 +83,7 @@ struct OpRules {
   std::string_view name;
   bool local;        // rule 1: operands of equal sets, and the results have that set
   bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
+  bool region;       // an equation of it carries a region
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
@@ -94,19 +95,33 @@ struct OpRules {
 };
 
 template <class T>
-concept HasName = requires { { T::name } -> std::convertible_to<std::string_view>; };
+concept HasName = requires {
+  { T::name } -> std::convertible_to<std::string_view>;
+};
 template <class T>
-concept HasLocal = requires { { T::local } -> std::convertible_to<bool>; };
+concept HasLocal = requires {
+  { T::local } -> std::convertible_to<bool>;
+};
 template <class T>
-concept HasInfer = requires(const T& op, const InferContext& c) { { op.infer(c) } -> std::same_as<std::vector<Type>>; };
+concept HasInfer = requires(const T& op, const InferContext& c) {
+  { op.infer(c) } -> std::same_as<std::vector<Type>>;
+};
 template <class T>
-concept HasCost = requires(const T& op, const Mesh& m, std::span<const Type> t) { { op.cost(m, t, t) } -> std::same_as<Cost>; };
+concept HasCost = requires(const T& op, const Mesh& m, std::span<const Type> t) {
+  { op.cost(m, t, t) } -> std::same_as<Cost>;
+};
 template <class T>
-concept HasAttributes = requires(T& op, AttributeVisitor& v) { op.attributes(v); };
+concept HasAttributes = requires(T& op, AttributeVisitor& v) {
+  op.attributes(v);
+};
 template <class T>
-concept HasVjp = requires(const T& op, VjpContext& c) { { op.derivative(c) } -> std::same_as<Cotangents>; };
+concept HasVjp = requires(const T& op, VjpContext& c) {
+  { op.derivative(c) } -> std::same_as<Cotangents>;
+};
 template <class T>
-concept HasNoVjp = requires { { T::derivative } -> std::convertible_to<NoDerivative>; };
+concept HasNoVjp = requires {
+  { T::derivative } -> std::convertible_to<NoDerivative>;
+};
 
 template <class T>
 const OpRules& rules_of() {
@@ -118,31 +133,33 @@ const OpRules& rules_of() {
   static_assert(HasVjp<T> || HasNoVjp<T>,
                 "this op lacks its derivative: Cotangents derivative(VjpContext&) const, or "
                 "static constexpr NoDerivative derivative{\"because ...\"}");
-  static constexpr OpRules rules = [] {
-    OpRules r{
-        .name = T::name,
-        .local = T::local,
-        .elementwise = requires { requires T::elementwise; },
-        .view = requires { requires T::view; },
-        .infer = [](const void* op, const InferContext& c) { return static_cast<const T*>(op)->infer(c); },
-        .cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands,
-                   std::span<const Type> results) { return static_cast<const T*>(op)->cost(mesh, operands, results); },
-        .derivative = nullptr,
-        .no_derivative = {},
-        .attributes = [](void* op, AttributeVisitor& v) { static_cast<T*>(op)->attributes(v); },
-        .make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); },
-        .clone = [](const void* op) -> std::shared_ptr<void> {
-          return std::make_shared<T>(*static_cast<const T*>(op));
-        },
-    };
-    if constexpr (HasVjp<T>) {
-      r.derivative = [](const void* op, VjpContext& c) { return static_cast<const T*>(op)->derivative(c); };
-    } else {
-      r.no_derivative = T::derivative.because;
-    }
-    return r;
-  }();
-  return rules;
+  static constexpr OpRules rules =
+                               [] {
+                                 OpRules r{.name = T::name,
+                                           .local = T::local,
+                                           .elementwise = requires {requires T::elementwise;
+                               },
+                           .region = requires {
+    requires T::region;
+  }
+  , .view = requires { requires T::view; }
+  , .infer = [](const void* op, const InferContext& c) { return static_cast<const T*>(op)->infer(c); },
+    .cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands,
+               std::span<const Type> results) { return static_cast<const T*>(op)->cost(mesh, operands, results); },
+    .derivative = nullptr, .no_derivative = {},
+    .attributes = [](void* op, AttributeVisitor& v) { static_cast<T*>(op)->attributes(v); },
+    .make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); },
+    .clone = [](const void* op) -> std::shared_ptr<void> { return std::make_shared<T>(*static_cast<const T*>(op)); },
+};
+if constexpr (HasVjp<T>) {
+  r.derivative = [](const void* op, VjpContext& c) { return static_cast<const T*>(op)->derivative(c); };
+} else {
+  r.no_derivative = T::derivative.because;
+}
+return r;
+}
+();
+return rules;
 }
 
 class Op {

@@ -65,7 +65,10 @@ class AttributeParser : public AttributeVisitor {
   // Every attribute must have been a field's.
   void finish() {
     if (!values_.empty()) {
-      const Token& name = values_.begin()->second.name;
+      const auto first = std::min_element(values_.begin(), values_.end(), [](const auto& a, const auto& b) {
+        return a.second.position < b.second.position;
+      });
+      const Token& name = first->second.name;
       const std::string near = nearest(name.text, fields_);
       lexer_.fail(name, std::string(op_) + " has no attribute '" + name.text + "'",
                   fields_.empty() ? "it takes none"
@@ -100,9 +103,12 @@ class AttributeParser : public AttributeVisitor {
       const auto axis = mesh.find(word.text);
       if (!axis) {
         const std::string near = nearest(word.text, mesh.names());
-        const std::string has = mesh.axes().empty() ? "the mesh has no axes" : "the mesh has " + mesh.to_string(mesh.all());
-        lexer.fail(word, (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
-                   near.empty() ? has : has + "; did you mean " + near + "?");
+        const std::string has =
+            mesh.axes().empty() ? "the mesh has no axes" : "the mesh has " + mesh.to_string(mesh.all());
+        lexer.fail(
+            word,
+            (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
+            near.empty() ? has : has + "; did you mean " + near + "?");
       }
       axes = axes | AxisSet::of(*axis);
     } while (lexer.accept(","));
@@ -185,6 +191,10 @@ class Parser {
       lexer_.expect_end_of_line();
     }
     for (const Axis& given : given_mesh_) {
+      if (given.size < 1) {
+        throw Error(ExitStatus::usage,
+                    Diagnostic{"program", {}, "axis '" + given.name + "' needs at least 1 device", {}, {}});
+      }
       const auto same = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.name == given.name; });
       if (same != axes.end()) {
         same->size = given.size;
@@ -232,10 +242,12 @@ class Parser {
       if (input.name != name.text) continue;
       if (input.next) lexer_.fail(name, "'" + name.text + "' is updated twice");
       if (input.group != Group::params && input.group != Group::state) {
-        lexer_.fail(name, "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
+        lexer_.fail(name,
+                    "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
                     "declare it with params or state");
       }
       input.next = next;
+      input.update_place = lexer_.place(name);
       return;
     }
     lexer_.fail(name, "'" + name.text + "' is not an input");
@@ -273,9 +285,12 @@ class Parser {
       lexer_.fail(op_name, "'" + op_name.text + "' is not an op",
                   near.empty() ? "the ops are " + join(known, ", ") : "did you mean " + near + "?");
     }
-    const Op op(*rules, parse_attributes(*rules));
+    const Op op(*rules, parse_attributes(*rules, rules->name));
     const std::vector<Value> operands = parse_operands(names);
-    if (lexer_.accept("(")) return name_results(parse_region(op, operands), results, annotations, names);
+    if (rules->region) {
+      lexer_.expect("(");
+      return name_results(parse_region(op, operands), results, annotations, names);
+    }
     name_results(builder_.emit_all(op, operands), results, annotations, names);
   }
 
@@ -283,8 +298,15 @@ class Parser {
   std::vector<Value> parse_pmean(const Names& names) {
     const OpRules& psum = *ops_.find("psum");
     const OpRules& div = *ops_.find("div");
-    const Op op(psum, parse_attributes(psum));
+    const Op op(psum, parse_attributes(psum, "pmean"));
+    const Token first = lexer_.peek();
     const std::vector<Value> operands = parse_operands(names);
+    for (Value operand : operands) {
+      const Type& type = builder_.type(operand);
+      if (is_floating(type.dtype)) continue;
+      lexer_.fail(first, "pmean of " + to_string(type, program_.mesh) + ": only floating values have a mean",
+                  "cast it to f32 or f64 first, or use psum");
+    }
     std::vector<Value> results = builder_.emit_all(op, operands);
     for (std::size_t i = 0; i < results.size(); ++i) {
       const AxisSet axes = builder_.type(operands[i]).varying - builder_.type(results[i]).varying;
@@ -295,9 +317,10 @@ class Parser {
     return results;
   }
 
-  std::shared_ptr<void> parse_attributes(const OpRules& rules) {
+  // `name` is what messages call the op.
+  std::shared_ptr<void> parse_attributes(const OpRules& rules, std::string_view name) {
     std::shared_ptr<void> op = rules.make();
-    AttributeParser attributes(lexer_, program_.mesh, rules.name);
+    AttributeParser attributes(lexer_, program_.mesh, name);
     rules.attributes(op.get(), attributes);
     attributes.finish();
     return op;
@@ -358,7 +381,8 @@ class Parser {
   Token parse_new_name(const Names& names) {
     lexer_.expect("%");
     const Token name = lexer_.expect_name();
-    if (names.contains(name.text)) lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
+    if (names.contains(name.text))
+      lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
     return name;
   }
 
@@ -369,9 +393,12 @@ class Parser {
     if (found != names.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [text, value] : names) known.push_back(text);
-    const std::string near = nearest(name.text, known);
+    const bool is_outside = &names != &names_ && names_.contains(name.text);
+    const std::string near = is_outside ? "" : nearest(name.text, known);
     lexer_.fail(name, "%" + name.text + " is not defined before this line",
-                near.empty() ? "a region sees its own parameters and equations only" : "did you mean %" + near + "?");
+                is_outside     ? "a region sees its own parameters and equations only: hand the value in as an operand"
+                : near.empty() ? "values are inputs and results of equations above"
+                               : "did you mean %" + near + "?");
   }
 
   Type parse_type() {

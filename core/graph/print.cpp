@@ -1,4 +1,5 @@
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/graph/text.h"
 
@@ -8,7 +9,9 @@ namespace {
 // Names values in order of appearance: inputs by their names, all others by number.
 class Printer {
  public:
-  Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {}
+  Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {
+    for (const Input& input : program.inputs) input_names_.insert(input.name);
+  }
 
   std::string print() {
     if (!program_.mesh.axes().empty()) {
@@ -31,6 +34,7 @@ class Printer {
  private:
   std::string name(Value value) {
     auto [entry, is_new] = names_.try_emplace(value.id);
+    while (is_new && input_names_.contains(std::to_string(next_))) ++next_;
     if (is_new) entry->second = "%" + std::to_string(next_++);
     return entry->second;
   }
@@ -70,6 +74,7 @@ class Printer {
   const PrintOptions& options_;
   std::string text_;
   std::unordered_map<std::int32_t, std::string> names_;
+  std::unordered_set<std::string> input_names_;  // an input may be named by a number, which no other value then gets
   int next_ = 0;
 };
 
@@ -89,7 +94,8 @@ std::string to_text(const Program& program, const Equation& equation) {
     }
   }
   text += " = " + to_string(equation.op, &program.mesh);
-  for (std::size_t i = 0; i < equation.operands.size(); ++i) text += (i == 0 ? " " : ", ") + number(equation.operands[i]);
+  for (std::size_t i = 0; i < equation.operands.size(); ++i)
+    text += (i == 0 ? " " : ", ") + number(equation.operands[i]);
   return text;
 }
 

@@ -41,6 +41,7 @@ struct Input {
   Group group = Group::batch;
   Value value;
   std::optional<Value> next;  // rule 4: params and state name the value that replaces them after the step
+  Place update_place = {};    // where program text says so
 };
 
 struct Output {

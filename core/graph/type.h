@@ -19,9 +19,7 @@ struct Type {
 };
 
 inline std::int64_t numel(const Type& type) { return numel(type.shape); }
-inline std::size_t bytes(const Type& type) {
-  return size_of(type.dtype) * static_cast<std::size_t>(numel(type.shape));
-}
+inline std::size_t bytes(const Type& type) { return size_of(type.dtype) * static_cast<std::size_t>(numel(type.shape)); }
 
 // "f32[16,10]{data_shards}"
 std::string to_string(const Type& type, const Mesh& mesh);

@@ -41,8 +41,8 @@ class Interpreter {
       for (std::int64_t other = 0; other < d; ++other) {
         if (program_.mesh.position(other, type.varying) != program_.mesh.position(d, type.varying)) continue;
         if (array != arrays[static_cast<std::size_t>(other)]) {
-          fail_running("devices " + std::to_string(other) + " and " + std::to_string(d) + " differ in a value of type " +
-                       to_string(type, program_.mesh));
+          fail_running("devices " + std::to_string(other) + " and " + std::to_string(d) +
+                       " differ in a value of type " + to_string(type, program_.mesh));
         }
         break;
       }

@@ -81,8 +81,8 @@ class Finder {
 
   const Schedule& schedule_;
   Lifetimes lifetimes_;
-  std::map<int, std::size_t> depth_;                // loops around the write
-  std::vector<std::pair<int, std::size_t>> kept_;   // read inside a loop, written outside: at this depth
+  std::map<int, std::size_t> depth_;               // loops around the write
+  std::vector<std::pair<int, std::size_t>> kept_;  // read inside a loop, written outside: at this depth
   std::vector<const Step*> loops_;
   int stage_ = 0;
   int position_ = 0;

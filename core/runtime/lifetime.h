@@ -19,16 +19,16 @@ struct Access {
 };
 
 struct Lifetime {
-  Access written;               // first write
-  const Step* by = nullptr;     // the step that writes; null for inputs and constants
-  bool inside_loop = false;     // written inside a loop's body (or carried by it)
+  Access written;            // first write
+  const Step* by = nullptr;  // the step that writes; null for inputs and constants
+  bool inside_loop = false;  // written inside a loop's body (or carried by it)
   std::vector<Access> reads;
-  int last = -1;                // position of the last read, at least that of the write; a loop's end for what the
-                                // loop reads from outside
+  int last = -1;  // position of the last read, at least that of the write; a loop's end for what the
+                  // loop reads from outside
 };
 
 struct Lifetimes {
-  std::map<int, Lifetime> values;      // by root
+  std::map<int, Lifetime> values;       // by root
   std::map<const Step*, int> position;  // where each step begins
   std::map<const Step*, int> end;       // where a loop ends
 };

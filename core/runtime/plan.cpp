@@ -93,7 +93,8 @@ class Planner {
   const ValueInfo& info(int root) const { return schedule_.values[static_cast<std::size_t>(root)]; }
   const Type& type(int root) const { return schedule_.types[static_cast<std::size_t>(root)]; }
 
-  // ---- updates: each replaces its input's value, in place where no one still reads the old one -----------------------
+  // ---- updates: each replaces its input's value, in place where no one still reads the old one
+  // -----------------------
 
   // Copies are added for all updates, at the end of the last stage or after a barrier of their own; place_updates
   // takes away those that are not needed.
@@ -145,6 +146,10 @@ class Planner {
   bool can_update_in_place(const Lifetimes& lifetimes, int input, int next) const {
     const Lifetime& written = lifetimes.values.at(next);
     const Lifetime& old = lifetimes.values.at(input);
+    // Another input takes this one's old value after the step: it must still be there.
+    const bool handed_on = std::any_of(schedule_.updates.begin(), schedule_.updates.end(),
+                                       [&](const auto& update) { return update.second == input; });
+    if (handed_on) return false;
     if (written.by == nullptr || written.inside_loop || in_place_.contains(next)) return false;
     if (written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) return false;
     if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
@@ -160,7 +165,8 @@ class Planner {
     });
   }
 
-  // ---- homes ---------------------------------------------------------------------------------------------------------
+  // ---- homes
+  // ---------------------------------------------------------------------------------------------------------
 
   void choose_homes() {
     std::set<int> kept(schedule_.exchanged);
@@ -175,9 +181,8 @@ class Planner {
         case Class::worker: homes_[root] = Home::worker; break;
         case Class::split: homes_[root] = Home::shared; break;
         case Class::varying:
-          const bool crosses = std::any_of(lifetime.reads.begin(), lifetime.reads.end(), [&](const Access& read) {
-            return read.stage != lifetime.written.stage;
-          });
+          const bool crosses = std::any_of(lifetime.reads.begin(), lifetime.reads.end(),
+                                           [&](const Access& read) { return read.stage != lifetime.written.stage; });
           const bool is_kept = kept.contains(root) || crosses;
           homes_[root] = is_kept ? Home::device : info(root).stacked ? Home::arena : Home::scratch;
       }
@@ -221,10 +226,12 @@ class Planner {
     }
   }
 
-  // ---- the arena and shared temporaries, in the order of the steps ---------------------------------------------------
+  // ---- the arena and shared temporaries, in the order of the steps
+  // ---------------------------------------------------
 
   std::size_t arena_bytes(int root) const {
-    return bytes(type(root)) * static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1);
+    return bytes(type(root)) *
+           static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1);
   }
 
   void place(const std::vector<Step>& steps) {
@@ -314,7 +321,9 @@ class Planner {
     add_buffer(root, offset);
   }
 
-  void release(int position) { release_if(position, [](Home) { return true; }); }
+  void release(int position) {
+    release_if(position, [](Home) { return true; });
+  }
   void release_shared(int position) {
     release_if(position, [](Home home) { return home == Home::shared; });
   }
@@ -337,7 +346,8 @@ class Planner {
     }
   }
 
-  // ---- from values to buffers ----------------------------------------------------------------------------------------
+  // ---- from values to buffers
+  // ----------------------------------------------------------------------------------------
 
   void finish() {
     for (Accumulator& accumulator : schedule_.accumulators) {

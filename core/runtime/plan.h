@@ -41,8 +41,8 @@ inline constexpr std::size_t alignment = 64;
 struct Buffer {
   Home home = Home::arena;
   DType dtype = DType::f32;
-  std::int64_t elements = 0;    // of one slice (device, arena) or of the whole
-  std::size_t offset = 0;       // in its pool; for device: where device 0's slice is; slices are contiguous
+  std::int64_t elements = 0;  // of one slice (device, arena) or of the whole
+  std::size_t offset = 0;     // in its pool; for device: where device 0's slice is; slices are contiguous
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
   bool stacked() const { return home == Home::device || home == Home::arena; }
 };
@@ -99,9 +99,9 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Accumulator> accumulators;
   std::vector<Stage> stages;
-  std::vector<std::pair<int, const Equation*>> constants;     // buffers to fill when loaded, by this op
-  std::vector<std::pair<int, const Equation*>> coordinates;   // device buffers that hold axis_index
-  std::vector<int> inputs, outputs;                           // buffers, in the program's order
+  std::vector<std::pair<int, const Equation*>> constants;    // buffers to fill when loaded, by this op
+  std::vector<std::pair<int, const Equation*>> coordinates;  // device buffers that hold axis_index
+  std::vector<int> inputs, outputs;                          // buffers, in the program's order
   PoolSizes pools;
   bool boundary_barrier = false;  // whether workers must meet at the end of a step
 

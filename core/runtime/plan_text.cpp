@@ -58,7 +58,9 @@ class Printer {
         text_ += list(step.results) + " = " + op + (step.split ? " in ranges" : "") + " " + list(step.operands);
         break;
       case Step::Kind::copy: text_ += list(step.results) + " = copy " + list(step.operands); break;
-      case Step::Kind::accumulate: text_ += accumulator + " = " + op + " within the block " + list(step.operands); break;
+      case Step::Kind::accumulate:
+        text_ += accumulator + " = " + op + " within the block " + list(step.operands);
+        break;
       case Step::Kind::combine:
         text_ += list(step.results) + " = " + op + (step.split ? " in ranges" : "") + " over blocks of " + accumulator;
         break;

@@ -41,9 +41,7 @@ class Scheduler {
   const Type& type(Value value) const { return schedule_.types[static_cast<std::size_t>(value.id)]; }
 
   bool per_device(Value value) const { return options_.private_copies || !type(value).varying.empty(); }
-  Class class_by_size(Value value) const {
-    return numel(type(value)) <= small_elements ? Class::worker : Class::split;
-  }
+  Class class_by_size(Value value) const { return numel(type(value)) <= small_elements ? Class::worker : Class::split; }
 
   void define(Value value, Class of, int stage) {
     info(value) = {of, value.id, stage, of == Class::varying && per_device(value)};
@@ -159,14 +157,13 @@ class Scheduler {
   }
 
   // Whether the group of a collective is the whole mesh, so that blocks can be summed without looking at coordinates.
-  bool over_whole_mesh(const Equation& equation) const {
-    return collective_axes(equation.op) == program_.mesh.all();
-  }
+  bool over_whole_mesh(const Equation& equation) const { return collective_axes(equation.op) == program_.mesh.all(); }
 
   void schedule_collective(const Equation& equation) {
     if (loop_ != nullptr) {
       throw Error(ExitStatus::usage,
-                  Diagnostic{"program", equation.origin.place,
+                  Diagnostic{"program",
+                             equation.origin.place,
                              std::string(equation.op.name()) + " stands inside a loop, which this version cannot run",
                              "reduce after the loop: its carries may vary over the axis (rule 7)",
                              {}});
@@ -280,8 +277,8 @@ class Scheduler {
       const int carry = equation.results[i].id;
       int from = info(region.results[i]).root;
       if (from == carry) continue;
-      const bool is_carry = std::any_of(equation.results.begin(), equation.results.end(),
-                                        [&](Value other) { return other.id == from; });
+      const bool is_carry =
+          std::any_of(equation.results.begin(), equation.results.end(), [&](Value other) { return other.id == from; });
       if (is_carry) {
         const int aside = new_value(carry);
         step.body.push_back(copy_step(from, aside));
@@ -293,12 +290,12 @@ class Scheduler {
   }
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const {
-    throw Error(ExitStatus::usage,
-                Diagnostic{"program", equation.origin.place,
-                           "loop: a carry of type " + to_string(type(carry), program_.mesh) +
-                               " is the same on every device, in a loop over values that vary",
-                           "pvary the carry before the loop (rule 7)",
-                           {}});
+    throw Error(ExitStatus::usage, Diagnostic{"program",
+                                              equation.origin.place,
+                                              "loop: a carry of type " + to_string(type(carry), program_.mesh) +
+                                                  " is the same on every device, in a loop over values that vary",
+                                              "pvary the carry before the loop (rule 7)",
+                                              {}});
   }
 
   // A value like `like`, of its class and stage, with storage of its own.

@@ -13,8 +13,8 @@ enum class Class : std::uint8_t { constant, worker, split, varying };
 
 struct ValueInfo {
   Class of = Class::varying;
-  int root = -1;        // the value whose storage this one is (views share their operand's)
-  int stage = 0;        // from which steps of the same class may read it; barriers stand between stages
+  int root = -1;         // the value whose storage this one is (views share their operand's)
+  int stage = 0;         // from which steps of the same class may read it; barriers stand between stages
   bool stacked = false;  // of class varying: one slice per device
 };
 
@@ -25,9 +25,9 @@ struct Schedule {
   std::vector<Stage> stages;
   std::vector<Accumulator> accumulators;
   std::vector<std::pair<int, const Equation*>> constants, coordinates;
-  std::vector<int> outputs;              // roots, in the program's order
+  std::vector<int> outputs;                  // roots, in the program's order
   std::vector<std::pair<int, int>> updates;  // input root, root of the value that replaces it; copied unless in place
-  std::set<int> exchanged;               // roots that other devices read
+  std::set<int> exchanged;                   // roots that other devices read
 };
 
 Schedule make_schedule(const Program& program, const PlanOptions& options);

@@ -21,6 +21,7 @@ struct Loop {
 
   static constexpr std::string_view name = "loop";
   static constexpr bool local = false;
+  static constexpr bool region = true;
   static constexpr RuntimeOp cpu{"the plan runs its region"};
   static constexpr NoDerivative derivative{"differentiate inside its region: the loop only accumulates"};
   std::vector<Type> infer(const InferContext& context) const;

@@ -16,8 +16,9 @@ void pause() {
 }  // namespace
 
 void Barrier::arrive_and_wait() {
+  // In this order: who reads the generation that break_all began sees that it broke, who reads an older one is woken.
+  const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
-  const std::uint32_t generation = generation_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.store(generation + 1, std::memory_order_release);

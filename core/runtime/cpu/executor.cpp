@@ -20,14 +20,14 @@ struct CpuExecutor::Impl {
     fill_constants();
     workers.resize(static_cast<std::size_t>(count));
     try {
-      for (int w = 1; w < count; ++w) threads.emplace_back([this, w, options] { serve(w, options.kernels); });
+      for (int w = 1; w < count; ++w) threads.emplace_back([this, w, &options] { serve(w, options); });
     } catch (const std::system_error& error) {
       stop();
       fail_resource("thread " + std::to_string(threads.size() + 1) + " of " + std::to_string(count) +
                         " could not be started: " + error.what(),
                     "fewer workers (mesh.workers, --workers) need fewer threads");
     }
-    guarded([&] { workers[0] = std::make_unique<Worker>(plan, memory, options.kernels, 0, count); });
+    guarded([&] { workers[0] = std::make_unique<Worker>(plan, memory, maker(options), 0, count); });
     meet();
     if (failure) {
       stop();
@@ -55,6 +55,13 @@ struct CpuExecutor::Impl {
     }
   }
 
+  static MakeKernel maker(const CpuOptions& options) {
+    if (options.make_kernel) return options.make_kernel;
+    return [choice = options.kernels](const Op& op, const CpuRequest& request) {
+      return make_cpu_kernel(op, request, choice);
+    };
+  }
+
   const Buffer& buffer(int index) const { return plan.buffers[static_cast<std::size_t>(index)]; }
 
   // Runs f; the first exception of any worker is kept, and all waits end.
@@ -78,8 +85,11 @@ struct CpuExecutor::Impl {
   }
 
   // A worker's thread: makes its kernels, then runs what the host asks for until there is no more.
-  void serve(int w, KernelChoice kernels) noexcept {
-    guarded([&] { workers[static_cast<std::size_t>(w)] = std::make_unique<Worker>(plan, memory, kernels, w, count); });
+  void serve(int w, const CpuOptions& options) noexcept {
+    // The options live until the constructor has met all workers.
+    guarded([&] {
+      workers[static_cast<std::size_t>(w)] = std::make_unique<Worker>(plan, memory, maker(options), w, count);
+    });
     try {
       while (true) {
         meet();  // the host has seen what was done
@@ -102,6 +112,7 @@ struct CpuExecutor::Impl {
 
   void run(std::int64_t count_of_steps) {
     rethrow();
+    if (count_of_steps < 1) return;
     steps = count_of_steps;
     meet();
     run_steps(0);

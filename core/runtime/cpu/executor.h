@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@ namespace pmaptrain {
 struct CpuOptions {
   int workers = 1;  // threads, the caller's included
   KernelChoice kernels = KernelChoice::best;
+  // What makes a kernel, in place of make_cpu_kernel; called on the thread of the worker that will run it.
+  std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make_kernel = {};
 };
 
 // Memory, kernels and threads for one plan. The bits of every result are the same for any number of workers. The
@@ -42,8 +45,8 @@ class CpuExecutor {
   std::span<const std::byte> input(std::string_view name, std::int64_t device = 0) const;
   std::span<const std::byte> output(std::string_view name, std::int64_t device = 0) const;
 
-  // Runs the program `steps` times, each step on what the one before left. Exceptions of a worker come out here; the
-  // values are then undefined.
+  // Runs the program `steps` times, each step on what the one before left. The first exception of a worker comes out
+  // here, and again from every later call; the values are then undefined.
   void run(std::int64_t steps = 1);
 
   // Bytes of all pools.

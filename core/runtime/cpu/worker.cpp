@@ -10,9 +10,7 @@ namespace {
 
 std::string key_of(const Op& op, const CpuRequest& request) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
-  const auto add = [&](const Type& type) {
-    key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape);
-  };
+  const auto add = [&](const Type& type) { key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape); };
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     add(request.operands[i]);
     if (request.stacked[i]) key += "*";
@@ -23,8 +21,8 @@ std::string key_of(const Op& op, const CpuRequest& request) {
 
 }  // namespace
 
-Worker::Worker(const Plan& plan, const Memory& memory, KernelChoice choice, int index, int count)
-    : plan_(plan), memory_(memory), choice_(choice), index_(index), count_(count) {
+Worker::Worker(const Plan& plan, const Memory& memory, MakeKernel make_kernel, int index, int count)
+    : plan_(plan), memory_(memory), make_kernel_(std::move(make_kernel)), index_(index), count_(count) {
   use_one_thread_in_libraries();
   const auto blocks = static_cast<int>(plan.blocks.size());
   for (const Stage& stage : plan.stages) {
@@ -65,7 +63,7 @@ std::pair<std::int64_t, std::int64_t> Worker::range(std::int64_t elements) const
 
 CpuKernel* Worker::kernel(const Op& op, const CpuRequest& request) {
   std::unique_ptr<CpuKernel>& kernel = kernels_[key_of(op, request)];
-  if (!kernel) kernel = make_cpu_kernel(op, request, choice_);
+  if (!kernel) kernel = make_kernel_(op, request);
   return kernel.get();
 }
 
@@ -126,8 +124,9 @@ void Worker::bind_copy(const Step& step, Place place, Command& command) {
     offset = static_cast<std::size_t>(begin) * size_of(to.dtype);
     bytes = static_cast<std::size_t>(end - begin) * size_of(to.dtype);
   }
-  command.copies.push_back({address(step.operands.front(), place) + offset, address(step.results.front(), place) + offset,
-                            bytes, devices, from.stacked() ? from.slice_bytes() : 0, to.slice_bytes(), 0});
+  command.copies.push_back({address(step.operands.front(), place) + offset,
+                            address(step.results.front(), place) + offset, bytes, devices,
+                            from.stacked() ? from.slice_bytes() : 0, to.slice_bytes(), 0});
 }
 
 void Worker::bind_loop(const Step& step, Place place, Command& command) {
@@ -162,7 +161,8 @@ void Worker::bind_accumulate(const Step& step, Place place, Command& command) {
 void Worker::bind_combine(const Step& step, Place place, Command& command) {
   const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(step.accumulator)];
   const Buffer& result = buffer(step.results.front());
-  const auto [begin, end] = step.split ? range(accumulator.elements) : std::pair<std::int64_t, std::int64_t>(0, accumulator.elements);
+  const auto [begin, end] =
+      step.split ? range(accumulator.elements) : std::pair<std::int64_t, std::int64_t>(0, accumulator.elements);
   if (begin == end) return;
   const Type* const type = flat(accumulator.dtype, end - begin);
   const std::size_t offset = static_cast<std::size_t>(begin) * size_of(accumulator.dtype);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,10 +51,12 @@ struct Command {
   std::vector<Command> before, body;
 };
 
+using MakeKernel = std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)>;
+
 class Worker {
  public:
   // Binds the plan for worker `index` of `count`; makes its kernels. To be called on the thread that will run it.
-  Worker(const Plan& plan, const Memory& memory, KernelChoice choice, int index, int count);
+  Worker(const Plan& plan, const Memory& memory, MakeKernel make_kernel, int index, int count);
 
   // All stages of one step; `parity` alternates between steps.
   void run_step(int parity, Barrier& barrier);
@@ -90,7 +93,7 @@ class Worker {
 
   const Plan& plan_;
   const Memory& memory_;
-  const KernelChoice choice_;
+  const MakeKernel make_kernel_;
   const int index_, count_;
   std::vector<BoundStage> stages_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
