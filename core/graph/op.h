@@ -19,6 +19,7 @@
 namespace pmaptrain {
 
 class Builder;
+struct Region;
 
 // A value of a program, by its index in Program::types.
 struct Value {
@@ -47,13 +48,15 @@ struct TypeError : std::runtime_error {
   std::string help;
 };
 
-// What a type rule sees. For a region op, `yields` are the types its region ends with and `params` those it begins
-// with.
+// What a type rule sees. For a region op, region_results are the types its region ends with and region_params those
+// it begins with; `types` are those of all values of the program, by Value::id.
 struct InferContext {
   const Mesh& mesh;
   std::span<const Type> operands;
   std::span<const Type> region_params = {};
   std::span<const Type> region_results = {};
+  const Region* region = nullptr;
+  std::span<const Type> types = {};
 };
 
 // What one execution on one logical device costs. `wire` is what the device sends in a collective, by its axes.

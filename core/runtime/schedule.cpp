@@ -143,7 +143,11 @@ class Scheduler {
     const Value result = equation.results.front();
     if (per_device(result)) return Class::varying;
     if (!equation.op.rules().elementwise || numel(type(result)) <= small_elements) return Class::worker;
-    return Class::split;  // an elementwise operand is a scalar or of the result's size
+    // What a chain repeats along a dimension is neither a scalar nor of the result's size, and has no ranges.
+    const bool ranges = std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
+      return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
+    });
+    return ranges ? Class::split : Class::worker;
   }
 
   void add(Step step, Class of, int number) {
