@@ -199,6 +199,14 @@ batch %a:f32[3]{devices}
 )",
     R"(%b = axis_index[axes={}]
 )",
+    R"(mesh devices=2
+batch %a:bool[2]{devices}
+%b = psum_scatter[axes={devices}, dim=0] %a
+)",
+    R"(mesh devices=2
+batch %a:bool[2]{devices}
+%b = pmax[axes={devices}] %a
+)",
     R"(batch %x:f32[2]{}
 %y = neg %missing
 )"};

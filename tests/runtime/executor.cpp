@@ -1,4 +1,7 @@
 // The planned runtime against the interpreter, bit by bit.
+#include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -533,13 +536,110 @@ update %big = %b2
 return loss = %loss
 )");
   const auto inputs = test::random_inputs(*program, 3);
-  const auto expected = test::run(program, inputs, {1, false, 4});
+  const auto expected = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
   for (const int workers : {1, 2, 3, 5, 11}) {
     for (const bool private_copies : {false, true}) {
-      const bool same = test::run(program, inputs, {workers, private_copies, 4, workers == 2}) == expected;
+      const bool same =
+          test::run(program, inputs, {workers, private_copies, 4, workers == 2, KernelChoice::reference}) == expected;
       CHECK(same);
     }
   }
+}
+
+TEST_CASE("library kernels give the same bits for every number of workers and with private copies", "[runtime]") {
+  for (const std::int64_t devices : {3, 20}) {
+    const auto program = test::program_of(R"(mesh a=1
+params %k:f32[3,3,3,8]{}
+params %w:f32[392,64]{}
+state %m:f32[392,64]{}
+batch %x:f32[4,14,14,3]{a}
+batch %key:u32[2]{}
+batch %rows:i64[4]{a}
+hyper %rate:f32[]{}
+%small = constant[dtype=f32, shape=[], value=0.0078125]
+%r = random_normal[shape=[14,14,3]] %key, %rows
+%xr = add %x, %r
+%y = conv[strides=[1,1], padding=[1:1,1:1]] %xr, %k
+%z = relu %y
+%p = max_pool[window=[2,2], strides=[2,2]] %z
+%f = reshape[shape=[4,392]] %p
+%h = matmul %f, %w
+%t = tanh %h
+%gw = matmul[transpose_a=true] %f, %t
+%gf = matmul[transpose_b=true] %t, %w
+%gp = reshape[shape=[4,7,7,8]] %gf
+%gz = max_pool_grad[window=[2,2], strides=[2,2]] %z, %gp
+%gk = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,3,8]] %xr, %gz
+%sk, %sw = psum[axes={a}] %gk, %gw
+%dk = mul %sk, %small
+%k2 = sub %k, %dk
+%dw = mul %sw, %small
+%m2 = add %m, %dw
+%w2 = sub %w, %m2
+update %k = %k2
+update %w = %w2
+update %m = %m2
+return h = %h
+)",
+                                          {{"a", devices}});
+    const auto inputs = test::random_inputs(*program, 5);
+    const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
+    for (const int workers : {1, 2, 3, 5}) {
+      for (const bool private_copies : {false, true}) {
+        INFO("devices " << devices << ", workers " << workers << ", private " << private_copies);
+        const bool same =
+            test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
+        CHECK(same);
+      }
+    }
+  }
+}
+
+std::vector<float> floats(const PerDevice& values) {
+  std::vector<float> numbers;
+  for (const auto& bytes : values) {
+    float number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<std::int32_t> integers(const PerDevice& values) {
+  std::vector<std::int32_t> numbers;
+  for (const auto& bytes : values) {
+    std::int32_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::string shipped(const std::string& name) {
+  std::ifstream file("configs/programs/" + name);
+  REQUIRE(file.is_open());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_CASE("scaled_sum gives every device the sum of twice what all have", "[runtime]") {
+  for (const auto& [devices, sum] : std::vector<std::pair<std::int64_t, float>>{{1, 0}, {2, 2}, {4, 12}, {20, 380}}) {
+    const auto results = test::run(test::program_of(shipped("scaled_sum.pmt"), {{"devices", devices}}), {},
+                                   {2, false, 1, false, KernelChoice::best});
+    CHECK(floats(results.at("output sum")) == std::vector<float>(static_cast<std::size_t>(devices), sum));
+  }
+}
+
+TEST_CASE("nested_axes sums among the shards of a replica and among the replicas of a shard", "[runtime]") {
+  const auto program = test::program_of(shipped("nested_axes.pmt"));
+  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
+  CHECK(results == test::interpreted(*program, {}));
+  CHECK(integers(results.at("output value")) == std::vector<std::int32_t>{0, 1, 2, 3, 10, 11, 12, 13});
+  CHECK(integers(results.at("output over_data_shards")) == std::vector<std::int32_t>{6, 6, 6, 6, 46, 46, 46, 46});
+  CHECK(integers(results.at("output over_model_replicas")) ==
+        std::vector<std::int32_t>{10, 12, 14, 16, 10, 12, 14, 16});
+  CHECK(integers(results.at("output over_both")) == std::vector<std::int32_t>(8, 52));
 }
 
 TEST_CASE("a collective inside a loop is refused in words", "[runtime]") {

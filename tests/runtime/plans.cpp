@@ -69,10 +69,11 @@ TEST_CASE("the runtime carries out what the golden plans show", "[runtime]") {
   test::check_runtime(stages);
   const auto program = test::program_of(microbatches);
   const auto inputs = test::random_inputs(*program, 2);
-  const auto expected = test::run(program, inputs, {1, false, 2});
+  const auto expected = test::run(program, inputs, {1, false, 2, false, KernelChoice::reference});
   for (const int workers : {2, 3, 5}) {
     for (const bool private_copies : {false, true}) {
-      const bool same = test::run(program, inputs, {workers, private_copies, 2}) == expected;
+      const bool same =
+          test::run(program, inputs, {workers, private_copies, 2, true, KernelChoice::reference}) == expected;
       CHECK(same);
     }
   }

@@ -40,7 +40,7 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
 }
 
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  CpuExecutor executor(make_plan(program, {how.private_copies}), {how.workers, KernelChoice::reference});
+  CpuExecutor executor(make_plan(program, {how.private_copies}), {how.workers, how.kernels});
   const std::int64_t devices = program->mesh.devices();
   for (const Input& input : program->inputs) {
     const bool stacked = !executor.stacked(input.name).empty();
@@ -92,7 +92,8 @@ void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
       for (const bool private_copies : {false, true}) {
         for (const bool step_by_step : {false, true}) {
           if (step_by_step && steps == 1) continue;
-          const Values found = run(program, inputs, {workers, private_copies, steps, step_by_step});
+          const Run how{workers, private_copies, steps, step_by_step, KernelChoice::reference};
+          const Values found = run(program, inputs, how);
           for (const auto& [name, value] : expected) {
             INFO(name << ", workers " << workers << ", private " << private_copies << ", steps " << steps);
             const bool same = found.at(name) == value;

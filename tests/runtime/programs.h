@@ -25,6 +25,7 @@ struct Run {
   bool private_copies = false;
   std::int64_t steps = 1;
   bool step_by_step = false;  // run(1) for each step, in place of one run(steps)
+  KernelChoice kernels = KernelChoice::reference;
 };
 
 // "output name" and "update name" to what each device has after the last step.
