@@ -75,8 +75,7 @@ class Session {
   }
 
  private:
-  // ---- before the first step
-  // -----------------------------------------------------------------------------------------
+  // ---- before the first step ----
 
   void prepare() {
     Plan plan = make_plan(setup_.training, {private_copies_});
@@ -157,7 +156,7 @@ class Session {
     }
   }
 
-  // ---- values ----------------------------------------------------------------------------------------------------
+  // ---- values ----
 
   double output(const std::string& name) const {
     return scalar(*setup_.training, setup_.training->find_output(name)->value, executor_->output(name));
@@ -171,7 +170,7 @@ class Session {
   std::int64_t epoch_of(std::int64_t step) const { return (step - 1) / timetable_.steps_per_epoch + 1; }
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
 
-  // ---- the loop --------------------------------------------------------------------------------------------------
+  // ---- the loop ----
 
   void loop() {
     data::Loader loader(
@@ -288,7 +287,7 @@ class Session {
            step % timetable_.steps_per_epoch * setup_.batch.global;
   }
 
-  // ---- after the last step ---------------------------------------------------------------------------------------
+  // ---- after the last step ----
 
   void finish() {
     if (private_copies_) verify();
@@ -300,8 +299,9 @@ class Session {
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
     save_checkpoint(*folder_, setup_, *executor_, {steps, cursor});
     if (setup_.training->find_input("skipped") != nullptr && state("skipped") > 0) {
-      emit(Warned{with_commas(static_cast<std::int64_t>(state("skipped"))) +
-                  " steps were skipped: their loss or gradient was not finite (train.on_nonfinite: skip)"});
+      const auto skipped = static_cast<std::int64_t>(state("skipped"));
+      emit(Warned{(skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
+                  std::string(" skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)")});
     }
     ended_.status = "done";
     ended_.reason = "duration";

@@ -101,6 +101,8 @@ TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bit
   };
   for (const std::vector<std::string>& set : variations) {
     INFO(set.front());
-    check_same_bits(setup_of_text(small_images, set), KernelChoice::best);
+    const train::Setup setup = setup_of_text(small_images, set);
+    check_same_bits(setup, KernelChoice::best);
+    check_same_bits(setup, KernelChoice::reference);
   }
 }
