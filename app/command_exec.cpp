@@ -3,7 +3,10 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -80,6 +83,13 @@ void set_inputs(CpuExecutor& executor, const Program& program, const std::vector
                   : !near.empty() ? "did you mean '" + near + "'?"
                                   : "its inputs are " + join(names, ", "));
     }
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) {
+      const std::string help = "a path in an option is relative to the current directory";
+      const Place place{"--input", 1, count_characters("--input " + name + "=") + 1, count_characters(file),
+                        "--input " + argument};
+      throw Error(ExitStatus::data, Diagnostic{"data", place, "there is no file '" + file + "'", help, {}});
+    }
     files[name] = file;
   }
   std::vector<Diagnostic> missing;
@@ -150,14 +160,21 @@ std::string text_of(const std::vector<Result>& results, const Mesh& mesh) {
   return out;
 }
 
+Json element_json(DType dtype, std::span<const std::byte> value, std::size_t index) {
+  return dispatch(dtype, [&]<class T>() -> Json {
+    T number{};
+    std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
+    if constexpr (std::is_same_v<T, float>) {
+      // As the nearest short decimal: 0.1 and not 0.10000000149. What is not finite prints as null.
+      if (std::isfinite(number)) return std::strtod(exact(number).c_str(), nullptr);
+    }
+    return number;
+  });
+}
+
 Json nested(DType dtype, const Shape& shape, std::span<const std::byte> value, std::size_t dimension,
             std::size_t& index) {
-  if (dimension == shape.size()) {
-    const double number = element(dtype, value, index++);
-    if (dtype == DType::boolean) return number != 0;
-    if (is_floating(dtype)) return number;  // what is not finite prints as null
-    return static_cast<std::int64_t>(number);
-  }
+  if (dimension == shape.size()) return element_json(dtype, value, index++);
   Json list = Json::array();
   for (std::int64_t i = 0; i < shape[dimension]; ++i) list.push_back(nested(dtype, shape, value, dimension + 1, index));
   return list;

@@ -22,7 +22,7 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   const ValidateReport report = make_validate_report(setup);
   if (!json) print_warnings(report.warnings, streams);
   if (json) {
-    streams.out << validate_json(setup, report);
+    streams.out << validate_json(setup, report, print_config);
   } else {
     streams.out << (print_config ? setup.loaded.resolved : validate_text(setup, report));
   }

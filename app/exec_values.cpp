@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -179,17 +178,6 @@ std::string array_text(DType dtype, const Shape& shape, std::span<const std::byt
   std::string out;
   append(out, dtype, shape, value, 0, 0);
   return out;
-}
-
-double element(DType dtype, std::span<const std::byte> value, std::size_t index) {
-  return dispatch(dtype, [&]<class T>() -> double {
-    T number{};
-    std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
-    if constexpr (std::is_same_v<T, float>) {
-      if (std::isfinite(number)) return std::strtod(exact(number).c_str(), nullptr);
-    }
-    return static_cast<double>(number);
-  });
 }
 
 }  // namespace pmaptrain::app

@@ -46,7 +46,4 @@ std::string holders_text(const std::vector<std::int64_t>& devices, const Mesh& m
 // "[[1.0, 2.0], [3.0, 4.0]]"; long dimensions are abbreviated.
 std::string array_text(DType dtype, const Shape& shape, std::span<const std::byte> value);
 
-// One element as a number that prints shortest: a float's nearest decimal, not its exact value. Booleans are 0 or 1.
-double element(DType dtype, std::span<const std::byte> value, std::size_t index);
-
 }  // namespace pmaptrain::app

@@ -30,10 +30,14 @@ std::int64_t parameters_of(const model::PlannedLayer& layer) {
   return count;
 }
 
+// "8 logical devices along axis 'devices'", "8 logical devices: axes replicas 2 x shards 4"
 std::string mesh_text(const Mesh& mesh) {
-  std::string out;
-  for (const Axis& axis : mesh.axes()) out += (out.empty() ? "" : " x ") + fmt::format("{} {}", axis.name, axis.size);
-  return out.empty() ? "no axes" : out;
+  std::string out = plural(mesh.devices(), "logical device");
+  if (mesh.axes().size() == 1) return out + " along axis '" + mesh.name(0) + "'";
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    out += fmt::format("{}{} {}", i == 0 ? ": axes " : " x ", mesh.axes()[i].name, mesh.axes()[i].size);
+  }
+  return out;
 }
 
 // A batch as it lies on the mesh: a dimension for each axis, the rows of one device, the rest of the example.
@@ -177,8 +181,8 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   std::string metrics;
   for (const spec::Metric metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", spec.name);
-  out += fmt::format("mesh: {} = {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()),
-                     plural(setup.mesh().devices(), "logical device"), plural(report.workers, "worker"));
+  out +=
+      fmt::format("mesh: {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()), plural(report.workers, "worker"));
   out += fmt::format("data: {}\n\n", setup.source.description);
   out += fmt::format("model: {}{}; {} at a learning rate of {}\n", to_string(spec.loss), metrics,
                      train::rule_name(spec.optimizer),
@@ -195,7 +199,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   return out;
 }
 
-std::string validate_json(const train::Setup& setup, const ValidateReport& report) {
+std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config) {
   const data::BatchPlan& batch = setup.batch;
   const train::MemoryEstimate& m = report.memory;
   Json json;
@@ -235,6 +239,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   }
   json["warnings"] = report.warnings;
   json["notes"] = setup.loaded.notes;
+  if (with_config) json["config"] = setup.loaded.resolved;
   return to_text(json);
 }
 

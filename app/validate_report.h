@@ -21,8 +21,8 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
 // Layers, mesh, what each device holds, what travels, memory, steps.
 std::string validate_text(const train::Setup& setup, const ValidateReport& report);
 
-// The documented JSON document, with its end of line.
-std::string validate_json(const train::Setup& setup, const ValidateReport& report);
+// The documented JSON document, with its end of line. `with_config` adds the resolved config's text as "config".
+std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
 
 // Rows as columns two spaces apart, each indented by two; the first column is aligned left, of the others those that
 // `right` names. Used by all commands.
