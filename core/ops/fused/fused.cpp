@@ -14,19 +14,19 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Throws TypeError (rule 7) for an equation that does not belong into a chain over n elements.
+// Throws TypeError (rule 8) for an equation that does not belong into a chain over n elements.
 void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Type> types) {
   const auto type = [&](Value value) -> const Type& { return types[static_cast<std::size_t>(value.id)]; };
   const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
   const OpRules& rules = equation.op.rules();
   const auto* broadcast = equation.op.as<Broadcast>();
   if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || equation.op.as<Constant>())) {
-    throw TypeError(7, fmt::format("fused: {} is not elementwise", rules.name),
+    throw TypeError(8, fmt::format("fused: {} is not elementwise", rules.name),
                     "a fused region holds elementwise ops, casts, constants, views and broadcasts");
   }
   if (broadcast != nullptr) {
     if (spread_of(*broadcast)) return;
-    throw TypeError(7,
+    throw TypeError(8,
                     fmt::format("fused: broadcast to {} with dims={} keeps dimensions apart",
                                 to_string(broadcast->shape), to_string(broadcast->dims)),
                     "inside a fused region the operand's dimensions stay neighbours");
@@ -65,15 +65,15 @@ std::optional<Spread> spread_of(const Broadcast& broadcast) {
 std::vector<Type> Fused::infer(const InferContext& context) const {
   if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
                   context.region_params.end())) {
-    throw TypeError(7, "fused: its region's parameters must have the types of its operands");
+    throw TypeError(8, "fused: its region's parameters must have the types of its operands");
   }
   if (context.region_results.empty() || context.operands.empty()) {
-    throw TypeError(7, "fused: its region needs at least one parameter and yields at least one value");
+    throw TypeError(8, "fused: its region needs at least one parameter and yields at least one value");
   }
   const std::int64_t n = numel(context.region_results.front());
   for (const Type& result : context.region_results) {
     if (numel(result) != n) {
-      throw TypeError(7, fmt::format("fused: its region yields {}, which differ in their number of elements",
+      throw TypeError(8, fmt::format("fused: its region yields {}, which differ in their number of elements",
                                      describe(context.region_results)));
     }
     if (result.varying != context.operands.front().varying) {
