@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/graph/passes.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
 
@@ -172,7 +173,7 @@ class Fuser {
     for (std::size_t i : group.members) {
       for (Value operand : equations_[i].operands) {
         const std::size_t* at = definition(source(operand));
-        reads |= at == nullptr || equations_[*at].op.as<ops::Constant>() == nullptr;
+        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && equations_[*at].op.as<ops::Constant>() == nullptr);
         for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
           broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
           if (equations_[*at].operands.empty()) break;
@@ -199,6 +200,11 @@ class Fuser {
         if (g != none) node_of_group[g] = fused.size();
         fused.push_back(g == none ? equations_[i] : make_fused(g, used));
         place.push_back(g == none ? i : groups_[g].members.back());
+        for (Equation& varied : varied_) {
+          fused.push_back(std::move(varied));
+          place.push_back(place.back());
+        }
+        varied_.clear();
       } else {
         node_of[i] = node_of_group[g];
       }
@@ -309,18 +315,30 @@ class Fuser {
     const auto found = inside.find(value.id);
     if (found != inside.end()) return found->second;
     const std::size_t* const at = definition(value);
-    const Value inner = new_value(Type(program_.type(value)));
-    inside[value.id] = inner;
+    Type type = program_.type(value);
     if (at != nullptr && goes_inside(*at, g)) {
       Equation copy = equations_[*at];
       for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      const bool reads_varied = !copy.operands.empty() && program_.type(copy.operands[0]).varying == groups_[g].varying;
+      // A parameter varies as its chain does, so what has been a pvary of it is not one any more.
+      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return inside[value.id] = copy.operands[0];
+      if (reads_varied) type.varying = groups_[g].varying;
+      const Value inner = new_value(type);
       copy.results = {inner};
       region.equations.push_back(std::move(copy));
-    } else {
-      fused.operands.push_back(value);
-      region.params.push_back(inner);
+      return inside[value.id] = inner;
     }
-    return inner;
+    Value operand = value;
+    const AxisSet missing = groups_[g].varying - type.varying;
+    if (!missing.empty()) {
+      type.varying = groups_[g].varying;
+      operand = new_value(type);
+      varied_.push_back({ops::Pvary{missing}, {value}, {operand}, fused.origin, {}});
+    }
+    const Value inner = new_value(type);
+    fused.operands.push_back(operand);
+    region.params.push_back(inner);
+    return inside[value.id] = inner;
   }
 
   // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
@@ -340,6 +358,7 @@ class Fuser {
   std::unordered_map<std::int32_t, std::size_t> definition_;
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
+  std::vector<Equation> varied_;  // pvary of what the chain at hand reads
   mutable std::unordered_set<std::size_t> needed_;
 };
 

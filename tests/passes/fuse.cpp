@@ -199,6 +199,21 @@ return s = %11
   CHECK(to_text(*test::program_of(text)) == text);
 }
 
+TEST_CASE("an operand varies as its chain does, wherever that was said", "[passes]") {
+  check_fused(R"(
+batch %x:f32[3,4]{a}
+params %bias:f32[4]{}
+%b = broadcast[shape=[3,4], dims=[1]] %bias
+%v = pvary[axes={a}] %b
+%y = add %x, %v
+%c = constant[dtype=f32, shape=[4], value=2.0]
+%d = broadcast[shape=[3,4], dims=[1]] %c
+%e = pvary[axes={a}] %d
+%z = mul %y, %e
+return z = %z
+)");
+}
+
 TEST_CASE("what waits for a result of a chain is not in it", "[passes]") {
   const auto program = test::program_of(R"(
 params %w:f32[6]{}
