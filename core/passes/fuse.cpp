@@ -9,7 +9,10 @@
 #include "core/graph/passes.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/binary.h"
 #include "core/ops/fused/fused.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/reshape/reshape.h"
 
 namespace pmaptrain {
 namespace {
@@ -28,6 +31,36 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
+// What repeats or reduces along dimensions of size 1 only is elementwise: a view, or for a sum the 0 + x that it
+// computes (which turns -0 into 0).
+void make_elementwise(Program& program, std::vector<Equation>& equations) {
+  std::vector<Equation> kept;
+  const auto append = [&](const Equation& like, Op op, std::vector<Value> operands, Type type) {
+    program.types.push_back(std::move(type));
+    const Value result{static_cast<std::int32_t>(program.types.size() - 1)};
+    kept.push_back({std::move(op), std::move(operands), {result}, like.origin, {}});
+    return result;
+  };
+  for (Equation& equation : equations) {
+    const bool sums = equation.op.as<ops::ReduceSum>() != nullptr;
+    if (sums || equation.op.as<ops::ReduceMax>() != nullptr || equation.op.as<ops::Broadcast>() != nullptr) {
+      const Type from = program.type(equation.operands.front()), to = program.type(equation.results.front());
+      if (numel(from) == numel(to) && numel(to) > 0) {
+        if (sums) {
+          Value zero = append(equation, ops::Constant{from.dtype, {}, 0.0}, {}, {from.dtype, {}, {}});
+          if (!from.varying.empty()) {
+            zero = append(equation, ops::Pvary{from.varying}, {zero}, {from.dtype, {}, from.varying});
+          }
+          equation.operands = {append(equation, ops::Add{}, {zero, equation.operands.front()}, from)};
+        }
+        equation.op = ops::Reshape{to.shape};
+      }
+    }
+    kept.push_back(std::move(equation));
+  }
+  equations = std::move(kept);
+}
+
 // The equations of one region (or of the program) and what they become.
 class Fuser {
  public:
@@ -43,6 +76,7 @@ class Fuser {
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       if (is_member(program_, equations_[i])) join(i);
     }
+    sink_ends();
     for (const Group& group : groups_) {
       if (is_worth_it(group)) continue;
       for (std::size_t member : group.members) group_of_[member] = none;
@@ -166,6 +200,87 @@ class Fuser {
     return false;
   }
 
+  void sink_ends() {
+    std::vector<std::vector<std::size_t>> readers = find_readers();
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      std::vector<std::size_t> others;
+      for (std::size_t member : groups_[g].members) {
+        for (std::size_t reader : readers[member]) {
+          if (reader != none && group_of_[reader] != g) others.push_back(group_of_[reader]);
+        }
+      }
+      for (std::size_t h : others) {
+        if (sink(g, h, readers)) readers = find_readers();
+      }
+    }
+  }
+
+  // Moves the end of chain g that only chain h reads into h, where that saves traffic: what computes an update belongs
+  // to where it is selected, whatever was ready earlier.
+  bool sink(std::size_t g, std::size_t h, const std::vector<std::vector<std::size_t>>& readers) {
+    Group &from = groups_[g], &to = groups_[h];
+    const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;
+    if (g == h || !alike || from.members.empty() || to.members.empty()) return false;
+    std::vector<std::size_t> moved, kept;
+    std::vector<bool> in_end(equations_.size());
+    for (std::size_t member : to.members) in_end[member] = true;
+    for (std::size_t m = from.members.size(); m-- > 0;) {
+      const std::size_t i = from.members[m];
+      const bool only_there = !readers[i].empty() && std::all_of(readers[i].begin(), readers[i].end(),
+                                                                 [&](std::size_t r) { return r != none && in_end[r]; });
+      if (only_there) in_end[i] = true;
+      (only_there ? moved : kept).push_back(i);
+    }
+    if (moved.empty() || kept.empty()) return false;
+    std::reverse(kept.begin(), kept.end());
+    std::vector<std::size_t> grown = to.members;
+    grown.insert(grown.end(), moved.begin(), moved.end());
+    std::sort(grown.begin(), grown.end());
+    const std::size_t before = traffic(from.members, readers) + traffic(to.members, readers);
+    if (traffic(kept, readers) + traffic(grown, readers) >= before) return false;
+    from.members = std::move(kept);
+    to.members = std::move(grown);
+    for (std::size_t i : moved) group_of_[i] = h;
+    return true;
+  }
+
+  // By equation: the members that read its result, and `none` for whatever else does.
+  std::vector<std::vector<std::size_t>> find_readers() const {
+    std::vector<std::vector<std::size_t>> readers(equations_.size());
+    const std::unordered_set<std::size_t> live = needed();
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (group_of_[i] == none && !live.contains(i)) continue;
+      for (Value operand : equations_[i].operands) {
+        const std::size_t* const at = definition(group_of_[i] == none ? operand : source(operand));
+        if (at != nullptr) readers[*at].push_back(group_of_[i] == none ? none : i);
+      }
+    }
+    for (Value value : yielded_) {
+      if (const std::size_t* const at = definition(value)) readers[*at].push_back(none);
+    }
+    return readers;
+  }
+
+  // How many values of the chain's size it would read and write.
+  std::size_t traffic(const std::vector<std::size_t>& members,
+                      const std::vector<std::vector<std::size_t>>& readers) const {
+    const std::unordered_set<std::size_t> own(members.begin(), members.end());
+    std::unordered_set<std::int32_t> read;
+    std::size_t written = 0;
+    for (std::size_t i : members) {
+      for (Value operand : equations_[i].operands) {
+        const Value from = source(operand);
+        const std::size_t* const at = definition(from);
+        const bool large = numel(program_.type(from)) == numel(result_type(i));
+        if (large && (at == nullptr || !own.contains(*at))) read.insert(from.id);
+      }
+      const bool leaves = std::any_of(readers[i].begin(), readers[i].end(),
+                                      [&](std::size_t r) { return r == none || !own.contains(r); });
+      if (leaves) ++written;
+    }
+    return read.size() + written;
+  }
+
   // A chain reads something, and one of a single equation is worth its name only where a broadcast goes inside.
   bool is_worth_it(const Group& group) const {
     if (group.members.empty()) return false;
@@ -247,6 +362,7 @@ class Fuser {
   // Values that something outside of the group that gives them reads.
   std::unordered_set<std::int32_t> find_used() const {
     std::unordered_set<std::int32_t> used;
+    const std::unordered_set<std::size_t> live = needed();
     for (Value value : yielded_) used.insert(value.id);
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       for (Value operand : equations_[i].operands) {
@@ -255,21 +371,19 @@ class Fuser {
         const std::size_t* const at = definition(read);
         if (at == nullptr) continue;
         const bool is_inside = group_of_[i] != none && group_of_[*at] == group_of_[i];
-        if (!is_inside && is_needed(i)) used.insert(read.id);
+        if (!is_inside && live.contains(i)) used.insert(read.id);
       }
     }
     return used;
   }
 
-  // Whether anything but chains that have it inside reads a free equation.
-  bool is_needed(std::size_t i) const { return needed().contains(i); }
-
-  const std::unordered_set<std::size_t>& needed() const {
-    if (!needed_.empty()) return needed_;
+  // Equations that anything but chains that have them inside reads, directly or not.
+  std::unordered_set<std::size_t> needed() const {
+    std::unordered_set<std::size_t> found;
     std::vector<std::size_t> open;
     const auto visit = [&](Value value) {
       const std::size_t* const at = definition(value);
-      if (at != nullptr && needed_.insert(*at).second) open.push_back(*at);
+      if (at != nullptr && found.insert(*at).second) open.push_back(*at);
     };
     for (Value value : yielded_) visit(value);
     while (!open.empty()) {
@@ -277,7 +391,7 @@ class Fuser {
       open.pop_back();
       for (Value operand : equations_[i].operands) visit(group_of_[i] == none ? operand : source(operand));
     }
-    return needed_;
+    return found;
   }
 
   // ---- one group's equation
@@ -359,13 +473,13 @@ class Fuser {
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
   std::vector<Equation> varied_;  // pvary of what the chain at hand reads
-  mutable std::unordered_set<std::size_t> needed_;
 };
 
 void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded) {
   for (Equation& equation : equations) {
     for (Region& region : equation.regions) fuse_region(program, region.equations, region.results);
   }
+  make_elementwise(program, equations);
   Fuser(program, equations, yielded).run();
 }
 
