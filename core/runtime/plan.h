@@ -62,6 +62,9 @@ struct Step {
   std::vector<Type> operand_types, result_types;
   std::vector<int> operands, results;  // buffers
   int accumulator = -1;                // accumulate, combine
+  // kernel: the op runs once over the rows of all devices of a block, and its results, sums over those rows, go
+  // straight into these accumulators. Then there are no `results`.
+  std::vector<int> row_sums;
   bool split = false;                  // invariant work of which each worker does a range of elements
 
   // loop: operands[k] is cut into `iterations` parts per device; part i is copied to slices[k] before iteration i.

@@ -26,6 +26,7 @@ struct ReduceSum {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  bool sums_rows() const { return !dims.empty() && dims.front() == 0; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
   void reference(const ReferenceCall& call) const;
 };
