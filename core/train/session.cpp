@@ -105,6 +105,7 @@ class Session {
                                       [&](const Comparison& c) { return c.parameter == truth.parameter; });
       Comparison& comparison = known != ended_.comparisons.end() ? *known : ended_.comparisons.emplace_back();
       comparison.parameter = truth.parameter;
+      comparison.initial = parameter(truth.parameter);
       comparison.truth = truth.values;
     }
   }
