@@ -1,11 +1,10 @@
 // The program as a process: what it trains, writes, and how it ends.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/app/process.h"
-#include <cstdlib>
-
 #include "tests/catch.h"
 
 using namespace pmaptrain::tests;
