@@ -119,7 +119,6 @@ class Planner {
   const Type& type(int root) const { return schedule_.types[static_cast<std::size_t>(root)]; }
 
   // ---- updates: each replaces its input's value, in place where no one still reads the old one
-  // -----------------------
 
   // Copies are added for all updates, at the end of the last stage or after a barrier of their own; place_updates
   // takes away those that are not needed.
@@ -191,7 +190,6 @@ class Planner {
   }
 
   // ---- homes
-  // ---------------------------------------------------------------------------------------------------------
 
   void choose_homes() {
     std::set<int> kept(schedule_.exchanged);
@@ -252,7 +250,6 @@ class Planner {
   }
 
   // ---- the arena and shared temporaries, in the order of the steps
-  // ---------------------------------------------------
 
   std::size_t arena_bytes(int root) const {
     return bytes(type(root)) *
@@ -372,7 +369,6 @@ class Planner {
   }
 
   // ---- from values to buffers
-  // ----------------------------------------------------------------------------------------
 
   void finish() {
     for (Accumulator& accumulator : schedule_.accumulators) {

@@ -86,7 +86,8 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   if (each == nullptr && batch_size == nullptr) return;
   const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;
 
-  if (batch % devices != 0 && !mask) {
+  // With remainder: mask, the rows of each device are padded to whatever must divide.
+  if (!mask && batch % devices != 0) {
     std::string help = nearest_multiples(batch, devices * microbatches);
     std::vector<std::string> notes = option_notes(*axes);
     if (microbatches > 1)
@@ -95,16 +96,13 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
                     "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) + ": " +
                         division(batch, devices),
                     std::move(help), std::move(notes));
-  } else {
-    const std::int64_t rows = (batch + devices - 1) / devices;
-    if (micro != nullptr && rows % microbatches != 0) {
-      const std::string help = each != nullptr ? "batch_size_per_device " + nearest_multiples(rows, microbatches)
-                                               : "batch_size " + nearest_multiples(batch, devices * microbatches);
-      reporter.report(*micro,
-                      "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
-                          " examples of each device: " + division(rows, microbatches),
-                      help, option_notes(*axes));
-    }
+  } else if (const std::int64_t rows = batch / devices; !mask && micro != nullptr && rows % microbatches != 0) {
+    const std::string help = each != nullptr ? "batch_size_per_device " + nearest_multiples(rows, microbatches)
+                                             : "batch_size " + nearest_multiples(batch, devices * microbatches);
+    reporter.report(*micro,
+                    "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
+                        " examples of each device: " + division(rows, microbatches),
+                    help, option_notes(*axes));
   }
   const TrainSpec& train = spec.train;
   check_examples(train.duration, path_of(config, "train", "duration"), batch, reporter, "duration");

@@ -2,9 +2,7 @@
 
 #include <xxhash.h>
 
-#include <cstring>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
@@ -14,12 +12,28 @@ namespace pmaptrain::train {
 namespace {
 
 std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    fail_data("'" + path.string() + "' cannot be read: " + error.message(), "the checkpoint is not complete");
+  }
+  std::vector<std::byte> bytes(size);
   std::ifstream file(path, std::ios::binary);
-  if (!file) fail_data("'" + path.string() + "' is missing", "the checkpoint is not complete");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
+  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
+    fail_data("'" + path.string() + "' cannot be read to its end", "the checkpoint is not complete");
+  }
   return bytes;
+}
+
+// The checksum that state.json gives for a file of the checkpoint; empty when it gives none.
+std::string checksum_of(const std::filesystem::path& state_file, const std::string& name) {
+  const std::vector<std::byte> text = read_bytes(state_file);
+  const auto* const begin = reinterpret_cast<const char*>(text.data());
+  const auto state = nlohmann::json::parse(begin, begin + text.size(), nullptr, false);
+  if (!state.is_object() || !state.contains("checksums")) return {};
+  const auto& checksums = state["checksums"];
+  if (!checksums.is_object() || !checksums.contains(name) || !checksums[name].is_string()) return {};
+  return checksums[name].get<std::string>();
 }
 
 }  // namespace
@@ -38,6 +52,12 @@ Tensors read_group(const CpuExecutor& executor, Group group) {
 
 void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file) {
   const Program& program = *executor.plan().program;
+  for (const auto& [name, tensor] : tensors) {
+    const Input* const input = program.find_input(name);
+    if (input != nullptr && input->group == group) continue;
+    fail_data("'" + file + "' has a tensor '" + name + "', which the model has not",
+              "it is of another model or optimizer");
+  }
   for (const Input& input : program.inputs) {
     if (input.group != group) continue;
     const auto found = tensors.find(input.name);
@@ -67,8 +87,8 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecu
     state["data_seed"] = data::seed_of(setup.spec().data, setup.spec().seed);
     state["config_hash"] = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
     state["version"] = version;
-    for (const auto& [name, group] : {std::pair{"params.safetensors", Group::params},
-                                      std::pair{"optimizer.safetensors", Group::state}}) {
+    for (const auto& [name, group] :
+         {std::pair{"params.safetensors", Group::params}, std::pair{"optimizer.safetensors", Group::state}}) {
       write_safetensors((into / name).string(), read_group(executor, group));
       state["checksums"][name] = "xxh3:" + hash_hex(read_bytes(into / name));
     }
@@ -77,15 +97,15 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecu
 }
 
 Tensors load_parameters(const std::filesystem::path& checkpoint) {
-  const std::filesystem::path file = checkpoint / "params.safetensors";
-  const std::vector<std::byte> text = read_bytes(checkpoint / "state.json");
-  const auto state = nlohmann::json::parse(reinterpret_cast<const char*>(text.data()),
-                                           reinterpret_cast<const char*>(text.data()) + text.size(), nullptr, false);
-  const auto expected = state.is_object() ? state.value("/checksums/params.safetensors"_json_pointer, std::string())
-                                          : std::string();
-  if (expected.empty()) fail_data("'" + (checkpoint / "state.json").string() + "' is damaged: it has no checksum");
+  const std::filesystem::path file = checkpoint / "params.safetensors", state = checkpoint / "state.json";
+  const std::string expected = checksum_of(state, "params.safetensors");
+  if (expected.empty()) {
+    fail_data("'" + state.string() + "' is damaged: it has no checksum of params.safetensors",
+              "evaluate another checkpoint of the run");
+  }
   if (expected != "xxh3:" + hash_hex(read_bytes(file))) {
-    fail_data("'" + file.string() + "' is damaged: it does not have the checksum that state.json gives");
+    fail_data("'" + file.string() + "' is damaged: it does not have the checksum that state.json gives",
+              "evaluate another checkpoint of the run");
   }
   return read_safetensors(file.string());
 }

@@ -15,8 +15,8 @@ namespace pmaptrain::train {
 // The present values of a program's inputs of one group, as device 0 holds them.
 Tensors read_group(const CpuExecutor& executor, Group group);
 
-// Gives every input of `group` its tensor. Throws Error (data), naming `file`, when one is missing, or has another
-// element type or shape.
+// Gives every input of `group` its tensor. Throws Error (data), naming `file`, when one is missing, is left over, or
+// has another element type or shape.
 void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file);
 
 struct Progress {

@@ -40,10 +40,10 @@ Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<con
       split_(std::move(split)),
       executor_(make_plan(std::move(program)), options) {}
 
-Evaluation Evaluator::run(const Tensors& parameters) {
+Evaluation Evaluator::run(const Tensors& parameters, const std::string& file) {
   const auto begin = std::chrono::steady_clock::now();
   const Program& program = *executor_.plan().program;
-  write_group(executor_, Group::params, parameters, "parameters");
+  write_group(executor_, Group::params, parameters, file);
   data::Loader loader(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, batch_.steps_per_epoch, 3});
   const auto output = [&](const std::string& name) {
     return scalar(program, program.find_output(name)->value, executor_.output(name));

@@ -21,7 +21,8 @@ class Evaluator {
             const data::BatchPlan& batch, std::vector<std::string> measures, std::string split,
             const CpuOptions& options);
 
-  Evaluation run(const Tensors& parameters);
+  // `file` is where the parameters are from, for the error when they do not fit.
+  Evaluation run(const Tensors& parameters, const std::string& file);
 
  private:
   std::shared_ptr<const data::Dataset> dataset_;

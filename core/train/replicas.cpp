@@ -3,8 +3,24 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
 
 namespace pmaptrain::train {
+namespace {
+
+// Of the devices' hashes; the first device's at a tie.
+XXH64_hash_t commonest(const std::vector<XXH64_hash_t>& hashes, const std::vector<std::int64_t>& devices) {
+  std::map<XXH64_hash_t, std::int64_t> counts;
+  for (std::int64_t d : devices) ++counts[hashes[static_cast<std::size_t>(d)]];
+  XXH64_hash_t common = hashes[static_cast<std::size_t>(devices.front())];
+  for (std::int64_t d : devices) {
+    const XXH64_hash_t hash = hashes[static_cast<std::size_t>(d)];
+    if (counts[hash] > counts[common]) common = hash;
+  }
+  return common;
+}
+
+}  // namespace
 
 std::optional<Divergence> find_divergence(const CpuExecutor& executor) {
   const Program& program = *executor.plan().program;
@@ -17,19 +33,17 @@ std::optional<Divergence> find_divergence(const CpuExecutor& executor) {
       hashes.push_back(XXH3_64bits(bytes.data(), bytes.size()));
     }
     // Only devices that agree on the axes over which the value varies must hold the same.
-    const AxisSet varying = program.type(input.value).varying;
+    const AxisSet same = program.mesh.all() - program.type(input.value).varying;
     Divergence divergence{input.name, {}};
     for (std::int64_t d = 0; d < devices; ++d) {
-      std::vector<XXH64_hash_t> peers;
-      for (std::int64_t other : program.mesh.group(d, program.mesh.all() - varying)) {
-        peers.push_back(hashes[static_cast<std::size_t>(other)]);
+      const std::vector<std::int64_t> peers = program.mesh.group(d, same);
+      if (peers.front() != d) continue;  // each group once
+      const XXH64_hash_t common = commonest(hashes, peers);
+      for (std::int64_t peer : peers) {
+        if (hashes[static_cast<std::size_t>(peer)] != common) divergence.devices.push_back(peer);
       }
-      XXH64_hash_t common = peers.front();
-      for (XXH64_hash_t hash : peers) {
-        if (std::count(peers.begin(), peers.end(), hash) > std::count(peers.begin(), peers.end(), common)) common = hash;
-      }
-      if (hashes[static_cast<std::size_t>(d)] != common) divergence.devices.push_back(d);
     }
+    std::sort(divergence.devices.begin(), divergence.devices.end());
     if (!divergence.devices.empty()) return divergence;
   }
   return std::nullopt;

@@ -11,8 +11,8 @@
 namespace pmaptrain::train {
 
 struct Divergence {
-  std::string name;                    // the parameter or piece of state
-  std::vector<std::int64_t> devices;   // those that differ from the majority (at a tie, from the first device's)
+  std::string name;                   // the parameter or piece of state
+  std::vector<std::int64_t> devices;  // those that differ from the majority (at a tie, from the first device's)
 };
 
 // Compares hashes of every parameter and piece of state over all devices of a plan with private copies. The first

@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "core/base/text.h"
 #include "core/train/setup.h"
@@ -30,6 +31,18 @@ std::vector<std::string> cgroups() {
   return {};
 }
 
+// What a cgroup's processes hold and could not give back: files that are only cached could go.
+double held_memory(const std::string& group) {
+  std::ifstream current(group + "/memory.current"), details(group + "/memory.stat");
+  double held = 0;
+  if (!(current >> held)) return 0;
+  std::string key;
+  for (double value = 0; details >> key >> value;) {
+    if (key == "inactive_file" || key == "active_file") held -= value;
+  }
+  return std::max(0.0, held);
+}
+
 double read_number(const std::string& path, double otherwise) {
   std::ifstream file(path);
   double value = 0;
@@ -39,7 +52,8 @@ double read_number(const std::string& path, double otherwise) {
 double allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  double cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  double cores = std::thread::hardware_concurrency();  // where there are more cores than the set can hold
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
   for (const std::string& group : cgroups()) {
     std::ifstream file(group + "/cpu.max");
     double quota = 0, period = 0;
@@ -59,7 +73,7 @@ double available_memory() {
   }
   for (const std::string& group : cgroups()) {
     const double limit = read_number(group + "/memory.max", std::numeric_limits<double>::infinity());
-    available = std::min(available, limit - read_number(group + "/memory.current", 0));
+    available = std::min(available, limit - held_memory(group));
   }
   return std::max(0.0, std::min(available, 1e18));
 }
@@ -77,9 +91,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   const Program& program = *plan.program;
   const auto copies = [&](int buffer) -> std::size_t {
     const Buffer& b = plan.buffers[static_cast<std::size_t>(buffer)];
-    const std::int64_t count = b.home == Home::device   ? program.mesh.devices()
-                               : b.home == Home::worker ? workers
-                                                        : 1;
+    const std::int64_t count = b.home == Home::device ? program.mesh.devices() : b.home == Home::worker ? workers : 1;
     return b.slice_bytes() * static_cast<std::size_t>(count);
   };
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
@@ -95,11 +107,19 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   const std::size_t held = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
   const std::size_t named = estimate.parameters + estimate.optimizer + estimate.batch + estimate.gradients;
   estimate.activations = held > named ? held - named : 0;  // and what else a step computes on the way
-  // Beside the plan's pools: the loader's batches.
+  // Beside the plan's pools: the loader's batches, and all that evaluation has for itself.
   const data::Dataset& train = *setup.source.train;
   const std::size_t row = train.input().bytes() + train.target().bytes() + sizeof(float) + sizeof(std::int64_t);
-  estimate.batch += 3 * row * static_cast<std::size_t>(setup.batch.rows());
-  estimate.total = held + 3 * row * static_cast<std::size_t>(setup.batch.rows());
+  const auto loaders = [&](const data::BatchPlan& batch) { return 3 * row * static_cast<std::size_t>(batch.rows()); };
+  std::size_t loaded = loaders(setup.batch), evaluation = 0;
+  if (setup.evaluation) {
+    const Plan plan_of_evaluation = make_plan(setup.evaluation);
+    evaluation = plan_of_evaluation.pools.total(workers, static_cast<std::int64_t>(plan_of_evaluation.blocks.size()));
+    loaded += loaders(*setup.evaluation_batch);
+  }
+  estimate.activations += evaluation;
+  estimate.batch += loaded;
+  estimate.total = held + evaluation + loaded;
   estimate.available = static_cast<std::size_t>(available_memory());
   return estimate;
 }
@@ -125,7 +145,8 @@ void check_memory(const MemoryEstimate& estimate, const Setup& setup) {
                         : "more data.microbatches hold fewer activations at a time";
   }
   throw Error(ExitStatus::resource,
-              Diagnostic{"resource", {},
+              Diagnostic{"resource",
+                         {},
                          "the plan needs " + human(estimate.total) + " of memory, and " + human(estimate.available) +
                              " is available; the largest item is " + largest.first + " with " + human(largest.second),
                          help,

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/data/open.h"
+#include "core/graph/passes.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
 #include "core/train/initialize.h"
@@ -18,9 +19,6 @@
 
 namespace pmaptrain::train {
 namespace {
-
-// Steps without a look at the clock, the bar or a signal, where a batch stays in place.
-constexpr std::int64_t longest_stretch = 64;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -54,7 +52,6 @@ class Session {
     RunFolder::check(options_.run_dir, options_.folder);
     prepare();
     folder_.emplace(RunFolder::create(options_.run_dir, options_.folder));
-    folder_->write_config(setup_.loaded.resolved);
     begin_ = logged_at_ = Clock::now();
     add_recorders();
     emit(started());
@@ -64,12 +61,13 @@ class Session {
       emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
     }
     try {
+      folder_->write_config(setup_.loaded.resolved);
       loop();
       finish();
     } catch (const Error& error) {
       fail(static_cast<int>(error.status()));
       throw;
-    } catch (const std::exception&) {
+    } catch (...) {
       fail(static_cast<int>(ExitStatus::failed));
       throw;
     }
@@ -77,7 +75,7 @@ class Session {
   }
 
  private:
-  // ---- before the first step -----------------------------------------------------------------------------------------
+  // ---- before the first step ----
 
   void prepare() {
     Plan plan = make_plan(setup_.training, {private_copies_});
@@ -107,6 +105,7 @@ class Session {
                                       [&](const Comparison& c) { return c.parameter == truth.parameter; });
       Comparison& comparison = known != ended_.comparisons.end() ? *known : ended_.comparisons.emplace_back();
       comparison.parameter = truth.parameter;
+      comparison.initial = parameter(truth.parameter);
       comparison.truth = truth.values;
     }
   }
@@ -137,15 +136,13 @@ class Session {
     Started event{setup_.spec().name, options_.run_dir.string(), 0, steps_, timetable_.steps_per_epoch, {}};
     const data::BatchPlan& batch = setup_.batch;
     event.description.push_back(setup_.source.description);
-    event.description.push_back(with_commas(setup_.model.parameter_count()) + " parameters on " +
-                                std::to_string(batch.devices) + " logical devices, carried by " +
-                                std::to_string(executor_->workers()) +
-                                (executor_->workers() == 1 ? " worker" : " workers"));
-    event.description.push_back("batches of " + with_commas(batch.global) + ": " +
-                                std::to_string(batch.rows_per_device) + " rows a device" +
-                                (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches"
-                                                        : "") +
-                                ", " + with_commas(timetable_.steps_per_epoch) + " steps an epoch");
+    event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
+                                counted(batch.devices, "logical device") + ", carried by " +
+                                counted(executor_->workers(), "worker"));
+    event.description.push_back(
+        "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
+        (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
+        counted(timetable_.steps_per_epoch, "step") + " an epoch");
     return event;
   }
 
@@ -159,7 +156,7 @@ class Session {
     }
   }
 
-  // ---- values ----------------------------------------------------------------------------------------------------
+  // ---- values ----
 
   double output(const std::string& name) const {
     return scalar(*setup_.training, setup_.training->find_output(name)->value, executor_->output(name));
@@ -173,41 +170,38 @@ class Session {
   std::int64_t epoch_of(std::int64_t step) const { return (step - 1) / timetable_.steps_per_epoch + 1; }
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
 
-  // ---- the loop --------------------------------------------------------------------------------------------------
+  // ---- the loop ----
 
   void loop() {
-    data::Loader loader(setup_.source.train,
-                        data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
-                                               setup_.batch.dataset),
-                        setup_.batch, {0, steps_, 3});
-    // A batch that never changes is fed once; then steps run on without the host between them.
+    data::Loader loader(
+        setup_.source.train,
+        data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
+                               setup_.batch.dataset),
+        setup_.batch, {0, steps_, 3});
+    // A batch that never changes is fed once. Its rows do change, but only dropout reads them.
     const bool resident = !loader.prefetches() && setup_.model.drawing_layers().empty();
-    if (resident) feed(*executor_, loader.next());
-    while (step_ < steps_ && !stopped()) {
-      const std::int64_t stretch = resident ? steps_to_next_event() : 1;
+    if (resident && steps_ > 0) feed(*executor_, loader.next());
+    bool last = steps_ <= 0 || signalled();
+    while (!last) {
       if (!resident) feed(*executor_, loader.next());
-      executor_->run(stretch);
-      step_ += stretch;
+      executor_->run();
+      ++step_;
       emit(Progressed{step_, epoch_of(step_)});
-      if (step_ == 1 || step_ == steps_ || is_due(step_, timetable_.log_every)) log();
+      const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
+      // Asked once a step, so that the step that turns out to be the last is logged as such.
+      last = step_ == steps_ || signalled() || (epoch_ends && !finite());
+      if (step_ == 1 || last || is_due(step_, timetable_.log_every)) log();
       if (options_.between_steps) options_.between_steps(*executor_, step_);
       if (is_due(step_, timetable_.verify_every)) verify();
-      if (is_due(step_, timetable_.steps_per_epoch)) end_epoch();
-      if (is_due(step_, timetable_.eval_every)) evaluate();
+      if (!guard_.empty() && logged_step_ != step_) log();
+      if (epoch_ends) end_epoch();
+      if (is_due(step_, timetable_.eval_every) && !signalled()) evaluate();
+      last = last || !guard_.empty();
     }
   }
 
-  std::int64_t steps_to_next_event() const {
-    std::int64_t stretch = std::min(longest_stretch, steps_ - step_);
-    if (step_ == 0 || options_.between_steps) stretch = 1;
-    for (const std::int64_t every :
-         {timetable_.log_every, timetable_.steps_per_epoch, timetable_.eval_every, timetable_.verify_every}) {
-      if (every > 0) stretch = std::min(stretch, every - step_ % every);
-    }
-    return stretch;
-  }
-
-  bool stopped() const { return !guard_.empty() || (options_.stop != nullptr && *options_.stop != 0); }
+  int signal() const { return options_.stop != nullptr ? static_cast<int>(*options_.stop) : 0; }
+  bool signalled() const { return signal() != 0; }
 
   void log() {
     Logged event;
@@ -222,6 +216,7 @@ class Session {
     event.examples_per_second = elapsed > 0 ? static_cast<double>(examples - logged_examples_) / elapsed : 0;
     logged_at_ = Clock::now();
     logged_examples_ = examples;
+    logged_step_ = step_;
     last_measures_ = event.measures;
     emit(event);
     check_count();
@@ -233,20 +228,27 @@ class Session {
     fail_running("step " + std::to_string(step_) + ": no example of the batch counts", "its mask is all zero");
   }
 
-  // With on_nonfinite: halt, the update itself has kept the last good values since; `step` says how many there were.
+  // False once a step was not finite with on_nonfinite: halt. The update itself has kept the last good values since.
+  bool finite() const { return setup_.training->find_input("finite") == nullptr || state("finite") != 0; }
+
+  // The count of updates says which step was the first bad one, however many have run since.
   void check_finite() {
-    if (setup_.training->find_input("finite") == nullptr || state("finite") != 0 || !guard_.empty()) return;
+    if (finite() || !guard_.empty()) return;
     const auto good = static_cast<std::int64_t>(state("step"));
-    guard_ = "step " + std::to_string(good + 1) + ": the loss or the gradient is not finite; stopped with the parameters after step " +
-             std::to_string(good) + " (train.on_nonfinite: halt)";
+    guard_ =
+        "step " + std::to_string(good + 1) + ": the loss or the gradient is not finite; stopped with the parameters " +
+        (good == 0 ? "that training began with" : "after step " + std::to_string(good)) + " (train.on_nonfinite: halt)";
     good_steps_ = good;
     emit(Warned{guard_});
   }
 
   void verify() {
+    if (verified_at_ == step_ || !guard_.empty()) return;
+    verified_at_ = step_;
     const auto divergence = find_divergence(*executor_);
     if (!divergence) return;
-    guard_ = "step " + std::to_string(step_) + ": " + describe(*divergence, *setup_.training);
+    guard_ = "step " + std::to_string(step_) + ": " + describe(*divergence, *setup_.training) +
+             "; the checkpoint holds what device 0 has, which may be damaged too";
     emit(Warned{guard_});
   }
 
@@ -264,7 +266,6 @@ class Session {
     for (const Input& input : setup_.training->inputs) {
       if (input.name.starts_with("epoch.")) executor_->set(input.name, std::as_bytes(std::span(&zero, 1)));
     }
-    check_finite();
     if (examples > 0) {
       last_measures_ = event.measures;
       emit(event);
@@ -273,7 +274,8 @@ class Session {
 
   void evaluate() {
     if (!evaluator_ || evaluated_at_ == step_ || !guard_.empty()) return;
-    const Evaluation evaluation = evaluator_->run(read_group(*executor_, Group::params));
+    const Evaluation evaluation = evaluator_->run(read_group(*executor_, Group::params), "the run");
+    logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation.seconds));
     evaluated_at_ = step_;
     test_measures_ = evaluation.measures;
     emit(Evaluated{step_, epoch_of(std::max<std::int64_t>(step_, 1)), evaluation.split, evaluation.measures,
@@ -285,31 +287,32 @@ class Session {
            step % timetable_.steps_per_epoch * setup_.batch.global;
   }
 
-  // ---- after the last step ---------------------------------------------------------------------------------------
+  // ---- after the last step ----
 
   void finish() {
-    if (private_copies_ && guard_.empty()) verify();
+    if (private_copies_) verify();
     if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
-    if (guard_.empty()) evaluate();
+    const bool interrupted = step_ < steps_ && signalled();
+    if (!interrupted) evaluate();
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
     save_checkpoint(*folder_, setup_, *executor_, {steps, cursor});
     if (setup_.training->find_input("skipped") != nullptr && state("skipped") > 0) {
-      emit(Warned{with_commas(static_cast<std::int64_t>(state("skipped"))) +
-                  " steps were skipped: their loss or gradient was not finite (train.on_nonfinite: skip)"});
+      const auto skipped = static_cast<std::int64_t>(state("skipped"));
+      emit(Warned{(skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
+                  std::string(" skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)")});
     }
-    const int signal = options_.stop != nullptr ? static_cast<int>(*options_.stop) : 0;
     ended_.status = "done";
     ended_.reason = "duration";
     if (!guard_.empty()) {
       ended_.status = "stopped";
       ended_.reason = "guard";
       ended_.exit_status = static_cast<int>(ExitStatus::guard);
-    } else if (step_ < steps_ && signal != 0) {
+    } else if (interrupted) {
       ended_.status = "stopped";
       ended_.reason = "signal";
-      ended_.exit_status = 128 + signal;
+      ended_.exit_status = 128 + signal();
     } else if (step_ < timetable_.steps) {
       ended_.status = "stopped";
       ended_.reason = "max_steps";
@@ -356,7 +359,7 @@ class Session {
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0;
   std::int64_t step_ = 0;
-  std::int64_t evaluated_at_ = -1;
+  std::int64_t logged_step_ = 0, evaluated_at_ = -1, verified_at_ = -1;
   std::optional<std::int64_t> good_steps_;
   std::string guard_;  // why a guard stopped the run
   Measures last_measures_, test_measures_;
@@ -375,17 +378,20 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const std::shared_ptr<const data::Dataset> dataset = on_train ? setup.source.train : setup.source.test;
   if ((!on_train && split != setup.source.test_name) || !dataset) {
     throw Error(ExitStatus::usage,
-                Diagnostic{"usage", {}, "the data has no split '" + split + "'",
-                           setup.source.test ? "there are train and " + setup.source.test_name : "there is train", {}});
+                Diagnostic{"usage",
+                           {},
+                           "the data has no split '" + split + "'",
+                           setup.source.test ? "there are train and " + setup.source.test_name : "there is train",
+                           {}});
   }
-  const Tensors parameters = load_parameters(find_checkpoint(run_dir, checkpoint));
-  const data::BatchPlan batch =
-      data::plan_evaluation(dataset->size(), setup.batch.global, setup.mesh().devices());
-  auto program = std::make_shared<const Program>(model::evaluation_program(
-      setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops()));
+  const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
+  const Tensors parameters = load_parameters(folder);
+  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.global, setup.mesh().devices());
+  auto program = std::make_shared<const Program>(simplify(
+      model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops())));
   Evaluator evaluator(std::move(program), dataset, batch, model::measure_names(setup.model), split,
                       {worker_count(setup.spec().mesh), KernelChoice::best});
-  return evaluator.run(parameters);
+  return evaluator.run(parameters, (folder / "params.safetensors").string());
 }
 
 }  // namespace pmaptrain::train

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,13 @@
 namespace pmaptrain::train {
 
 struct SessionOptions {
-  std::filesystem::path run_dir;         // the run folder itself
+  std::filesystem::path run_dir;  // the run folder itself
   RunFolderOptions folder;
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
   const volatile std::sig_atomic_t* stop = nullptr;  // non-zero: end after the step under way
-  // Called after every step that the host sees; what a test damages here, the guards must find.
+  // Called after every step; what a test damages here, the guards must find.
   std::function<void(CpuExecutor&, std::int64_t step)> between_steps = {};
 };
 

@@ -32,8 +32,8 @@ void add_cost(const Program& program, const std::vector<Equation>& equations, do
     double inside = times;
     if (const auto* loop = equation.op.as<ops::Loop>()) inside *= static_cast<double>(loop->iterations);
     for (const Region& region : equation.regions) add_cost(program, region.equations, inside, total);
-    const Cost cost = equation.op.cost(program.mesh, types_of(program, equation.operands),
-                                       types_of(program, equation.results));
+    const Cost cost =
+        equation.op.cost(program.mesh, types_of(program, equation.operands), types_of(program, equation.results));
     bool varies = false;
     for (Value value : equation.operands) varies |= !program.type(value).varying.empty();
     for (Value value : equation.results) varies |= !program.type(value).varying.empty();
@@ -61,9 +61,8 @@ Setup make_setup(spec::Loaded loaded) {
   setup.training = std::make_shared<const Program>(simplify(program_at(setup, Stage::final)));
   if (setup.source.test) {
     setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.global, devices);
-    setup.evaluation = std::make_shared<const Program>(
-        simplify(model::evaluation_program(setup.model, setup.mesh(), spec.data.axes,
-                                           setup.evaluation_batch->rows_per_device, all_ops())));
+    setup.evaluation = std::make_shared<const Program>(simplify(model::evaluation_program(
+        setup.model, setup.mesh(), spec.data.axes, setup.evaluation_batch->rows_per_device, all_ops())));
   }
   return setup;
 }

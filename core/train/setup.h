@@ -18,9 +18,9 @@ namespace pmaptrain::train {
 
 // Durations and intervals in steps, counted from 1.
 struct Timetable {
-  std::int64_t steps = 0;            // of the whole run
+  std::int64_t steps = 0;  // of the whole run
   std::int64_t steps_per_epoch = 1;
-  std::int64_t log_every = 0;        // 0: never
+  std::int64_t log_every = 0;  // 0: never
   std::int64_t eval_every = 0;
   std::int64_t verify_every = 0;
 };
@@ -31,8 +31,8 @@ struct Setup {
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
-  std::shared_ptr<const Program> training;    // simplified: what runs
-  std::shared_ptr<const Program> evaluation;  // for batches of evaluation_batch
+  std::shared_ptr<const Program> training;          // simplified: what runs
+  std::shared_ptr<const Program> evaluation;        // for batches of evaluation_batch
   std::optional<data::BatchPlan> evaluation_batch;  // none without a test split
 
   const spec::Spec& spec() const { return loaded.spec; }
@@ -52,7 +52,7 @@ int worker_count(const spec::MeshSpec& mesh);
 // whole batches.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
-// What one process will hold, in bytes.
+// What one process will hold, in bytes: the plan, the batches read ahead, and evaluation (under activations).
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
   std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory

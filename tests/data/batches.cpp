@@ -128,7 +128,7 @@ TEST_CASE("remainder mask pads a batch that does not divide and the short last o
   CHECK(data::plan_training(with(std::int64_t{100}, spec::Remainder::mask, 4), eight, 250).rows_per_device == 16);
 }
 
-TEST_CASE("a batch that does not divide is refused with the nearest sizes", "[data]") {
+TEST_CASE("a plan of batches that do not divide is refused with the nearest sizes", "[data]") {
   CHECK(refusal(with(std::int64_t{100}), 50000) ==
         "batch_size 100 does not divide over axis 'devices' (8 devices): 100 = 8 × 12 + 4 | 96 or 104 would divide; "
         "remainder: mask pads the rows that are left and masks them\n");

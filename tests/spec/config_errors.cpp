@@ -120,6 +120,20 @@ train: {duration: 1 step}
 )");
 }
 
+TEST_CASE("remainder mask takes any batch with any microbatches", "[spec]") {
+  for (const char* size : {"batch_size: 100", "batch_size: 3", "batch_size_per_device: 5"}) {
+    INFO(size);
+    CHECK(errors_of("mesh: {axes: {devices: 8}}\n"
+                    "data: {source: fashion_mnist, " +
+                    std::string(size) +
+                    ", microbatches: 4, remainder: mask}\n"
+                    "model: {layers: [flatten, {dense: 10}]}\n"
+                    "loss: softmax_cross_entropy\n"
+                    "optimizer: {adam: {}, learning_rate: 0.001}\n"
+                    "train: {duration: 1 step}\n") == "");
+  }
+}
+
 TEST_CASE("a batch smaller than the mesh is refused with the smallest size", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: {devices: 8}}
 data: {source: fashion_mnist, batch_size: 3}

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/ops/collective/collective.h"
+#include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -48,7 +49,7 @@ Rows rows_of(const Type& type, std::int64_t dim) {
 }  // namespace
 
 void Psum::exchange(const CollectiveCall& call) const {
-  fold_all(call, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+  fold_all(call, [](auto a, auto b) { return wrapping_add(a, b); });  // integers wrap
 }
 void Pmax::exchange(const CollectiveCall& call) const {
   // A NaN anywhere is the result, as in JAX.
@@ -85,7 +86,7 @@ void PsumScatter::exchange(const CollectiveCall& call) const {
         std::copy_n(members.front().as<T>() + row * stride + offset, count, out);
         for (std::size_t m = 1; m < members.size(); ++m) {
           const T* const in = members[m].as<T>() + row * stride + offset;
-          for (std::size_t k = 0; k < count; ++k) out[k] = static_cast<T>(out[k] + in[k]);
+          for (std::size_t k = 0; k < count; ++k) out[k] = wrapping_add(out[k], in[k]);
         }
       }
     }

@@ -56,8 +56,8 @@ std::vector<Type> reduced(std::string_view op, AxisSet axes, const InferContext&
 
 void check_dim(std::string_view op, std::int64_t dim, const Type& operand) {
   if (dim >= 0 && dim < static_cast<std::int64_t>(operand.shape.size())) return;
-  throw TypeError(6, std::string(op) + ": dim=" + std::to_string(dim) + " is not a dimension of " +
-                         to_string(operand.shape));
+  throw TypeError(
+      6, std::string(op) + ": dim=" + std::to_string(dim) + " is not a dimension of " + to_string(operand.shape));
 }
 
 Cost sends_operands(AxisSet axes, std::span<const Type> operands, bool adds) {
@@ -79,9 +79,8 @@ std::vector<Type> Pvary::infer(const InferContext& context) const {
   check_count(name, context, 1);
   Type type = context.operands.front();
   if (!(type.varying & axes).empty()) {
-    throw TypeError(3, "pvary over " + context.mesh.to_string(axes) + ": its operand " +
-                           to_string(type, context.mesh) + " varies over " +
-                           context.mesh.to_string(type.varying & axes) + " already");
+    throw TypeError(3, "pvary over " + context.mesh.to_string(axes) + ": its operand " + to_string(type, context.mesh) +
+                           " varies over " + context.mesh.to_string(type.varying & axes) + " already");
   }
   type.varying = type.varying | axes;
   return {type};
@@ -136,6 +135,7 @@ std::vector<Type> PsumScatter::infer(const InferContext& context) const {
   check_count(name, context, 1);
   check_collective(name, axes, context, true);
   Type type = context.operands.front();
+  if (type.dtype == DType::boolean) throw TypeError(6, "psum_scatter of bool has no meaning; cast it first");
   check_dim(name, dim, type);
   const std::int64_t members = context.mesh.group_size(axes);
   std::int64_t& size = type.shape[static_cast<std::size_t>(dim)];

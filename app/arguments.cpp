@@ -1,0 +1,276 @@
+#include "app/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::app {
+namespace {
+
+constexpr std::size_t text_width = 100;
+constexpr std::size_t widest_name = 28;
+
+// `text` in lines of at most text_width columns, each after the first indented.
+std::string wrap(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > text_width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+struct Entry {
+  std::string shown;  // "--set KEY=VALUE"
+  std::string meaning;
+};
+
+std::string table(const std::vector<Entry>& entries) {
+  std::size_t width = 0;
+  for (const Entry& entry : entries) width = std::max(width, std::min(entry.shown.size(), widest_name));
+  std::string out;
+  for (const Entry& entry : entries) {
+    std::string line = "  " + entry.shown;
+    if (entry.shown.size() > width) {
+      line += "\n" + std::string(width + 4, ' ');
+    } else {
+      line.append(width + 4 - line.size(), ' ');
+    }
+    out += line + wrap(entry.meaning, width + 4) + "\n";
+  }
+  return out;
+}
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+struct Arguments::Impl {
+  CLI::App cli;
+  std::string command, summary, footer;
+  std::string usage;  // "CONFIG"
+  std::vector<Entry> positionals, options;
+  std::vector<std::string> names;                                // "--set", "-q", ...: for the nearest spelling
+  std::vector<std::pair<std::string, std::string>> takes_value;  // "--set", "KEY=VALUE"
+  struct Required {
+    std::string name, example;
+    std::string* target;
+  };
+  std::vector<Required> required;
+  bool wants_help = false;
+
+  std::string hint() const { return "pmaptrain " + command + " --help lists what it takes"; }
+
+  void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
+    std::string shown;
+    for (const std::string& name : CLI::detail::split(name_list, ',')) {
+      if (!shown.empty()) shown += ", ";
+      shown += name;
+      names.push_back(name);
+      if (!value.empty()) takes_value.emplace_back(name, value);
+    }
+    options.push_back({value.empty() ? shown : shown + " " + value, meaning});
+  }
+
+  // One value, the last one where it is given again.
+  void single(const std::string& name, const std::string& value, const std::string& meaning,
+              const std::function<void(const std::string&)>& set) {
+    cli.add_option_function<std::string>(name, set)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    describe(name, value, meaning);
+  }
+
+  // What CLI11 says in words of its own, or misreads: an option at the end without its value, and "--name=".
+  void check_values(std::span<const std::string> arguments) const {
+    for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+      for (const auto& [name, value] : takes_value) {
+        const bool bare = arguments[i] == name;
+        const bool empty =
+            arguments[i].size() == name.size() + 1 && arguments[i].starts_with(name) && arguments[i].back() == '=';
+        if (empty || (bare && i + 1 == arguments.size())) {
+          fail_usage(name + " needs a value", join({name, value}, " "));
+        }
+        if (bare) {
+          ++i;
+          break;
+        }
+      }
+    }
+  }
+
+  void check_remaining() const {
+    const std::vector<std::string> remaining = cli.remaining();
+    for (const std::string& argument : remaining) {
+      if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
+      const std::string name = argument.substr(0, argument.find('='));
+      const std::string near = nearest(name, names);
+      fail_usage("pmaptrain " + command + " has no option '" + name + "'",
+                 near.empty() ? hint() : "did you mean '" + near + "'?");
+    }
+    for (const std::string& argument : remaining) {
+      if (argument == "--") continue;
+      fail_usage("unexpected argument '" + argument + "'",
+                 usage.empty() ? "pmaptrain " + command + " takes only options; " + hint()
+                               : "pmaptrain " + command + " takes " + usage + "; " + hint());
+    }
+  }
+};
+
+Arguments::Arguments(std::string command, std::string summary) : impl_(std::make_unique<Impl>()) {
+  impl_->command = std::move(command);
+  impl_->summary = std::move(summary);
+  impl_->cli.set_help_flag();  // ours prints help
+  impl_->cli.add_flag("--help,-h", impl_->wants_help);
+  impl_->names = {"--help", "-h"};
+  impl_->cli.allow_extras();
+}
+
+Arguments::~Arguments() = default;
+
+void Arguments::positional(const std::string& name, std::string& target, const std::string& meaning,
+                           const std::string& example) {
+  impl_->cli.add_option(name, target);
+  impl_->usage += (impl_->usage.empty() ? "" : " ") + name;
+  impl_->positionals.push_back({name, meaning});
+  impl_->required.push_back({name, example, &target});
+}
+
+void Arguments::optional_positional(const std::string& name, std::optional<std::string>& target,
+                                    const std::string& meaning) {
+  impl_->cli.add_option_function<std::string>(name, [&target](const std::string& value) { target = value; });
+  impl_->usage += (impl_->usage.empty() ? "[" : " [") + name + "]";
+  impl_->positionals.push_back({name, meaning});
+}
+
+void Arguments::flag(const std::string& names, bool& target, const std::string& meaning) {
+  impl_->cli.add_flag(names, target);
+  impl_->describe(names, "", meaning);
+}
+
+void Arguments::text(const std::string& name, const std::string& value, std::optional<std::string>& target,
+                     const std::string& meaning) {
+  impl_->single(name, value, meaning, [&target](const std::string& given) { target = given; });
+}
+
+void Arguments::list(const std::string& name, const std::string& value, std::vector<std::string>& target,
+                     const std::string& meaning) {
+  // One value each time, so that `--set a=1 CONFIG` leaves CONFIG alone.
+  impl_->cli.add_option(name, target)->allow_extra_args(false);
+  impl_->describe(name, value, meaning);
+}
+
+void Arguments::integer(const std::string& name, const std::string& value, std::int64_t low,
+                        std::optional<std::int64_t>& target, const std::string& meaning) {
+  impl_->single(name, value, meaning, [name, low, &target](const std::string& given) {
+    const auto number = parse_whole<std::int64_t>(given);
+    if (!number || *number < low) {
+      fail_option(name, given,
+                  name + " takes a whole number of at least " + std::to_string(low) + ", not '" + given + "'");
+    }
+    target = number;
+  });
+}
+
+void Arguments::seed(const std::string& name, std::optional<std::uint64_t>& target, const std::string& meaning) {
+  impl_->single(name, "N", meaning, [name, &target](const std::string& given) {
+    const auto number = parse_whole<std::uint64_t>(given);
+    if (!number) {
+      fail_option(name, given, name + " takes a whole number from 0 to 2^64 - 1, not '" + given + "'");
+    }
+    target = number;
+  });
+}
+
+void Arguments::word(const std::string& name, const std::vector<std::string>& words,
+                     std::function<void(std::size_t)> set, const std::string& meaning) {
+  impl_->single(name, join(words, "|"), meaning, [name, words, set = std::move(set)](const std::string& given) {
+    const auto found = std::find(words.begin(), words.end(), given);
+    if (found == words.end()) {
+      const std::string near = nearest(given, words);
+      fail_option(name, given, name + " takes one of " + join(words, ", ") + ", not '" + given + "'",
+                  near.empty() ? "" : "did you mean '" + near + "'?");
+    }
+    set(static_cast<std::size_t>(found - words.begin()));
+  });
+}
+
+void Arguments::footer(std::string text) { impl_->footer = std::move(text); }
+
+bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out) {
+  Impl& impl = *impl_;
+  if (std::find_if(arguments.begin(), arguments.end(), [](const std::string& argument) {
+        return argument == "--help" || argument == "-h";
+      }) != arguments.end()) {
+    out << help();
+    return false;
+  }
+  impl.check_values(arguments);
+  try {
+    impl.cli.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it takes them from the back
+  } catch (const CLI::ParseError& error) {
+    fail_usage(error.what(), impl.hint());
+  }
+  impl.check_remaining();
+  for (const Impl::Required& required : impl.required) {
+    if (required.target->empty()) {
+      fail_usage("pmaptrain " + impl.command + " needs " + required.name,
+                 "pmaptrain " + impl.command + " " + required.example);
+    }
+  }
+  return true;
+}
+
+std::string Arguments::help() const {
+  const Impl& impl = *impl_;
+  std::string out = wrap(impl.summary, 0) + "\n\nusage: pmaptrain " + impl.command;
+  if (!impl.usage.empty()) out += " " + impl.usage;
+  out += " [OPTION]...\n";
+  if (!impl.positionals.empty()) out += "\n" + table(impl.positionals);
+  std::vector<Entry> options = impl.options;
+  options.push_back({"-h, --help", "print this help"});
+  out += "\noptions:\n" + table(options);
+  if (!impl.footer.empty()) out += "\n" + impl.footer;
+  return out;
+}
+
+void fail_usage(std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
+}
+
+void fail_option(const std::string& option, const std::string& value, std::string message, std::string help) {
+  const Place place{option, 1, count_characters(option) + 2, std::max(1, count_characters(value)),
+                    option + " " + value};
+  throw Error(ExitStatus::usage, Diagnostic{"usage", place, std::move(message), std::move(help), {}});
+}
+
+std::string shell_quoted(std::string_view argument) {
+  const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return std::string(argument);
+  std::string out = "'";
+  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace pmaptrain::app

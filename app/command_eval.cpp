@@ -1,0 +1,55 @@
+// eval: a run's checkpoint on a split of its data.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/config_options.h"
+#include "app/json.h"
+#include "core/base/text.h"
+#include "core/train/record_lines.h"
+#include "core/train/session.h"
+
+namespace pmaptrain::app {
+
+int command_eval(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  std::optional<std::string> split, checkpoint;
+  bool json = false;
+  Arguments a("eval", "Evaluates a run's checkpoint on all logical devices, every example counted once.");
+  a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
+  config.add_options_to(a);
+  a.text("--split", "NAME", split, "test (the default) or train");
+  a.text("--checkpoint", "last|STEP", checkpoint, "the run's last checkpoint (the default), or that of a step");
+  a.flag("--json", json, "print the measures as a JSON document");
+  if (!a.parse(arguments, streams.out)) return 0;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(config.config, ignored)) {
+    fail_usage("'" + config.config + "' is a file; eval takes a run folder",
+               "pmaptrain run " + shell_quoted(config.config) + " makes one: runs/NAME");
+  }
+
+  spec::Loaded loaded = spec::load(config.config, config.overrides);
+  const std::filesystem::path folder = train::find_checkpoint(config.config, checkpoint.value_or("last"));
+  const std::string step = std::filesystem::canonical(folder).filename().string();
+  if (!json) print_notes(loaded.notes, streams);
+  const train::Setup setup = train::make_setup(std::move(loaded));
+  const train::Evaluation result = train::evaluate_checkpoint(setup, config.config, checkpoint.value_or("last"),
+                                                              split.value_or(setup.source.test_name));
+  if (json) {
+    Json document{{"run", config.config}, {"checkpoint", step}, {"split", result.split}, {"examples", result.examples}};
+    for (const auto& [name, value] : result.measures) document[name] = value;
+    document["seconds"] = result.seconds;
+    streams.out << to_text(document);
+    return 0;
+  }
+  std::string line = result.split;
+  for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
+  streams.out << line
+              << fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
+                             train::duration(result.seconds), step, train::printable(config.config));
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,243 @@
+// exec: a program that is written by hand, on a mesh of logical devices.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/exec_values.h"
+#include "app/json.h"
+#include "app/validate_report.h"
+#include "core/base/text.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "core/runtime/cpu/executor.h"
+#include "core/train/npy.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::app {
+namespace {
+
+constexpr std::uintmax_t largest_program = std::uintmax_t{64} << 20;
+
+std::string read_program(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  if (file) {
+    std::ostringstream all;
+    all << file.rdbuf();
+    text = std::move(all).str();
+  }
+  if (!file.is_open() || file.bad() || errno == EISDIR) {
+    fail_usage(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno)), "name a program's text file");
+  }
+  if (text.size() > largest_program) fail_usage("'" + path + "' is too large for a program");
+  return text;
+}
+
+// NAME=VALUE of an option that may repeat.
+std::pair<std::string, std::string> split(const std::string& option, const std::string& argument,
+                                          const std::string& form) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
+    fail_option(option, argument, option + " takes " + form + ", not '" + argument + "'");
+  }
+  return {argument.substr(0, equals), argument.substr(equals + 1)};
+}
+
+std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
+  std::vector<Axis> axes;
+  for (const std::string& argument : arguments) {
+    const auto [name, size] = split("--mesh", argument, "AXIS=N");
+    Axis axis{name, 0};
+    const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), axis.size);
+    if (error != std::errc{} || stop != size.data() + size.size() || axis.size < 1) {
+      fail_option("--mesh", argument,
+                  fmt::format("axis '{}' needs a whole number of at least 1 device, not '{}'", name, size));
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+// Sets every input from its file. All that are missing are told at once.
+void set_inputs(CpuExecutor& executor, const Program& program, const std::vector<std::string>& arguments) {
+  std::map<std::string, std::string> files;
+  std::vector<std::string> names;
+  for (const Input& input : program.inputs) names.push_back(input.name);
+  for (const std::string& argument : arguments) {
+    const auto [name, file] = split("--input", argument, "NAME=FILE.npy");
+    if (program.find_input(name) == nullptr) {
+      const std::string near = nearest(name, names);
+      fail_option("--input", argument, "the program has no input '" + name + "'",
+                  names.empty()   ? "it takes none"
+                  : !near.empty() ? "did you mean '" + near + "'?"
+                                  : "its inputs are " + join(names, ", "));
+    }
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) {
+      const std::string help = "a path in an option is relative to the current directory";
+      const Place place{"--input", 1, count_characters("--input " + name + "=") + 1, count_characters(file),
+                        "--input " + argument};
+      throw Error(ExitStatus::data, Diagnostic{"data", place, "there is no file '" + file + "'", help, {}});
+    }
+    files[name] = file;
+  }
+  std::vector<Diagnostic> missing;
+  for (const Input& input : program.inputs) {
+    if (files.contains(input.name)) continue;
+    const Type& type = program.type(input.value);
+    const std::string shape = tuple_text(array_shape(type, program.mesh));
+    missing.push_back(
+        {"usage",
+         {},
+         fmt::format("{} input '{}' has no value: it is {}, an array of shape {}", to_string(input.group), input.name,
+                     to_string(type, program.mesh), shape),
+         fmt::format("--input {0}={0}.npy, written in Python by np.save('{0}.npy', np.zeros({1}, np.{2}))", input.name,
+                     shape, numpy_name(type.dtype)),
+         {}});
+  }
+  if (!missing.empty()) throw Error(ExitStatus::usage, std::move(missing));
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    const train::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
+    if (type.varying.empty()) {
+      executor.set(input.name, array.bytes);
+      continue;
+    }
+    for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
+      executor.set(input.name, device, slice_of(array, type, program.mesh, device));
+    }
+  }
+}
+
+struct Result {
+  std::string name;
+  bool update = false;  // what an input is after the step
+  Type type;
+  OnDevice value;
+  // In an archive, where an output may have an input's name.
+  std::string key() const { return update ? name + ".next" : name; }
+};
+
+std::vector<Result> results_of(const CpuExecutor& executor, const Program& program) {
+  std::vector<Result> results;
+  for (const Output& output : program.outputs) {
+    results.push_back({output.name, false, program.type(output.value),
+                       [&executor, name = output.name](std::int64_t device) { return executor.output(name, device); }});
+  }
+  for (const Input& input : program.inputs) {
+    if (!input.next) continue;
+    results.push_back({input.name, true, program.type(input.value),
+                       [&executor, name = input.name](std::int64_t device) { return executor.input(name, device); }});
+  }
+  return results;
+}
+
+std::string text_of(const std::vector<Result>& results, const Mesh& mesh) {
+  std::string out = "mesh:";
+  for (const Axis& axis : mesh.axes()) out += fmt::format(" {}={}", axis.name, axis.size);
+  out += fmt::format("{}({} logical {})\n", mesh.axes().empty() ? " no axes " : " ", mesh.devices(),
+                     mesh.devices() == 1 ? "device" : "devices");
+  for (const Result& result : results) {
+    out += fmt::format("\n{}{}: {}\n", result.update ? "updated " : "", result.name, to_string(result.type, mesh));
+    std::vector<std::vector<std::string>> rows;
+    for (const Holders& group : distinct(mesh, result.value)) {
+      rows.push_back(
+          {holders_text(group.devices, mesh), array_text(result.type.dtype, result.type.shape, group.value)});
+    }
+    out += columns(rows, {});
+  }
+  return out;
+}
+
+Json element_json(DType dtype, std::span<const std::byte> value, std::size_t index) {
+  return dispatch(dtype, [&]<class T>() -> Json {
+    T number{};
+    std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
+    if constexpr (std::is_same_v<T, float>) {
+      // As the nearest short decimal: 0.1 and not 0.10000000149. What is not finite prints as null.
+      if (std::isfinite(number)) return std::strtod(exact(number).c_str(), nullptr);
+    }
+    return number;
+  });
+}
+
+Json nested(DType dtype, const Shape& shape, std::span<const std::byte> value, std::size_t dimension,
+            std::size_t& index) {
+  if (dimension == shape.size()) return element_json(dtype, value, index++);
+  Json list = Json::array();
+  for (std::int64_t i = 0; i < shape[dimension]; ++i) list.push_back(nested(dtype, shape, value, dimension + 1, index));
+  return list;
+}
+
+std::string json_of(const std::vector<Result>& results, const Mesh& mesh) {
+  Json json;
+  json["mesh"] = Json::object();
+  for (const Axis& axis : mesh.axes()) json["mesh"][axis.name] = axis.size;
+  json["logical_devices"] = mesh.devices();
+  json["results"] = Json::array();
+  for (const Result& result : results) {
+    Json entry{{"name", result.name}, {"update", result.update}, {"type", to_string(result.type, mesh)}};
+    entry["values"] = Json::array();
+    for (const Holders& group : distinct(mesh, result.value)) {
+      std::size_t index = 0;
+      entry["values"].push_back(
+          {{"devices", group.devices}, {"value", nested(result.type.dtype, result.type.shape, group.value, 0, index)}});
+    }
+    json["results"].push_back(std::move(entry));
+  }
+  return to_text(json);
+}
+
+}  // namespace
+
+int command_exec(CommandArguments arguments, const Streams& streams) {
+  std::string path;
+  std::vector<std::string> mesh, inputs;
+  std::optional<std::string> output;
+  std::optional<std::int64_t> workers;
+  bool json = false;
+  Arguments a(
+      "exec",
+      "Runs a program that is written by hand once, on every logical device of its mesh, and prints each result "
+      "with one row per distinct value and the devices that hold it.");
+  a.positional("PROGRAM.pmt", path, "the program's text, as `pmaptrain explain` prints it", "program.pmt");
+  a.list("--mesh", "AXIS=N", mesh, "the size of an axis, instead of the program's; may repeat");
+  a.list("--input", "NAME=FILE.npy", inputs, "the value of an input; may repeat");
+  a.text("--output", "FILE.npz", output, "also write the results, by name (NAME.next for an updated input)");
+  a.integer("--workers", "N", 1, workers, "how many threads carry the devices");
+  a.flag("--json", json, "print the results as a JSON document");
+  a.footer(
+      "An input or output that varies over axes has one leading dimension for each of them, in mesh order:\n"
+      "f32[4]{devices} on 8 devices is an array of shape (8, 4).\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+
+  const auto program =
+      std::make_shared<const Program>(parse_program(read_program(path), path, all_ops(), axes_of(mesh)));
+  spec::MeshSpec carried;
+  carried.mesh = program->mesh;
+  if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
+  CpuExecutor executor(make_plan(program), {train::worker_count(carried), KernelChoice::best});
+  set_inputs(executor, *program, inputs);
+  executor.run();
+  const std::vector<Result> results = results_of(executor, *program);
+  if (output) {
+    train::Tensors tensors;
+    for (const Result& result : results) tensors[result.key()] = to_array(result.type, program->mesh, result.value);
+    train::write_npz(*output, tensors);
+  }
+  streams.out << (json ? json_of(results, program->mesh) : text_of(results, program->mesh));
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,79 @@
+// init: a commented example config to begin from.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/examples.h"
+#include "app/validate_report.h"
+#include "core/base/text.h"
+
+namespace pmaptrain::app {
+namespace {
+
+// The first sentence of the comment that the file begins with.
+std::string summary(std::string_view text) {
+  std::string out;
+  while (text.starts_with("#")) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(1, end - 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    if (line.empty()) break;
+    out += (out.empty() ? "" : " ") + std::string(line);
+    const std::size_t stop = out.find(". ");
+    if (stop != std::string::npos || out.ends_with('.'))
+      return out.substr(0, stop == std::string::npos ? out.size() - 1 : stop);
+  }
+  return out;
+}
+
+std::string list() {
+  std::vector<std::vector<std::string>> rows;
+  for (const Example& example : examples()) rows.push_back({std::string(example.name), summary(example.text)});
+  return "The example configs; `pmaptrain init NAME` writes NAME.yaml:\n\n" + columns(rows, {});
+}
+
+void write_new(const std::string& path, std::string_view text) {
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wxe"), close);  // x: only a new file
+  if (!file && errno == EEXIST) {
+    fail_usage("'" + path + "' exists, and init replaces nothing", "name another file, or remove this one");
+  }
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
+    fail_running("'" + path + "' cannot be written: " + std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+int command_init(CommandArguments arguments, const Streams& streams) {
+  std::optional<std::string> name, file;
+  Arguments a("init", "Writes a commented example config to begin from; without NAME, lists the examples.");
+  a.optional_positional("NAME", name, "an example, such as linear_regression");
+  a.optional_positional("FILE", file, "where to write it; NAME.yaml unless given. An existing file is left alone");
+  if (!a.parse(arguments, streams.out)) return 0;
+  if (!name) {
+    streams.out << list();
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Example& example : examples()) {
+    names.emplace_back(example.name);
+    if (example.name != *name) continue;
+    const std::string path = file.value_or(*name + ".yaml");
+    write_new(path, example.text);
+    const std::string shown = shell_quoted(path);
+    streams.out << "wrote " << path << "\n\n  pmaptrain validate " << shown
+                << "   # what a run would do\n  pmaptrain run " << shown << "        # train\n";
+    return 0;
+  }
+  const std::string near = nearest(*name, names);
+  fail_usage("no example is called '" + *name + "'",
+             near.empty() ? "the examples are " + join(names, ", ") : "did you mean '" + near + "'?");
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,136 @@
+// run: train what a config describes.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/config_options.h"
+#include "app/display/display.h"
+#include "app/json.h"
+#include "app/signals.h"
+#include "app/validate_report.h"
+#include "core/base/version.h"
+#include "core/train/record_events.h"
+#include "core/train/record_report.h"
+#include "core/train/session.h"
+
+namespace pmaptrain::app {
+namespace {
+
+struct RunOptions {
+  ConfigOptions config;
+  std::optional<std::string> run_dir;
+  std::optional<std::int64_t> max_steps;
+  bool overwrite = false, dry_run = false, json = false, verify_replicas = false;
+  display::DisplayOptions display;
+};
+
+void add_arguments(Arguments& a, RunOptions& options) {
+  options.config.add_to(a);
+  a.text("--name", "NAME", options.config.overrides.name, "the run's name; its folder is runs/NAME");
+  a.text("--run-dir", "DIR", options.run_dir, "the run folder itself, instead of runs/NAME");
+  a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
+  a.integer("--max-steps", "N", 1, options.max_steps, "stop after N steps, with a checkpoint");
+  a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan, run nothing");
+  a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
+  a.word(
+      "--progress", {"auto", "bar", "plain", "none"},
+      [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
+      "what standard error shows: a moving bar, plain lines, or warnings and errors only");
+  a.word(
+      "--color", {"auto", "always", "never"},
+      [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
+      "auto colours a terminal, unless NO_COLOR is set");
+  a.flag("-q,--quiet", options.display.quiet, "as --progress none");
+  a.flag("-v,--verbose", options.display.verbose, "step lines also say the time since the start");
+  a.flag("--verify-replicas", options.verify_replicas,
+         "every device keeps its own copy of what should be the same everywhere, and the copies are compared at the "
+         "log interval (or train.verify_replicas); same bits, more time and memory");
+}
+
+// The command as it would be typed again, without what a refused run folder's hints choose.
+std::string command_line(CommandArguments arguments) {
+  std::string out = "pmaptrain run";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--overwrite" || argument.starts_with("--name=") || argument.starts_with("--run-dir=")) continue;
+    if (argument == "--name" || argument == "--run-dir") {
+      ++i;
+      continue;
+    }
+    out += " " + shell_quoted(argument);
+  }
+  return out;
+}
+
+// Remembers the last warning, which says why a guard stopped the run.
+class LastWarning : public train::Consumer {
+ public:
+  void on(const train::Event& event) override {
+    if (const auto* warned = std::get_if<train::Warned>(&event)) text = warned->text;
+  }
+  std::string text = "a guard stopped the training";
+};
+
+// The summary document; where the run failed, with its errors, as every failure has them.
+std::string summary(const train::Ended& ended, const std::string& guard) {
+  const std::string text = train::summary_json(ended, std::string(version));
+  if (ended.exit_status != static_cast<int>(ExitStatus::guard)) return text;
+  Json document = Json::parse(text);
+  document["errors"] = errors_json({{"guard", {}, guard, "", {}}});
+  return to_text(document);
+}
+
+}  // namespace
+
+int command_run(CommandArguments arguments, const Streams& streams) {
+  RunOptions options;
+  Arguments a("run", "Trains what a config describes, and leaves metrics, a checkpoint and a summary in a run folder.");
+  add_arguments(a, options);
+  if (!a.parse(arguments, streams.out)) return 0;
+  spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
+
+  if (options.dry_run) {
+    const train::Setup setup = train::make_setup(std::move(loaded));
+    const ValidateReport report = make_validate_report(setup, options.verify_replicas);
+    if (!options.json) print_warnings(report.warnings, streams);
+    streams.out << (options.json ? validate_json(setup, report) : validate_text(setup, report));
+    return 0;
+  }
+
+  if (!options.display.quiet && options.display.progress != display::Progress::none) {
+    print_notes(loaded.notes, streams);
+  }
+  train::SessionOptions session;
+  session.run_dir =
+      options.run_dir ? std::filesystem::path(*options.run_dir) : std::filesystem::path("runs") / loaded.spec.name;
+  session.folder.overwrite = options.overwrite;
+  session.folder.command = command_line(arguments);
+  session.folder.explicit_name = options.config.overrides.name.has_value();
+  session.folder.explicit_dir = options.run_dir.has_value();
+  session.max_steps = options.max_steps;
+  session.verify_replicas = options.verify_replicas;
+  // Told before the data is read; the session looks again when everything else is accepted.
+  train::RunFolder::check(session.run_dir, session.folder);
+
+  train::Ended ended;
+  LastWarning guard;
+  int signal = 0;
+  {
+    const StopSignals signals;
+    session.stop = signals.flag();
+    const train::Setup setup = train::make_setup(std::move(loaded));
+    const auto display = display::make_display(options.display);
+    train::Consumer* const consumers[] = {display.get(), &guard};
+    ended = train::train(setup, session, consumers);
+    signal = static_cast<int>(*signals.flag());
+  }
+  const bool color = display::use_color(options.display.color, streams.out_fd);
+  streams.out << (options.json ? summary(ended, guard.text) : train::final_report(ended, color));
+  streams.out.flush();
+  if (signal != 0) raise_by_default(signal);
+  return ended.exit_status;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,36 @@
+#include "app/config_options.h"
+
+#include "app/display/terminal.h"
+
+namespace pmaptrain::app {
+
+void ConfigOptions::add_to(Arguments& arguments) {
+  arguments.positional("CONFIG", config, "a YAML file, or a run folder (its config.yaml)",
+                       "configs/fashion_mnist.yaml");
+  add_options_to(arguments);
+}
+
+void ConfigOptions::add_options_to(Arguments& arguments) {
+  arguments.list("--set", "KEY=VALUE", overrides.set,
+                 "set a key of the config, such as --set data.batch_size=64; may repeat, the later wins; null restores "
+                 "the default");
+  arguments.integer("--devices", "N", 1, overrides.devices, "how many logical devices the mesh's only axis has");
+  arguments.integer("--workers", "N", 1, overrides.workers, "how many threads carry the devices");
+  arguments.seed("--seed", overrides.seed, "the seed that everything random follows from");
+  arguments.footer(
+      "--devices sets logical devices, of which one core can carry many; --workers how many threads carry\n"
+      "them; `pmaptrain devices` lists hardware. `pmaptrain help KEY` tells what a key of the config takes.\n");
+}
+
+void print_notes(const std::vector<std::string>& notes, const Streams& streams) {
+  for (const std::string& note : notes) streams.err << "note: " << note << "\n";
+}
+
+void print_warnings(const std::vector<std::string>& warnings, const Streams& streams) {
+  const bool color = display::use_color(display::Color::automatic, streams.err_fd);
+  for (const std::string& warning : warnings) {
+    streams.err << (color ? "\x1b[1;33mwarning:\x1b[0m " : "warning: ") << warning << "\n";
+  }
+}
+
+}  // namespace pmaptrain::app

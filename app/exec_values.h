@@ -1,0 +1,49 @@
+// Values of `exec` as people, JSON readers and NumPy see them.
+//
+// A value that varies over axes has, as an array, one leading dimension for each of them in mesh order, as `pmap`
+// would: f32[4]{devices} on 8 devices is an array of shape (8, 4).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/type.h"
+#include "core/train/safetensors.h"
+
+namespace pmaptrain::app {
+
+// A value's local bytes on one device.
+using OnDevice = std::function<std::span<const std::byte>(std::int64_t device)>;
+
+// The shape as an array, with the leading dimensions.
+Shape array_shape(const Type& type, const Mesh& mesh);
+// "(8, 4)", "(8,)", "()"
+std::string tuple_text(const Shape& shape);
+// "float32": NumPy's name.
+std::string numpy_name(DType dtype);
+
+train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value);
+
+// Reads an NPY file as the value of `input`. Throws Error (data) where its element type or shape is not the input's.
+train::Tensor read_array(const std::string& path, const std::string& input, const Type& type, const Mesh& mesh);
+// The part of an array that `device` holds.
+std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type, const Mesh& mesh,
+                                    std::int64_t device);
+
+// Devices that hold the same bits, in the order of their first.
+struct Holders {
+  std::vector<std::int64_t> devices;
+  std::span<const std::byte> value;
+};
+std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value);
+
+// "all 8 devices", "device 3", "devices 0-3, 8", with the coordinates that they share: "(data_shards 1)".
+std::string holders_text(const std::vector<std::int64_t>& devices, const Mesh& mesh);
+
+// "[[1.0, 2.0], [3.0, 4.0]]"; long dimensions are abbreviated.
+std::string array_text(DType dtype, const Shape& shape, std::span<const std::byte> value);
+
+}  // namespace pmaptrain::app

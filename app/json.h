@@ -1,0 +1,20 @@
+// JSON documents of the commands. Included by .cpp files only: the library is slow to compile.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::app {
+
+using Json = nlohmann::ordered_json;
+
+// The documented list of errors: failure.h.
+Json errors_json(const std::vector<Diagnostic>& diagnostics);
+
+// Indented, with its end of line. Bytes that are not UTF-8 become U+FFFD.
+std::string to_text(const Json& document);
+
+}  // namespace pmaptrain::app

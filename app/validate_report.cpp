@@ -1,0 +1,246 @@
+#include "app/validate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/json.h"
+#include "core/base/text.h"
+#include "core/train/optimizer.h"
+
+namespace pmaptrain::app {
+namespace {
+
+std::string tuple(const Shape& shape) {
+  std::string out = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+}
+
+std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::int64_t parameters_of(const model::PlannedLayer& layer) {
+  std::int64_t count = 0;
+  for (const model::Parameter& parameter : layer.parameters) count += numel(parameter.shape);
+  return count;
+}
+
+// "8 logical devices along axis 'devices'", "8 logical devices: axes replicas 2 x shards 4"
+std::string mesh_text(const Mesh& mesh) {
+  std::string out = plural(mesh.devices(), "logical device");
+  if (mesh.axes().size() == 1) return out + " along axis '" + mesh.name(0) + "'";
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    out += fmt::format("{}{} {}", i == 0 ? ": axes " : " x ", mesh.axes()[i].name, mesh.axes()[i].size);
+  }
+  return out;
+}
+
+// A batch as it lies on the mesh: a dimension for each axis, the rows of one device, the rest of the example.
+struct Layout {
+  Shape shape;
+  std::string names;
+};
+
+Layout layout(const train::Setup& setup, const data::Field& field, bool images) {
+  Layout result;
+  for (const Axis& axis : setup.mesh().axes()) {
+    result.shape.push_back(axis.size);
+    result.names += axis.name + ", ";
+  }
+  result.shape.push_back(setup.batch.rows_per_device);
+  result.names += "per device";
+  result.shape.insert(result.shape.end(), field.shape.begin(), field.shape.end());
+  if (images && field.shape.size() == 3) result.names += ", height, width, channels";
+  if (field.shape.size() == 1) result.names += ", features";
+  return result;
+}
+
+std::string layers_text(const train::Setup& setup) {
+  std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
+  rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
+  for (const model::PlannedLayer& layer : setup.model.layers) {
+    const std::int64_t count = parameters_of(layer);
+    rows.push_back({layer.name, layer.kind, tuple(layer.output), count == 0 ? "-" : with_commas(count)});
+  }
+  rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
+  return columns(rows, {false, false, false, true});
+}
+
+std::string batch_text(const train::Setup& setup) {
+  const data::BatchPlan& batch = setup.batch;
+  const Layout inputs = layout(setup, setup.model.input, true);
+  const Layout targets = layout(setup, setup.model.target, false);
+  std::vector<std::vector<std::string>> rows{
+      {"inputs", fmt::format("{} {}", to_string(setup.model.input.dtype), tuple(inputs.shape)), inputs.names},
+      {"targets", fmt::format("{} {}", to_string(setup.model.target.dtype), tuple(targets.shape)), targets.names}};
+  std::string out = fmt::format("batch: {} a step, {} on each of {}", plural(batch.global, "example"),
+                                plural(batch.rows_per_device, "row"), plural(batch.devices, "logical device"));
+  if (batch.microbatches > 1) {
+    out += fmt::format(", in {} microbatches of {}", batch.microbatches, batch.rows_per_device / batch.microbatches);
+  }
+  return out + "\n" + columns(rows, {false, false, false});
+}
+
+std::string steps_text(const train::Setup& setup) {
+  const data::BatchPlan& batch = setup.batch;
+  const train::Timetable& timetable = setup.timetable;
+  std::string out = fmt::format("steps: {} in {} of {}", with_commas(timetable.steps),
+                                plural((timetable.steps + batch.steps_per_epoch - 1) / batch.steps_per_epoch, "epoch"),
+                                plural(batch.steps_per_epoch, "step"));
+  if (timetable.log_every > 0) out += fmt::format("; logged every {}", with_commas(timetable.log_every));
+  if (timetable.eval_every > 0) {
+    out += fmt::format("; evaluated every {} on {} {} examples", with_commas(timetable.eval_every),
+                       with_commas(setup.evaluation_batch->dataset), setup.source.test_name);
+  }
+  out += "\n";
+  if (batch.skipped_per_epoch > 0) {
+    out += fmt::format("  each epoch skips {}: they do not fill a batch of {} (data.remainder: drop)\n",
+                       plural(batch.skipped_per_epoch, "example"), with_commas(batch.global));
+  }
+  if (batch.padded_per_epoch > 0) {
+    out += fmt::format("  each epoch pads {}, which count for nothing (data.remainder: mask)\n",
+                       plural(batch.padded_per_epoch, "row"));
+  }
+  if (batch.skipped_per_epoch == 0 && batch.padded_per_epoch == 0) {
+    out += fmt::format("  every one of the {} examples is used in each epoch; nothing is skipped or padded\n",
+                       with_commas(batch.dataset));
+  }
+  return out;
+}
+
+std::string wire_text(const ValidateReport& report) {
+  std::string out;
+  for (const auto& [axis, bytes] : report.cost.wire_bytes) {
+    out += fmt::format("  each device sends {} over axis '{}'\n", human_bytes(bytes), axis);
+  }
+  return out.empty() ? "  nothing: the mesh has no axes\n" : out;
+}
+
+std::string memory_text(const train::MemoryEstimate& m) {
+  return columns({{"parameters", bytes_text(m.parameters)},
+                  {"optimizer state", bytes_text(m.optimizer)},
+                  {"gradients", bytes_text(m.gradients)},
+                  {"activations and other values on the way", bytes_text(m.activations)},
+                  {"batches", bytes_text(m.batch)},
+                  {"total", bytes_text(m.total)},
+                  {"available", bytes_text(m.available)}},
+                 {false, true});
+}
+
+// "1.23 GFLOP"
+std::string flops_text(double flops) {
+  const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  std::size_t unit = 0;
+  for (; flops >= 1000 && unit + 1 < std::size(units); ++unit) flops /= 1000;
+  return fmt::format("{:.3g} {}", flops, units[unit]);
+}
+
+}  // namespace
+
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+  std::vector<int> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string gap(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
+      line += (i > 0 ? "  " : "") + (i < right.size() && right[i] ? gap + row[i] : row[i] + gap);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
+  ValidateReport report;
+  const Plan plan = make_plan(setup.training, {private_copies || setup.timetable.verify_every > 0});
+  report.workers = train::worker_count(setup.spec().mesh);
+  report.memory = train::estimate_memory(setup, plan, report.workers);
+  train::check_memory(report.memory, setup);
+  report.cost = train::cost_of(*setup.training);
+  if (setup.mesh().devices() < 2) {
+    report.warnings.emplace_back(
+        "the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
+  }
+  for (const std::string& note : setup.source.notes) report.warnings.push_back(note);
+  return report;
+}
+
+std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
+  const spec::Spec& spec = setup.spec();
+  std::string metrics;
+  for (const spec::Metric metric : spec.metrics) metrics += ", " + to_string(metric);
+  std::string out = fmt::format("{}: valid\n\n", spec.name);
+  out +=
+      fmt::format("mesh: {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()), plural(report.workers, "worker"));
+  out += fmt::format("data: {}\n\n", setup.source.description);
+  out += fmt::format("model: {}{}; {} at a learning rate of {}\n", to_string(spec.loss), metrics,
+                     train::rule_name(spec.optimizer),
+                     exact(train::scaled_learning_rate(spec.optimizer, setup.batch.global)));
+  out += layers_text(setup) + "\n";
+  out += batch_text(setup) + "\n";
+  out += steps_text(setup) + "\n";
+  out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
+  out += "memory of this process:\n" + memory_text(report.memory);
+  if (!setup.loaded.notes.empty()) {
+    out += "\n";
+    for (const std::string& note : setup.loaded.notes) out += "note: " + note + "\n";
+  }
+  return out;
+}
+
+std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config) {
+  const data::BatchPlan& batch = setup.batch;
+  const train::MemoryEstimate& m = report.memory;
+  Json json;
+  json["valid"] = true;
+  json["name"] = setup.spec().name;
+  json["mesh"] = Json::object();
+  for (const Axis& axis : setup.mesh().axes()) json["mesh"][axis.name] = axis.size;
+  json["logical_devices"] = setup.mesh().devices();
+  json["workers"] = report.workers;
+  json["backend"] = "cpu";
+  json["parameters"] = setup.model.parameter_count();
+  json["batch"] = {{"global", batch.global},
+                   {"per_device", batch.rows_per_device},
+                   {"microbatch", batch.rows_per_device / batch.microbatches}};
+  json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
+                    {"shape", layout(setup, setup.model.input, true).shape}};
+  json["targets"] = {{"dtype", to_string(setup.model.target.dtype)},
+                     {"shape", layout(setup, setup.model.target, false).shape}};
+  json["steps"] = setup.timetable.steps;
+  json["steps_per_epoch"] = batch.steps_per_epoch;
+  json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
+  json["examples_padded_per_epoch"] = batch.padded_per_epoch;
+  json["memory_bytes"] = {{"parameters", m.parameters},   {"optimizer", m.optimizer}, {"gradients", m.gradients},
+                          {"activations", m.activations}, {"batch", m.batch},         {"total_per_process", m.total},
+                          {"available", m.available}};
+  json["flops_per_step"] = std::llround(report.cost.flops);
+  json["collective_bytes_per_step"] = Json::object();
+  for (const auto& [axis, bytes] : report.cost.wire_bytes) {
+    json["collective_bytes_per_step"][axis] = std::llround(bytes);
+  }
+  json["layers"] = Json::array();
+  for (const model::PlannedLayer& layer : setup.model.layers) {
+    json["layers"].push_back({{"name", layer.name},
+                              {"kind", layer.kind},
+                              {"output_shape", layer.output},
+                              {"parameters", parameters_of(layer)}});
+  }
+  json["warnings"] = report.warnings;
+  json["notes"] = setup.loaded.notes;
+  if (with_config) json["config"] = setup.loaded.resolved;
+  return to_text(json);
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,329 @@
+// The command line in-process: what it accepts, what it prints, and the words of its refusals.
+#include "app/commands.h"
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/train/npy.h"
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using nlohmann::json;
+using pmaptrain::tests::Finished;
+using pmaptrain::tests::TemporaryFolder;
+
+namespace {
+
+Finished call(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  Finished result;
+  result.status = app::run_program(arguments, {out, err});
+  result.out = out.str();
+  result.err = err.str();
+  return result;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string write(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+  std::ofstream(folder / name) << text;
+  return folder / name;
+}
+
+const std::string linear = "configs/linear_regression.yaml";
+
+const std::string weighted = R"(mesh devices=4
+batch %x:f32[3]{devices}
+params %w:f32[3]{}
+%wide = pvary[axes={devices}] %w
+%products = mul %x, %wide
+%partial = reduce_sum[dims=[0]] %products
+%total = psum[axes={devices}] %partial
+%all = broadcast[shape=[3], dims=[]] %total
+%next = add %w, %all
+update %w = %next
+return partial = %partial
+return total = %total
+)";
+
+void write_floats(const std::string& path, Shape shape, const std::vector<float>& values) {
+  train::Tensor tensor{DType::f32, std::move(shape), std::vector<std::byte>(values.size() * sizeof(float))};
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  train::write_npy(path, tensor);
+}
+
+}  // namespace
+
+TEST_CASE("the program alone, --help and --version succeed and say what there is", "[app]") {
+  const Finished alone = call({});
+  CHECK(alone.status == 0);
+  CHECK(alone.err.empty());
+  for (const app::Command& command : app::commands()) {
+    CHECK(contains(alone.out, "  " + std::string(command.usage)));
+    const Finished help = call({std::string(command.name), "--help"});
+    CHECK(help.status == 0);
+    CHECK(contains(help.out, "usage: pmaptrain " + std::string(command.name)));
+    CHECK(call({"help", std::string(command.name)}).out == help.out);
+  }
+  CHECK(call({"--help"}).out == alone.out);
+  const Finished version = call({"--version"});
+  CHECK(contains(version.out, "pmaptrain 0."));
+  CHECK(contains(version.out, "compiler: "));
+  CHECK(contains(version.out, "backends: cpu ("));
+}
+
+TEST_CASE("the help of run says what devices and workers are, and offers nothing that is not built", "[app]") {
+  const std::string help = call({"run", "--help"}).out;
+  CHECK(contains(help,
+                 "--devices sets logical devices, of which one core can carry many; --workers how many threads carry\n"
+                 "them; `pmaptrain devices` lists hardware."));
+  for (const char* option : {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--devices N",
+                             "--workers N", "--seed N", "--max-steps N", "--dry-run", "--json", "--progress", "--color",
+                             "-q, --quiet", "-v, --verbose", "--verify-replicas"}) {
+    CHECK(contains(help, option));
+  }
+  for (const char* absent : {"--resume", "--trace", "cuda", "GPU"}) CHECK_FALSE(contains(help, absent));
+}
+
+TEST_CASE("unknown commands and options are refused with the nearest spelling", "[app]") {
+  const Finished command = call({"rnu"});
+  CHECK(command.status == 2);
+  CHECK(command.out.empty());
+  CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
+  CHECK(contains(call({"frobnicate"}).err, "the commands are run, validate, explain, eval, exec, devices, init, help"));
+  CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
+        "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
+  CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
+  CHECK(contains(call({"validate", "--frobnicate", "3", "x.yaml"}).err, "pmaptrain validate --help lists"));
+  CHECK(contains(call({"run", "a", "b"}).err, "unexpected argument 'b'"));
+  CHECK(contains(call({"run"}).err, "error: pmaptrain run needs CONFIG\n  help: pmaptrain run configs/"));
+}
+
+TEST_CASE("values that an option does not take are shown in their argument", "[app]") {
+  CHECK(call({"run", linear, "--seed", "-1"}).err ==
+        "--seed:1:8: error: --seed takes a whole number from 0 to 2^64 - 1, not '-1'\n"
+        "    1 | --seed -1\n"
+        "      |        ^~\n");
+  CHECK(contains(call({"run", linear, "--devices", "0"}).err, "--devices takes a whole number of at least 1, not '0'"));
+  CHECK(contains(call({"run", linear, "--max-steps=1.5"}).err, "not '1.5'"));
+  CHECK(contains(call({"run", linear, "--progress", "bra"}).err, "did you mean 'bar'?"));
+  CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
+  CHECK(contains(call({"run", linear, "--set="}).err, "--set needs a value"));
+}
+
+TEST_CASE("--set takes one value each time, with or without an equals sign", "[app]") {
+  const Finished plain = call({"validate", "--set", "seed=3", linear, "--print-config"});
+  CHECK(plain.status == 0);
+  CHECK(contains(plain.out, "seed: 3"));
+  CHECK(call({"validate", linear, "--set=seed=2", "--set=seed=3", "--print-config"}).out == plain.out);
+  CHECK(call({"validate", linear, "--seed", "3", "--print-config"}).out == plain.out);
+}
+
+TEST_CASE("every failure is a JSON document where --json is among the arguments", "[app]") {
+  const auto failure = [](const std::vector<std::string>& arguments, int status) {
+    const Finished result = call(arguments);
+    CHECK(result.status == status);
+    CHECK(result.err.empty());
+    const json document = json::parse(result.out);
+    CHECK(document["exit_status"] == status);
+    REQUIRE(document["errors"].size() >= 1);
+    for (const char* key : {"kind", "file", "line", "column", "message", "help"}) {
+      CHECK(document["errors"][0].contains(key));
+    }
+    return document;
+  };
+  CHECK(failure({"rnu", "--json"}, 2)["errors"][0]["help"] == "did you mean 'run'?");
+  CHECK(failure({"run", "--json", "--frob", linear}, 2)["errors"][0]["kind"] == "usage");
+  CHECK_FALSE(failure({"run", "--json", "nothing.yaml"}, 2).contains("valid"));
+  const json invalid = failure({"validate", linear, "--json", "--set", "data.batch_size=801"}, 2);
+  CHECK(invalid["valid"] == false);
+  CHECK(failure({"exec", "nothing.pmt", "--json"}, 2)["errors"][0]["line"].is_null());
+
+  const TemporaryFolder folder;
+  const std::string config = write(folder, "bad.yaml", "mesh:\n  axes: {devices: 8}\nsede: 1\n");
+  const json located = failure({"validate", config, "--json"}, 2);
+  bool found = false;
+  for (const json& error : located["errors"]) {
+    if (error["line"] != 3) continue;
+    found = true;
+    CHECK(error["file"] == config);
+    CHECK(error["column"] == 1);
+  }
+  CHECK(found);
+}
+
+TEST_CASE("validate shows shapes, traffic, memory and steps of the convolutional network", "[app]") {
+  const Finished result = call({"validate", "configs/cnn.yaml", "--workers", "2"});
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  for (const char* part :
+       {"cnn: valid\n", "mesh: 8 logical devices along axis 'devices', carried by 2 workers",
+        "  conv_1      conv      (16, 16, 64)      18,496\n", "  total                                   60,362\n",
+        "inputs   u8 (8, 16, 32, 32, 3)  devices, per device, height, width, channels",
+        "steps: 3,900 in 10 epochs of 390 steps", "each epoch skips 80 examples", "over axis 'devices'", "available"}) {
+    INFO(part);
+    CHECK(contains(result.out, part));
+  }
+}
+
+TEST_CASE("validate shows the layout of the regression's samples", "[app]") {
+  CHECK(contains(call({"validate", linear}).out, "inputs   f32 (8, 100, 5)  batch, per device, features"));
+}
+
+TEST_CASE("the JSON of validate is as documented", "[app]") {
+  const json plan = json::parse(call({"validate", "configs/cnn.yaml", "--json", "--workers", "2"}).out);
+  CHECK(plan["valid"] == true);
+  CHECK(plan["mesh"] == json{{"devices", 8}});
+  CHECK(plan["logical_devices"] == 8);
+  CHECK(plan["workers"] == 2);
+  CHECK(plan["backend"] == "cpu");
+  CHECK(plan["parameters"] == 60362);
+  CHECK(plan["batch"] == json{{"global", 128}, {"per_device", 16}, {"microbatch", 16}});
+  CHECK(plan["steps_per_epoch"] == 390);
+  CHECK(plan["examples_skipped_per_epoch"] == 80);
+  CHECK(plan["examples_padded_per_epoch"] == 0);
+  for (const char* item :
+       {"parameters", "optimizer", "gradients", "activations", "batch", "total_per_process", "available"}) {
+    CHECK(plan["memory_bytes"][item].get<std::int64_t>() > 0);
+  }
+  CHECK(plan["flops_per_step"].get<std::int64_t>() > 1'000'000'000);
+  CHECK(plan["collective_bytes_per_step"]["devices"].get<std::int64_t>() > 4 * 60362 / 2);
+  CHECK(plan["layers"].size() == 8);
+  CHECK(plan["layers"][0] ==
+        json{{"name", "conv_0"}, {"kind", "conv"}, {"output_shape", {32, 32, 32}}, {"parameters", 896}});
+  CHECK(json::parse(call({"run", "configs/cnn.yaml", "--dry-run", "--json", "--workers", "2"}).out)["parameters"] ==
+        60362);
+}
+
+TEST_CASE("a mesh of one device is warned about, and changes nothing on standard output", "[app]") {
+  const Finished result = call({"validate", linear, "--devices", "1"});
+  CHECK(result.status == 0);
+  CHECK(contains(result.err, "warning: the mesh has fewer than 2 logical devices"));
+  CHECK(contains(result.out, "mesh: 1 logical device along axis 'batch'"));
+}
+
+TEST_CASE("the resolved config that is printed validates to itself", "[app]") {
+  const TemporaryFolder folder;
+  const std::string first = call({"validate", linear, "--print-config"}).out;
+  const std::string again = write(folder, "linear_regression.yaml", first);
+  CHECK(call({"validate", again, "--print-config"}).out == first);
+}
+
+TEST_CASE("explain prints each stage, kernels and memory", "[app]") {
+  const std::string final = call({"explain", linear}).out;
+  CHECK(contains(final, "mesh batch=8\n"));
+  CHECK(contains(final, "psum[axes={batch}]"));
+  CHECK(contains(final, "# synchronise"));
+  CHECK(contains(final, "update %dense_0.kernel"));
+  const std::string model = call({"explain", linear, "--stage", "model"}).out;
+  CHECK(contains(model, "matmul"));
+  CHECK_FALSE(contains(model, "psum"));
+  CHECK_FALSE(contains(call({"explain", linear, "--stage=grad"}).out, "psum"));
+  const std::string kernels = call({"explain", linear, "--kernels", "--workers", "1"}).out;
+  CHECK(contains(kernels, "kernel steps:"));
+  CHECK(contains(kernels, "reference"));
+  const std::string memory = call({"explain", linear, "--memory", "--workers", "1"}).out;
+  CHECK(contains(memory, "pools, with 1 worker"));
+  CHECK(contains(memory, "accumulators"));
+  CHECK(contains(call({"explain", linear, "--stage", "model", "--kernels"}).err, "leave out --stage"));
+}
+
+TEST_CASE("exec prints one row per distinct value with the devices that hold it", "[app]") {
+  const std::string sum = call({"exec", "configs/programs/scaled_sum.pmt", "--mesh", "devices=2"}).out;
+  CHECK(contains(sum, "mesh: devices=2 (2 logical devices)\n"));
+  CHECK(contains(sum, "\nsum: f32[]{}\n  all 2 devices  2.0\n"));
+  CHECK(contains(call({"exec", "configs/programs/scaled_sum.pmt"}).out, "\nsum: f32[]{}\n  all 4 devices  12.0\n"));
+  const std::string nested = call({"exec", "configs/programs/nested_axes.pmt"}).out;
+  CHECK(contains(nested,
+                 "\nover_data_shards: i32[]{model_replicas}\n"
+                 "  devices 0-3 (model_replicas 0)  6\n"
+                 "  devices 4-7 (model_replicas 1)  46\n"));
+  CHECK(contains(nested, "  devices 1, 5 (data_shards 1)  12\n"));
+}
+
+TEST_CASE("exec reads inputs and writes results with a leading dimension for each varied axis", "[app]") {
+  const TemporaryFolder folder;
+  const std::string program = write(folder, "weighted.pmt", weighted);
+  write_floats(folder / "x.npy", {4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  write_floats(folder / "w.npy", {3}, {1, 1, 1});
+  const std::string x = "x=" + (folder / "x.npy"), w = "w=" + (folder / "w.npy"), archive = folder / "out.npz";
+  const Finished result = call({"exec", program, "--input", x, "--input", w, "--output", archive});
+  INFO(result.err);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "\npartial: f32[]{devices}\n  device 0  3.0\n  device 1  12.0\n"));
+  CHECK(contains(result.out, "\nupdated w: f32[3]{}\n  all 4 devices  [67.0, 67.0, 67.0]\n"));
+  CHECK(std::filesystem::file_size(archive) > 0);
+  const json document = json::parse(call({"exec", program, "--input", x, "--input", w, "--json"}).out);
+  CHECK(document["mesh"] == json{{"devices", 4}});
+  CHECK(document["results"][1]["values"] == json{{{"devices", {0, 1, 2, 3}}, {"value", 66.0}}});
+  CHECK(document["results"][2]["update"] == true);
+}
+
+TEST_CASE("exec names every input without a value, its type and the shape that it takes", "[app]") {
+  const TemporaryFolder folder;
+  const std::string program = write(folder, "weighted.pmt", weighted);
+  const Finished missing = call({"exec", program});
+  CHECK(missing.status == 2);
+  CHECK(contains(missing.err, "batch input 'x' has no value: it is f32[3]{devices}, an array of shape (4, 3)"));
+  CHECK(contains(missing.err, "np.save('x.npy', np.zeros((4, 3), np.float32))"));
+  CHECK(contains(missing.err, "params input 'w' has no value: it is f32[3]{}, an array of shape (3,)"));
+
+  write_floats(folder / "w.npy", {3}, {1, 1, 1});
+  const std::string file = folder / "w.npy";
+  const Finished shape = call({"exec", program, "--input", "x=" + file, "--input", "w=" + file});
+  CHECK(shape.status == 3);
+  CHECK(contains(shape.err, "has shape (3,); input 'x' is f32[3]{devices}: an array of shape (4, 3), float32"));
+  CHECK(call({"exec", program, "--input", "x=nothing.npy"}).status == 3);
+  CHECK(contains(call({"exec", program, "--input", "y=" + file}).err, "the program has no input 'y'"));
+  CHECK(contains(call({"exec", program, "--mesh", "devices"}).err, "--mesh takes AXIS=N, not 'devices'"));
+  CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs a whole number"));
+}
+
+TEST_CASE("a forgotten reduction in a program is refused with parameter and axis", "[app]") {
+  const TemporaryFolder folder;
+  const std::string program = write(folder, "forgotten.pmt",
+                                    "mesh devices=4\nparams %w:f32[]{}\nbatch %g:f32[]{devices}\n"
+                                    "%wide = pvary[axes={devices}] %w\n%next = sub %wide, %g\nupdate %w = %next\n");
+  const Finished result = call({"exec", program});
+  CHECK(result.status == 2);
+  CHECK(contains(result.err, "w"));
+  CHECK(contains(result.err, "devices"));
+}
+
+TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[app]") {
+  const TemporaryFolder folder;
+  const std::string list = call({"init"}).out;
+  for (const char* name : {"cnn", "fashion_mnist", "gradient_averaging", "linear_regression"}) {
+    CHECK(contains(list, "\n  " + std::string(name) + " "));
+  }
+  const std::string file = folder / "mine.yaml";
+  CHECK(call({"init", "cnn", file}).status == 0);
+  CHECK(tests::read_text(file) == tests::read_text("configs/cnn.yaml"));
+  const Finished again = call({"init", "linear_regression", file});
+  CHECK(again.status == 2);
+  CHECK(contains(again.err, "exists, and init replaces nothing"));
+  CHECK(tests::read_text(file) == tests::read_text("configs/cnn.yaml"));
+  CHECK(contains(call({"init", "cn"}).err, "did you mean 'cnn'?"));
+}
+
+TEST_CASE("devices lists hardware and says what it is not", "[app]") {
+  const std::string text = call({"devices"}).out;
+  for (const char* part : {"processor", "this process may use", "memory", "--devices sets how many logical devices",
+                           "--workers sets how many threads", "not this list"}) {
+    CHECK(contains(text, part));
+  }
+  const json document = json::parse(call({"devices", "--json"}).out);
+  CHECK(document["processor"]["allowed_threads"].get<int>() >= 1);
+  CHECK(document["memory_bytes"]["total"].get<std::int64_t>() > 0);
+}
+
+TEST_CASE("help tells of a key, and of commands", "[app]") {
+  CHECK(contains(call({"help", "optimizer.adam"}).out, "b1"));
+  CHECK(contains(call({"help"}).out, "optimizer"));
+  const Finished wrong = call({"help", "optimzer"});
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.err, "did you mean 'optimizer'?"));
+}

@@ -1,0 +1,97 @@
+#include "tests/app/process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace pmaptrain::tests {
+namespace {
+
+// PMAPTRAIN_BIN as ctest sets it, else the release build beside the sources.
+std::string binary() {
+  const char* const given = std::getenv("PMAPTRAIN_BIN");
+  return given != nullptr ? given : "build/release/pmaptrain";
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "pmaptrain-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+Process::Process(const std::vector<std::string>& arguments, int ignored) {
+  const std::string program = binary();
+  if (::access(program.c_str(), X_OK) != 0) {
+    throw std::runtime_error("there is no program '" + program + "'; ctest sets PMAPTRAIN_BIN");
+  }
+  std::vector<std::string> all{program};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& argument : all) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const std::string out = folder_ / "out", err = folder_ / "err";
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    if (ignored != 0) std::signal(ignored, SIG_IGN);
+    const int out_fd = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int err_fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(out_fd, STDOUT_FILENO);
+    ::dup2(err_fd, STDERR_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+}
+
+Process::~Process() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+bool Process::wait_for(const std::string& text) const {
+  for (int i = 0; i < 6000; ++i) {
+    if (errors().find(text) != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+void Process::send(int signal) const { ::kill(pid_, signal); }
+
+Finished Process::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  Finished finished;
+  if (WIFEXITED(status)) finished.status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
+  finished.out = read_text(folder_ / "out");
+  finished.err = errors();
+  return finished;
+}
+
+Finished run_binary(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
+
+}  // namespace pmaptrain::tests

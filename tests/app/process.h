@@ -1,0 +1,57 @@
+// The program as a user starts it: a process with its own standard streams.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pmaptrain::tests {
+
+// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::filesystem::path& path);
+
+struct Finished {
+  int status = -1;  // exit status, or
+  int signal = 0;   // the signal that ended it
+  std::string out, err;
+};
+
+// The binary PMAPTRAIN_BIN with these arguments, its streams in files. Runs in the test's directory.
+class Process {
+ public:
+  // `ignored`: a signal that is ignored in the process from its start, as nohup does.
+  explicit Process(const std::vector<std::string>& arguments, int ignored = 0);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // What it has written to standard error so far.
+  std::string errors() const { return read_text(folder_ / "err"); }
+  // Waits up to a minute for `text` on standard error; false if it never came.
+  bool wait_for(const std::string& text) const;
+  void send(int signal) const;
+  Finished wait();
+
+ private:
+  TemporaryFolder folder_;
+  pid_t pid_ = -1;
+};
+
+Finished run_binary(const std::vector<std::string>& arguments);
+
+}  // namespace pmaptrain::tests

@@ -1,0 +1,183 @@
+// The program as a process: what it trains, writes, and how it ends.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain::tests;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<fs::path> files(const fs::path& folder, const std::string& extension) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == extension) found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped config trains two steps and leaves a whole run folder", "[app]") {
+  const auto configs = files("configs", ".yaml");
+  CHECK(configs.size() >= 4);
+  for (const fs::path& config : configs) {
+    INFO(config);
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    std::vector<std::string> arguments{"run", config.string(), "--run-dir", run, "--max-steps", "2"};
+    if (config.stem() == "cnn") {
+      arguments.insert(arguments.end(), {"--set", "data.source.synthetic_images.test=256"});
+    }
+    if (config.stem() == "fashion_mnist" && !fs::exists("/usr/share/datasets/fashion-mnist")) {
+      WARN("Debian's package dataset-fashion-mnist is not installed; fashion_mnist.yaml is left out");
+      continue;
+    }
+    const Finished result = run_binary(arguments);
+    INFO(result.err);
+    CHECK(result.status == 0);
+    CHECK(contains(result.out, "run folder: " + run));
+    CHECK(contains(result.err, "loss"));
+    for (const char* name :
+         {"config.yaml", "metrics.jsonl", "log.txt", "summary.json", "checkpoints/last/params.safetensors",
+          "checkpoints/last/optimizer.safetensors", "checkpoints/last/state.json"}) {
+      INFO(name);
+      CHECK(fs::exists(fs::path(run) / name));
+    }
+    const json summary = json::parse(read_text(fs::path(run) / "summary.json"));
+    CHECK(summary["exit_status"] == 0);
+    CHECK(summary["steps"].get<int>() <= 2);
+  }
+}
+
+TEST_CASE("every shipped program runs", "[app]") {
+  const auto programs = files("configs/programs", ".pmt");
+  CHECK(programs.size() >= 2);
+  for (const fs::path& program : programs) {
+    const Finished result = run_binary({"exec", program.string()});
+    INFO(program << "\n" << result.err);
+    CHECK(result.status == 0);
+    CHECK(result.err.empty());
+    CHECK(contains(result.out, "logical devices"));
+  }
+}
+
+TEST_CASE("one step of gradient averaging gives the parameters computed by hand", "[app]") {
+  const TemporaryFolder folder;
+  const Finished result = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", folder / "run"});
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "dense_0.kernel   1.0000   2.6250"));
+  CHECK(contains(result.out, "dense_0.bias     0.0000   0.1600"));
+}
+
+TEST_CASE("run --json prints the summary and nothing else, and eval agrees with it", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const Finished result =
+      run_binary({"run", "configs/linear_regression.yaml", "--run-dir", run, "--json", "--progress", "none"});
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  const json summary = json::parse(result.out);
+  CHECK(summary["status"] == "done");
+  CHECK(summary["reason"] == "duration");
+  CHECK(summary["steps"] == 50);
+  CHECK(summary["final"]["train"]["loss"].get<double>() < 0.05);
+  CHECK(summary == json::parse(read_text(fs::path(run) / "summary.json")));
+
+  const Finished eval = run_binary({"eval", run, "--split", "train", "--json"});
+  INFO(eval.out << eval.err);
+  CHECK(eval.status == 0);
+  const json measures = json::parse(eval.out);
+  CHECK(measures["examples"] == 800);
+  CHECK(measures["checkpoint"] == "step-00000050");
+  // Its loss is that of the parameters after the last update.
+  CHECK(measures["loss"].get<double>() <= summary["final"]["train"]["loss"].get<double>());
+  CHECK(run_binary({"eval", run}).status == 2);  // there is no test split
+  CHECK(run_binary({"eval", run, "--split", "train", "--checkpoint", "7"}).status == 2);
+  CHECK(contains(run_binary({"eval", "configs/cnn.yaml"}).err, "eval takes a run folder"));
+
+  // A run folder is a config, too.
+  CHECK(run_binary({"validate", run}).status == 0);
+}
+
+TEST_CASE("a run folder that exists is refused with ready commands", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const std::vector<std::string> arguments{"run", "configs/gradient_averaging.yaml", "--run-dir", run, "-q"};
+  CHECK(run_binary(arguments).status == 0);
+  const Finished again = run_binary(arguments);
+  CHECK(again.status == 2);
+  CHECK(again.out.empty());
+  CHECK(contains(again.err, "pmaptrain run configs/gradient_averaging.yaml -q --run-dir " + run + " --overwrite"));
+  std::vector<std::string> overwriting = arguments;
+  overwriting.emplace_back("--overwrite");
+  CHECK(run_binary(overwriting).status == 0);
+}
+
+TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
+  CHECK(run_binary({}).status == 0);
+  CHECK(run_binary({"run", "nothing.yaml"}).status == 2);
+  CHECK(run_binary({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"})
+            .status == 3);
+  const Finished large = run_binary({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=1000000000"});
+  INFO(large.err);
+  CHECK(large.status == 4);
+  CHECK(contains(large.err, "available"));
+}
+
+TEST_CASE("output that does not get out is a failure, unless its reader went away", "[app]") {
+  const std::string program = std::getenv("PMAPTRAIN_BIN");
+  const auto status = [&](const std::string& rest) { return std::system((program + rest).c_str()); };
+  CHECK(WEXITSTATUS(status(" --version > /dev/full 2> /dev/null")) == 1);
+  CHECK(WEXITSTATUS(status(" --version > /dev/null")) == 0);
+  CHECK(WEXITSTATUS(std::system(
+            ("bash -c 'set -o pipefail; " + program + " --version | true' 2> /dev/null").c_str())) == 0);
+}
+
+TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
+  const TemporaryFolder folder;
+  const Finished result = run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--json",
+                                      "--set", "optimizer.learning_rate=1.0e+30"});
+  INFO(result.err);
+  CHECK(result.status == 5);
+  const json summary = json::parse(result.out);
+  CHECK(summary["reason"] == "guard");
+  CHECK(summary["exit_status"] == 5);
+  CHECK(summary["errors"][0]["kind"] == "guard");
+  CHECK(contains(summary["errors"][0]["message"], "not finite"));
+}
+
+TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--set", "data.source.synthetic_images.test=64"});
+    REQUIRE(process.wait_for("loss"));
+    process.send(signal);
+    const Finished result = process.wait();
+    INFO(result.err);
+    CHECK(result.signal == signal);
+    CHECK(contains(result.out, "stopped by a signal"));
+    const json summary = json::parse(read_text(fs::path(run) / "summary.json"));
+    CHECK(summary["status"] == "stopped");
+    CHECK(summary["reason"] == "signal");
+    CHECK(fs::exists(fs::path(run) / "checkpoints/last/params.safetensors"));
+  }
+}
+
+TEST_CASE("a signal that was ignored at the start stays ignored", "[app]") {
+  const TemporaryFolder folder;
+  Process process({"run", "configs/cnn.yaml", "--run-dir", folder / "run", "--set",
+                   "data.source.synthetic_images.test=64", "--max-steps", "20"},
+                  SIGHUP);
+  REQUIRE(process.wait_for("loss"));
+  process.send(SIGHUP);
+  CHECK(process.wait().status == 0);
+}

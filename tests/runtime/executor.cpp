@@ -1,0 +1,691 @@
+// The planned runtime against the interpreter, bit by bit.
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/graph/text.h"
+#include "tests/catch.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+using test::check_runtime;
+
+// One device, fewer devices than blocks, as many, and blocks of three devices.
+const std::vector<std::int64_t> device_counts{1, 3, 8, 20};
+
+void check_on_all_meshes(const std::string& body) {
+  for (const std::int64_t devices : device_counts) check_runtime("mesh a=1\n" + body, {{"a", devices}});
+}
+
+TEST_CASE("chains of elementwise ops take over each other's memory", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[5]{a}
+batch %w:f32[5]{}
+batch %s:f32[]{a}
+%1 = add %x, %w
+%2 = mul %1, %x
+%3 = tanh %2
+%4 = mul %3, %s
+%5 = sub %4, %1
+%6 = neg %w
+%7 = exp %6
+%8 = lt %5, %x
+%9 = select %8, %5, %2
+return a = %9
+return b = %7
+return c = %3
+)");
+}
+
+TEST_CASE("views share memory and stay alive with it", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[2,3]{a}
+params %w:f32[2,3]{}
+%f = reshape[shape=[6]] %x
+%y = neg %f
+%g = reshape[shape=[3,2]] %y
+%h = stop_gradient %g
+%v = pvary[axes={a}] %w
+%u = add %v, %x
+%z = exp %h
+update %w = %w
+return same = %f
+return g = %g
+return v = %v
+return u = %u
+return z = %z
+)");
+}
+
+TEST_CASE("matmul, reductions and broadcasts of values that vary and that do not", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[4,3]{a}
+params %w:f32[3,2]{}
+%y = matmul %x, %w
+%t = transpose[permutation=[1,0]] %y
+%s = reduce_sum[dims=[1]] %t
+%b = broadcast[shape=[4,2], dims=[1]] %s
+%z = sub %y, %b
+%m = reduce_max[dims=[0,1]] %z
+%ww = matmul[transpose_a=true] %w, %w
+%total = psum[axes={a}] %s
+return z = %z
+return m = %m
+return ww = %ww
+return total = %total
+)");
+}
+
+TEST_CASE("a loop accumulates over slices, and its carries change places", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[6,2]{a}
+params %w:f32[2]{}
+state %p:f32[2]{a}
+state %q:f32[2]{a}
+%zero = constant[dtype=f32, shape=[2], value=0.0]
+%acc = pvary[axes={a}] %zero
+%v = pvary[axes={a}] %w
+%r, %p1, %q1, %k = loop[iterations=3, consts=1, carries=4] %v, %acc, %p, %q, %q, %x (%c:f32[2]{a}, %s:f32[2]{a}, %l:f32[2]{a}, %m:f32[2]{a}, %o:f32[2]{a}, %y:f32[2,2]{a}) {
+  %1 = reduce_sum[dims=[0]] %y
+  %2 = mul %1, %c
+  %3 = add %s, %2
+  %4 = add %l, %s
+  yield %3, %m, %4, %4
+}
+%g = psum[axes={a}] %r
+%n = sub %w, %g
+update %w = %n
+update %p = %q1
+update %q = %p1
+return r = %r
+return k = %k
+)");
+}
+
+TEST_CASE("carries that rotate, that stay, and that read what another has just become", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[4]{a}
+batch %y:f32[4]{a}
+batch %z:f32[4]{a}
+%1, %2, %3, %4, %5 = loop[iterations=5, consts=0, carries=5] %x, %y, %z, %x, %y (%a:f32[4]{a}, %b:f32[4]{a}, %c:f32[4]{a}, %d:f32[4]{a}, %e:f32[4]{a}) {
+  %n = add %d, %a
+  %m = sub %n, %d
+  %o = neg %e
+  yield %b, %c, %a, %n, %m
+}
+return a = %1
+return b = %2
+return c = %3
+return d = %4
+return e = %5
+)");
+}
+
+TEST_CASE("a loop within a loop", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[4,2]{a}
+batch %s:f32[2]{a}
+%r, %u = loop[iterations=2, consts=1, carries=2] %x, %s, %s, %x (%all:f32[4,2]{a}, %c:f32[2]{a}, %d:f32[2]{a}, %y:f32[2,2]{a}) {
+  %t = neg %c
+  %i = loop[iterations=2, consts=2, carries=1] %t, %d, %c, %y (%k:f32[2]{a}, %k2:f32[2]{a}, %e:f32[2]{a}, %z:f32[1,2]{a}) {
+    %1 = reduce_sum[dims=[0]] %z
+    %2 = add %e, %1
+    %3 = sub %2, %k
+    %4 = add %3, %k2
+    yield %4
+  }
+  %5 = reduce_sum[dims=[0]] %all
+  %6 = add %i, %5
+  %7 = add %d, %t
+  yield %6, %7
+}
+return r = %r
+return u = %u
+)");
+}
+
+TEST_CASE("a loop over what is the same on every device runs in every worker", "[runtime]") {
+  check_on_all_meshes(R"(
+state %s:f32[2]{}
+batch %w:f32[4,2]{}
+batch %big:f32[2,5000]{}
+%r = loop[iterations=2, consts=1, carries=1] %big, %s, %w (%b:f32[2,5000]{}, %c:f32[2]{}, %y:f32[2,2]{}) {
+  %1 = reduce_sum[dims=[0]] %y
+  %2 = reduce_max[dims=[1]] %b
+  %3 = add %c, %1
+  %4 = add %3, %2
+  yield %4
+}
+update %s = %r
+return r = %r
+)");
+}
+
+TEST_CASE("states that change places, and updates that take another input's old value", "[runtime]") {
+  check_on_all_meshes(R"(
+state %a1:f32[3]{}
+state %b1:f32[3]{}
+state %c1:f32[3]{a}
+state %d1:f32[3]{a}
+state %e1:f32[3]{}
+state %f1:f32[3]{}
+state %g1:f32[3]{a}
+state %h1:f32[3]{a}
+state %i1:f32[3]{}
+state %j1:f32[3]{}
+batch %x:f32[3]{a}
+%f2 = add %f1, %a1
+%h2 = add %h1, %x
+%j2 = neg %j1
+update %a1 = %b1
+update %b1 = %a1
+update %c1 = %d1
+update %d1 = %c1
+update %e1 = %f1
+update %f1 = %f2
+update %g1 = %h1
+update %h1 = %h2
+update %i1 = %j2
+update %j1 = %j2
+return old = %h1
+return new = %h2
+)");
+}
+
+TEST_CASE("large states that change places, in ranges", "[runtime]") {
+  check_on_all_meshes(R"(
+state %a1:f32[5001]{}
+state %b1:f32[5001]{}
+state %c1:f32[5001]{}
+state %d1:f32[5001]{}
+%d2 = neg %d1
+%d3 = add %d2, %a1
+update %a1 = %b1
+update %b1 = %a1
+update %c1 = %d1
+update %d1 = %d3
+return a = %a1
+return d = %d2
+)");
+}
+
+TEST_CASE("outputs that are inputs, constants, or the same value twice", "[runtime]") {
+  check_on_all_meshes(R"(
+state %s:f32[3]{}
+state %t:f32[3]{a}
+state %l:f32[5000]{}
+batch %x:f32[3]{a}
+hyper %h:f32[]{}
+%c = constant[dtype=f32, shape=[2], value=3.0]
+%i = iota[dtype=i32, shape=[2,3], dim=1]
+%s2 = mul %s, %h
+%t2 = add %t, %x
+%l2 = add %l, %l
+update %s = %s2
+update %t = %t2
+update %l = %l2
+return s = %s
+return t = %t
+return l = %l
+return s2 = %s2
+return again = %s2
+return x = %x
+return h = %h
+return c = %c
+return i = %i
+)");
+}
+
+TEST_CASE("a state that becomes a constant, or an input's value", "[runtime]") {
+  check_on_all_meshes(R"(
+state %s:f32[2]{}
+state %t:f32[2]{a}
+state %u:f32[2]{a}
+batch %x:f32[2]{a}
+batch %w:f32[2]{}
+%c = constant[dtype=f32, shape=[2], value=3.0]
+%v = pvary[axes={a}] %c
+%y = pvary[axes={a}] %w
+update %s = %c
+update %t = %v
+update %u = %y
+return s = %s
+return x = %x
+)");
+}
+
+TEST_CASE("large values that are the same everywhere are split between workers", "[runtime]") {
+  check_on_all_meshes(R"(
+params %w:f32[70,100]{}
+state %m:f32[70,100]{}
+batch %x:f32[70,100]{a}
+hyper %rate:f32[]{}
+%g = psum[axes={a}] %x
+%d = mul %g, %rate
+%m2 = add %m, %d
+%n = neg %m2
+%p = gt %n, %w
+%k = select %p, %n, %d
+%sq = mul %k, %k
+%norm = reduce_sum[dims=[0,1]] %k
+%e = mul %sq, %rate
+%f = add %e, %norm
+%w2 = sub %w, %k
+%t = transpose[permutation=[1,0]] %w2
+%v = add %x, %w2
+update %w = %w2
+update %m = %m2
+return norm = %norm
+return f = %f
+return t = %t
+return v = %v
+)");
+}
+
+TEST_CASE("an update that is read in the same stage by other workers is not made in place", "[runtime]") {
+  check_on_all_meshes(R"(
+params %w:f32[5000]{}
+params %v:f32[3]{}
+batch %x:f32[5000]{a}
+batch %y:f32[3]{a}
+%half = constant[dtype=f32, shape=[], value=0.5]
+%w2 = mul %w, %half
+%s = reduce_sum[dims=[0]] %w
+%v2 = mul %v, %half
+%z = add %x, %w
+%u = add %y, %v
+update %w = %w2
+update %v = %v2
+return s = %s
+return z = %z
+return u = %u
+)");
+}
+
+TEST_CASE("every collective, over the only axis", "[runtime]") {
+  for (const std::int64_t devices : device_counts) {
+    const std::string n = std::to_string(devices);
+    check_runtime(R"(
+batch %x:f32[3]{a}
+batch %y:i32[2,)" + n +
+                      R"(]{a}
+state %s:f32[3]{a}
+%i = axis_index[axes={a}]
+%sum, %sum2 = psum[axes={a}] %x, %i
+%most = pmax[axes={a}] %x
+%least = pmin[axes={a}] %x
+%all = all_gather[axes={a}, dim=0] %x
+%part = psum_scatter[axes={a}, dim=1] %y
+%next = ppermute[axes={a}, pairs=[0:)" +
+                      std::to_string(devices - 1) + R"(]] %s
+%t = add %s, %x
+%d = sub %most, %least
+%e = add %d, %sum
+update %s = %t
+return sum = %sum
+return count = %sum2
+return all = %all
+return part = %part
+return next = %next
+return e = %e
+return i = %i
+)",
+                  {{"a", devices}});
+  }
+}
+
+TEST_CASE("collectives over one axis of two, and over both", "[runtime]") {
+  for (const std::vector<Axis>& mesh :
+       {std::vector<Axis>{{"r", 2}, {"c", 3}}, {{"r", 3}, {"c", 1}}, {{"r", 5}, {"c", 4}}}) {
+    check_runtime(R"(
+batch %x:f32[2]{r, c}
+batch %u:f32[2]{c}
+state %s:f32[2]{r, c}
+state %w:f32[2]{}
+%1 = psum[axes={c}] %x
+%2 = psum[axes={r}] %1
+%3 = psum[axes={r}] %x
+%4 = psum[axes={r, c}] %x
+%5 = psum[axes={c}] %u
+%6 = pmax[axes={r}] %x
+%7 = all_gather[axes={r}, dim=0] %x
+%8 = ppermute[axes={c}, pairs=[0:0]] %s
+%9 = axis_index[axes={c}]
+%10 = axis_index[axes={r}]
+%11 = add %9, %10
+%12 = add %8, %1
+%13 = add %2, %4
+%14 = add %13, %5
+%15 = add %w, %14
+update %s = %12
+update %w = %15
+return a = %3
+return b = %6
+return c = %7
+return d = %11
+return e = %13
+return f = %1
+)",
+                  mesh);
+  }
+}
+
+TEST_CASE("psums in sequence, of invariant values and of what other psums gave", "[runtime]") {
+  check_on_all_meshes(R"(
+params %w:f32[2]{}
+params %big:f32[5000]{}
+batch %x:f32[2]{a}
+%v = pvary[axes={a}] %w
+%count = psum[axes={a}] %v
+%y = add %x, %count
+%s = psum[axes={a}] %y
+%m = pmax[axes={a}] %y
+%z = sub %y, %m
+%t = psum[axes={a}] %z
+%vb = pvary[axes={a}] %big
+%sb = psum[axes={a}] %vb
+%nb = neg %sb
+%vn = pvary[axes={a}] %nb
+%tb = pmin[axes={a}] %vn
+%k = add %s, %t
+%late = add %x, %k
+return count = %count
+return late = %late
+return k = %k
+return tb = %tb
+return y = %y
+)");
+}
+
+TEST_CASE("values cross stages while the arena is used again", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[4]{a}
+%1 = exp %x
+%2 = neg %x
+%3 = mul %2, %x
+%s = psum[axes={a}] %3
+%4 = reshape[shape=[2,2]] %1
+%5 = reduce_sum[dims=[1]] %4
+%6 = add %x, %s
+%7 = mul %6, %6
+%t = psum[axes={a}] %7
+%8 = reduce_sum[dims=[0]] %4
+%9 = add %5, %8
+%10 = add %7, %t
+return a = %9
+return b = %10
+)");
+}
+
+TEST_CASE("a program without a mesh, without equations, and with values of no elements", "[runtime]") {
+  check_runtime("batch %x:f32[2]{}\nstate %s:f32[2]{}\n%y = add %x, %s\nupdate %s = %y\nreturn y = %y\n");
+  check_runtime("batch %x:f32[2]{}\nreturn y = %x\n");
+  check_runtime("");
+  check_on_all_meshes(
+      "batch %x:f32[0,3]{a}\n%y = neg %x\n%s = reduce_sum[dims=[0]] %y\n%t = psum[axes={a}] %s\n"
+      "%e = psum[axes={a}] %y\nreturn t = %t\nreturn y = %y\nreturn e = %e\n");
+}
+
+// Random programs of elementwise ops, reductions, matmuls, psums and loops on [4,4] matrices of whole numbers.
+class Generator {
+ public:
+  explicit Generator(std::uint32_t seed) : state_(seed * 2654435761u + 99u) {}
+
+  std::string program() {
+    text_ = "batch %x:i32[4,4]{a}\nbatch %w:i32[4,4]{}\nstate %s:i32[4,4]{a}\nstate %t:i32[4,4]{}\n";
+    varying_ = {"x", "s"};
+    same_ = {"w", "t"};
+    const std::uint32_t count = 8 + below(12);
+    for (std::uint32_t i = 0; i < count; ++i) add_equation("v" + std::to_string(i));
+    text_ += "update %s = %" + pick(varying_) + "\nupdate %t = %" + pick(same_) + "\n";
+    for (int i = 0; i < 3; ++i) text_ += "return a" + std::to_string(i) + " = %" + pick(varying_) + "\n";
+    for (int i = 0; i < 2; ++i) text_ += "return b" + std::to_string(i) + " = %" + pick(same_) + "\n";
+    return text_;
+  }
+
+ private:
+  std::uint32_t below(std::uint32_t n) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return (state_ >> 16) % n;
+  }
+  const std::string& pick(const std::vector<std::string>& names) {
+    return names[below(static_cast<std::uint32_t>(names.size()))];
+  }
+
+  void add_equation(const std::string& name) {
+    const bool varies = below(3) != 0;
+    std::vector<std::string>& names = varies ? varying_ : same_;
+    const std::string a = "%" + pick(names), b = "%" + pick(below(4) == 0 ? same_ : names);
+    const std::string set = varies ? "{a}" : "{}";
+    const std::string head = "%" + name + " = ";
+    switch (below(10)) {
+      case 0: text_ += head + "add " + a + ", " + b; break;
+      case 1: text_ += head + "sub " + a + ", " + b; break;
+      case 2: text_ += head + "max " + a + ", " + b; break;
+      case 3: text_ += head + "neg " + a; break;
+      case 4: text_ += head + "transpose[permutation=[1,0]] " + a; break;
+      case 5:
+        text_ += "%" + name + "r = reduce_sum[dims=[0]] " + a + "\n" + head + "broadcast[shape=[4,4], dims=[1]] %" +
+                 name + "r";
+        break;
+      case 6:
+        text_ += "%" + name + "f = reshape[shape=[16]] " + a + "\n%" + name + "n = neg %" + name + "f\n" + head +
+                 "reshape[shape=[4,4]] %" + name + "n";
+        break;
+      case 7: {
+        const std::string type = "i32[4,4]" + set;
+        text_ += head + "loop[iterations=2, consts=0, carries=1] " + a + ", %" + pick(names) + " (%" + name +
+                 "c:" + type + ", %" + name + "y:i32[2,4]" + set + ") {\n  %" + name + "z = reduce_max[dims=[0]] %" +
+                 name + "y\n  %" + name + "b = broadcast[shape=[4,4], dims=[0]] %" + name + "z\n  %" + name +
+                 "q = sub %" + name + "c, %" + name + "b\n  yield %" + name + "q\n}";
+        break;
+      }
+      case 8:
+        if (varies) {
+          text_ += head + (below(2) == 0 ? "psum" : "pmin") + "[axes={a}] " + a + "\n";
+          same_.push_back(name);
+          return;
+        }
+        text_ += head + "pvary[axes={a}] " + a + "\n";
+        varying_.push_back(name);
+        return;
+      default:
+        if (varies) {
+          text_ += head + "ppermute[axes={a}, pairs=[0:0]] " + a;
+        } else {
+          text_ += head + "add " + a + ", " + a;
+        }
+    }
+    text_ += "\n";
+    names.push_back(name);
+  }
+
+  std::uint32_t state_;
+  std::string text_;
+  std::vector<std::string> varying_, same_;
+};
+
+TEST_CASE("random programs run as the interpreter says", "[runtime]") {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    check_runtime("mesh a=1\n" + Generator(seed).program(), {{"a", device_counts[seed % 4]}});
+  }
+}
+
+TEST_CASE("results that are not whole numbers have the same bits for every number of workers", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=20
+params %w:f32[5,3]{}
+params %big:f32[5000]{}
+batch %x:f32[7,5]{a}
+%y = matmul %x, %w
+%t = tanh %y
+%g = matmul[transpose_a=true] %x, %t
+%third = constant[dtype=f32, shape=[], value=0.333]
+%h = mul %g, %third
+%s, %loss = psum[axes={a}] %h, %t
+%n = mul %s, %third
+%w2 = sub %w, %n
+%norm = reduce_sum[dims=[0]] %big
+%scaled = mul %big, %third
+%b2 = add %scaled, %norm
+update %w = %w2
+update %big = %b2
+return loss = %loss
+)");
+  const auto inputs = test::random_inputs(*program, 3);
+  const auto expected = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+  for (const int workers : {1, 2, 3, 5, 11}) {
+    for (const bool private_copies : {false, true}) {
+      const bool same =
+          test::run(program, inputs, {workers, private_copies, 4, workers == 2, KernelChoice::reference}) == expected;
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("library kernels give the same bits for every number of workers and with private copies", "[runtime]") {
+  for (const std::int64_t devices : {3, 20}) {
+    const auto program = test::program_of(R"(mesh a=1
+params %k:f32[3,3,3,8]{}
+params %w:f32[392,64]{}
+state %m:f32[392,64]{}
+batch %x:f32[4,14,14,3]{a}
+batch %key:u32[2]{}
+batch %rows:i64[4]{a}
+hyper %rate:f32[]{}
+%small = constant[dtype=f32, shape=[], value=0.0078125]
+%r = random_normal[shape=[14,14,3]] %key, %rows
+%xr = add %x, %r
+%y = conv[strides=[1,1], padding=[1:1,1:1]] %xr, %k
+%z = relu %y
+%p = max_pool[window=[2,2], strides=[2,2]] %z
+%f = reshape[shape=[4,392]] %p
+%h = matmul %f, %w
+%t = tanh %h
+%gw = matmul[transpose_a=true] %f, %t
+%gf = matmul[transpose_b=true] %t, %w
+%gp = reshape[shape=[4,7,7,8]] %gf
+%gz = max_pool_grad[window=[2,2], strides=[2,2]] %z, %gp
+%gk = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,3,8]] %xr, %gz
+%sk, %sw = psum[axes={a}] %gk, %gw
+%dk = mul %sk, %small
+%k2 = sub %k, %dk
+%dw = mul %sw, %small
+%m2 = add %m, %dw
+%w2 = sub %w, %m2
+update %k = %k2
+update %w = %w2
+update %m = %m2
+return h = %h
+)",
+                                          {{"a", devices}});
+    const auto inputs = test::random_inputs(*program, 5);
+    const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
+    for (const int workers : {1, 2, 3, 5}) {
+      for (const bool private_copies : {false, true}) {
+        INFO("devices " << devices << ", workers " << workers << ", private " << private_copies);
+        const bool same =
+            test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
+        CHECK(same);
+      }
+    }
+  }
+}
+
+std::vector<float> floats(const PerDevice& values) {
+  std::vector<float> numbers;
+  for (const auto& bytes : values) {
+    float number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<std::int32_t> integers(const PerDevice& values) {
+  std::vector<std::int32_t> numbers;
+  for (const auto& bytes : values) {
+    std::int32_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::string shipped(const std::string& name) {
+  std::ifstream file("configs/programs/" + name);
+  REQUIRE(file.is_open());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_CASE("scaled_sum gives every device the sum of twice what all have", "[runtime]") {
+  for (const auto& [devices, sum] : std::vector<std::pair<std::int64_t, float>>{{1, 0}, {2, 2}, {4, 12}, {20, 380}}) {
+    const auto results = test::run(test::program_of(shipped("scaled_sum.pmt"), {{"devices", devices}}), {},
+                                   {2, false, 1, false, KernelChoice::best});
+    CHECK(floats(results.at("output sum")) == std::vector<float>(static_cast<std::size_t>(devices), sum));
+  }
+}
+
+TEST_CASE("nested_axes sums among the shards of a replica and among the replicas of a shard", "[runtime]") {
+  const auto program = test::program_of(shipped("nested_axes.pmt"));
+  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
+  CHECK(results == test::interpreted(*program, {}));
+  CHECK(integers(results.at("output value")) == std::vector<std::int32_t>{0, 1, 2, 3, 10, 11, 12, 13});
+  CHECK(integers(results.at("output over_data_shards")) == std::vector<std::int32_t>{6, 6, 6, 6, 46, 46, 46, 46});
+  CHECK(integers(results.at("output over_model_replicas")) ==
+        std::vector<std::int32_t>{10, 12, 14, 16, 10, 12, 14, 16});
+  CHECK(integers(results.at("output over_both")) == std::vector<std::int32_t>(8, 52));
+}
+
+TEST_CASE("a collective inside a loop is refused in words", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=2
+batch %x:f32[4]{a}
+batch %s:f32[2]{}
+%r = loop[iterations=2, consts=0, carries=1] %s, %x (%c:f32[2]{}, %y:f32[2]{a}) {
+  %1 = psum[axes={a}] %y
+  %2 = add %c, %1
+  yield %2
+}
+return r = %r
+)");
+  try {
+    make_plan(program);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+  }
+}
+
+TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {
+  const auto program =
+      test::program_of("mesh a=2\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");
+  CpuExecutor executor(make_plan(program), {2, KernelChoice::reference});
+  const std::vector<std::byte> two(8), one(4);
+  const auto message = [&](auto&& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.diagnostics().front().message;
+    }
+    return std::string("accepted");
+  };
+  CHECK(message([&] { executor.set("v", two); }) == "the program has no input 'v'");
+  CHECK(message([&] { executor.set("x", one); }) == "input 'x' takes 8 bytes, not 4");
+  CHECK(message([&] { executor.set("w", 1, two); }) == "input 'w' is kept once for all devices");
+  CHECK(message([&] { (void)executor.output("z"); }) == "the program has no output 'z'");
+  CHECK(message([&] { executor.set("x", 1, two); }) == "accepted");
+  CHECK(executor.stacked("x").size() == 16);
+  CHECK(executor.stacked("w").empty());
+  CHECK(executor.workers() == 2);
+  CHECK(executor.memory_bytes() > 0);
+  executor.run(0);
+  executor.run();
+}
+
+}  // namespace
+}  // namespace pmaptrain

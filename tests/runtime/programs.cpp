@@ -1,0 +1,108 @@
+#include "tests/runtime/programs.h"
+
+#include <cstring>
+
+#include "core/base/philox.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "tests/catch.h"
+
+namespace pmaptrain::test {
+namespace {
+
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+}  // namespace
+
+std::shared_ptr<const Program> program_of(const std::string& text, const std::vector<Axis>& mesh) {
+  return std::make_shared<const Program>(parse_program(text, "test.pmt", all_ops(), mesh));
+}
+
+Values random_inputs(const Program& program, std::uint64_t seed) {
+  Values values;
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    const PhiloxKey key = stream_key(seed, input.name);
+    PerDevice& arrays = values[input.name];
+    for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+      const auto position = static_cast<std::uint32_t>(program.mesh.position(d, type.varying));
+      std::vector<std::byte>& array = arrays.emplace_back(bytes(type));
+      dispatch(type.dtype, [&]<class T>() {
+        for (std::int64_t e = 0; e < numel(type); ++e) {
+          const std::uint32_t word = philox4x32(key, {static_cast<std::uint32_t>(e), position, 0, 0})[0];
+          const T value = static_cast<T>(word % 5);
+          std::memcpy(array.data() + static_cast<std::size_t>(e) * sizeof value, &value, sizeof value);
+        }
+      });
+    }
+  }
+  return values;
+}
+
+Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
+  CpuExecutor executor(make_plan(program, {how.private_copies}), {how.workers, how.kernels});
+  const std::int64_t devices = program->mesh.devices();
+  for (const Input& input : program->inputs) {
+    const bool stacked = !executor.stacked(input.name).empty();
+    for (std::int64_t d = 0; d < devices && stacked; ++d) {
+      executor.set(input.name, d, inputs.at(input.name)[static_cast<std::size_t>(d)]);
+    }
+    if (!stacked) executor.set(input.name, inputs.at(input.name).front());
+  }
+  if (how.step_by_step) {
+    for (std::int64_t i = 0; i < how.steps; ++i) executor.run();
+  } else {
+    executor.run(how.steps);
+  }
+  Values results;
+  for (std::int64_t d = 0; d < devices; ++d) {
+    for (const Output& output : program->outputs) {
+      results["output " + output.name].push_back(copy_of(executor.output(output.name, d)));
+    }
+    for (const Input& input : program->inputs) {
+      results[(input.next ? "update " : "input ") + input.name].push_back(copy_of(executor.input(input.name, d)));
+    }
+  }
+  return results;
+}
+
+Values interpreted(const Program& program, const Values& inputs, std::int64_t steps) {
+  Values present = inputs;
+  Interpreted last;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    last = interpret(program, present);
+    for (const auto& [name, value] : last.updates) present[name] = value;
+  }
+  Values results;
+  for (const auto& [name, value] : last.outputs) results["output " + name] = value;
+  for (const Input& input : program.inputs) {
+    results[(input.next ? "update " : "input ") + input.name] = present.at(input.name);
+  }
+  return results;
+}
+
+void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
+  const auto program = program_of(text, mesh);
+  const Values inputs = random_inputs(*program, 7);
+  INFO(to_text(*program));
+  INFO(to_text(make_plan(program)));
+  for (const std::int64_t steps : {1, 3}) {
+    const Values expected = interpreted(*program, inputs, steps);
+    for (const int workers : {1, 2, 3, 5}) {
+      for (const bool private_copies : {false, true}) {
+        for (const bool step_by_step : {false, true}) {
+          if (step_by_step && steps == 1) continue;
+          const Run how{workers, private_copies, steps, step_by_step, KernelChoice::reference};
+          const Values found = run(program, inputs, how);
+          for (const auto& [name, value] : expected) {
+            INFO(name << ", workers " << workers << ", private " << private_copies << ", steps " << steps);
+            const bool same = found.at(name) == value;
+            REQUIRE(same);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace pmaptrain::test

@@ -1,0 +1,40 @@
+// Programs as text, random inputs for them, and what the planned runtime makes of both.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/cpu/executor.h"
+#include "core/runtime/interpreter.h"
+
+namespace pmaptrain::test {
+
+using Values = std::map<std::string, PerDevice>;
+
+std::shared_ptr<const Program> program_of(const std::string& text, const std::vector<Axis>& mesh = {});
+
+// Values for every input: small whole numbers, so that sums are exact in whatever order; equal on the devices that a
+// type does not tell apart.
+Values random_inputs(const Program& program, std::uint64_t seed);
+
+struct Run {
+  int workers = 1;
+  bool private_copies = false;
+  std::int64_t steps = 1;
+  bool step_by_step = false;  // run(1) for each step, in place of one run(steps)
+  KernelChoice kernels = KernelChoice::reference;
+};
+
+// "output name" and "update name" to what each device has after the last step.
+Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how);
+// The same from the interpreter.
+Values interpreted(const Program& program, const Values& inputs, std::int64_t steps = 1);
+
+// Fails unless the runtime gives the interpreter's bits after one step and after three, for 1, 2, 3 and 5 workers, with
+// and without private copies, in one run and step by step.
+void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});
+
+}  // namespace pmaptrain::test

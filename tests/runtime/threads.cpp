@@ -1,0 +1,251 @@
+// Workers: threads, barriers, failures, and memory in the steady state.
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/graph/text.h"
+#include "core/runtime/cpu/barrier.h"
+#include "tests/catch.h"
+#include "tests/runtime/allocations.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+// One step of linear regression: gradients summed over the devices in one bucket.
+const std::string regression = R"(mesh devices=8
+params %w:f32[3,1]{}
+params %b:f32[1]{}
+batch %x:f32[4,3]{devices}
+batch %y:f32[4,1]{devices}
+%rate = constant[dtype=f32, shape=[], value=0.001]
+%xw = matmul %x, %w
+%bb = broadcast[shape=[4,1], dims=[1]] %b
+%p = add %xw, %bb
+%e = sub %p, %y
+%ee = mul %e, %e
+%loss = reduce_sum[dims=[0,1]] %ee
+%gw = matmul[transpose_a=true] %x, %e
+%gb = reduce_sum[dims=[0]] %e
+%sw, %sb, %sl = psum[axes={devices}] %gw, %gb, %loss
+%dw = mul %sw, %rate
+%db = mul %sb, %rate
+%w2 = sub %w, %dw
+%b2 = sub %b, %db
+update %w = %w2
+update %b = %b2
+return loss = %sl
+)";
+
+void set_inputs(CpuExecutor& executor, const Program& program) {
+  for (const auto& [name, value] : test::random_inputs(program, 1)) {
+    const bool stacked = !executor.stacked(name).empty();
+    for (std::size_t d = 0; d < value.size() && stacked; ++d) {
+      executor.set(name, static_cast<std::int64_t>(d), value[d]);
+    }
+    if (!stacked) executor.set(name, value.front());
+  }
+}
+
+TEST_CASE("a step of linear regression meets once", "[runtime]") {
+  const auto program = test::program_of(regression);
+  CHECK(make_plan(program).barriers_per_step() == 1);
+  CHECK(make_plan(program, {true}).barriers_per_step() == 1);
+}
+
+TEST_CASE("a large parameter costs a second meeting, and no more", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=4
+params %w:f32[70,100]{}
+state %m:f32[70,100]{}
+batch %x:f32[2,70]{a}
+%half = constant[dtype=f32, shape=[], value=0.5]
+%y = matmul %x, %w
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={a}] %g
+%k = mul %m, %half
+%m2 = add %k, %s
+%d = mul %m2, %half
+%w2 = sub %w, %d
+update %w = %w2
+update %m = %m2
+)");
+  CHECK(make_plan(program).barriers_per_step() == 2);
+}
+
+TEST_CASE("allocations of every thread are counted", "[runtime]") {
+  CHECK(test::count_allocations([] { std::thread([] { std::vector<int>(100).front() = 1; }).join(); }) >= 1);
+  CHECK(test::count_allocations([] {}) == 0);
+}
+
+TEST_CASE("nothing is allocated by a step, from the first on, with reference kernels", "[runtime]") {
+  for (const char* const text : {regression.c_str(), R"(mesh r=2 c=3
+params %w:f32[5000]{}
+batch %x:f32[4,2,3]{r, c}
+batch %i:i32[4]{r, c}
+batch %key:u32[2]{}
+batch %rows:i64[4]{r, c}
+state %s:f32[2]{r, c}
+%t = transpose[permutation=[2,0,1]] %x
+%p = pad[low=[1,0,0], high=[0,0,0]] %t
+%c = slice[starts=[1,0,0], limits=[3,4,2]] %p
+%m = reduce_max[dims=[0,1]] %c
+%o = one_hot[depth=3, dtype=f32] %i
+%u = random_uniform[shape=[3]] %key, %rows
+%v = random_normal[shape=[3]] %key, %rows
+%q = mul %u, %v
+%z = add %q, %o
+%b = reduce_sum[dims=[1]] %z
+%g = argmax[dim=1] %z
+%k = gather %x, %g
+%l = loop[iterations=2, consts=1, carries=1] %m, %s, %x (%e:f32[2]{r, c}, %f:f32[2]{r, c}, %y:f32[2,2,3]{r, c}) {
+  %h = add %e, %f
+  yield %h
+}
+%n = psum[axes={c}] %l
+%a = all_gather[axes={r}, dim=0] %l
+%d = ppermute[axes={c}, pairs=[0:1]] %l
+%ww = exp %w
+%bc = broadcast[shape=[2,4], dims=[1]] %b
+update %s = %d
+return n = %n
+return a = %a
+return k = %k
+return ww = %ww
+return bc = %bc
+)"}) {
+    const auto program = test::program_of(text);
+    for (const int workers : {1, 3}) {
+      CpuExecutor executor(make_plan(program), {workers, KernelChoice::reference});
+      set_inputs(executor, *program);
+      executor.run();
+      const std::int64_t allocations = test::count_allocations([&] {
+        executor.run(5);
+        executor.run();
+      });
+      CHECK(allocations == 0);
+    }
+  }
+}
+
+std::int64_t threads_of_process() {
+  std::int64_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+TEST_CASE("a process has as many threads as workers, whatever kernels they run", "[runtime]") {
+  // A matmul and a reduction that are large enough for a library to want a team of threads.
+  const auto program = test::program_of(R"(mesh a=8
+params %w:f32[256,256]{}
+batch %x:f32[256,256]{a}
+%y = matmul %x, %w
+%z = relu %y
+%s = reduce_sum[dims=[0,1]] %z
+%t = psum[axes={a}] %s
+return t = %t
+)");
+  const std::int64_t before = threads_of_process();
+  for (const int workers : {1, 2, 5}) {
+    CpuExecutor executor(make_plan(program), {workers, KernelChoice::best});
+    set_inputs(executor, *program);
+    executor.run(2);
+    // ThreadSanitizer has a thread of its own, which was there before.
+    CHECK(threads_of_process() == before + workers - 1);
+  }
+  CHECK(threads_of_process() == before);
+}
+
+TEST_CASE("more workers than blocks, and an executor that never runs, end as they should", "[runtime]") {
+  const auto program = test::program_of(regression);
+  for (const int workers : {1, 8, 13}) {
+    const CpuExecutor executor(make_plan(program), {workers, KernelChoice::reference});
+    CHECK(executor.workers() == workers);
+  }
+}
+
+// Fails at its n-th call, counted over all workers; else does nothing.
+class FailingKernel final : public CpuKernel {
+ public:
+  explicit FailingKernel(std::atomic<int>& calls_left) : calls_left_(calls_left) {}
+  void run(const CpuArguments&) override {
+    if (calls_left_.fetch_sub(1) == 1) throw std::runtime_error("the kernel failed");
+  }
+  std::string implementation() const override { return "failing"; }
+
+ private:
+  std::atomic<int>& calls_left_;
+};
+
+CpuOptions failing(int workers, std::string_view op_name, std::atomic<int>& calls_left) {
+  CpuOptions options{workers, KernelChoice::reference};
+  options.make_kernel = [op_name, &calls_left](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+    if (op.name() == op_name) return std::make_unique<FailingKernel>(calls_left);
+    return make_cpu_kernel(op, request, KernelChoice::reference);
+  };
+  return options;
+}
+
+template <class F>
+std::string thrown_by(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST_CASE("a kernel that fails in one worker comes out of run, at once and ever after", "[runtime]") {
+  const auto program = test::program_of(regression);
+  for (const int workers : {1, 2, 5}) {
+    // The first call of a step, one in the middle of a later step, and one after the barrier.
+    for (const auto& [op, calls] :
+         std::vector<std::pair<std::string, int>>{{"matmul", 1}, {"matmul", 37}, {"mul", 30}}) {
+      std::atomic<int> calls_left{calls};
+      CpuExecutor executor(make_plan(program), failing(workers, op, calls_left));
+      set_inputs(executor, *program);
+      CHECK(thrown_by([&] { executor.run(50); }) == "the kernel failed");
+      CHECK(thrown_by([&] { executor.run(); }) == "the kernel failed");
+    }
+  }
+}
+
+TEST_CASE("a kernel that cannot be made comes out of the constructor", "[runtime]") {
+  const auto program = test::program_of(regression);
+  for (const int workers : {1, 3}) {
+    CpuOptions options{workers, KernelChoice::reference};
+    options.make_kernel = [](const Op&, const CpuRequest&) -> std::unique_ptr<CpuKernel> {
+      throw std::runtime_error("no such kernel");
+    };
+    CHECK(thrown_by([&] { const CpuExecutor executor(make_plan(program), options); }) == "no such kernel");
+  }
+}
+
+TEST_CASE("a barrier that breaks wakes everybody, also who comes later", "[runtime]") {
+  for (const bool may_spin : {false, true}) {
+    for (int round = 0; round < 50; ++round) {
+      Barrier barrier(4, may_spin);
+      std::atomic<int> unwound{0};
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 3; ++i) {
+        threads.emplace_back([&] {
+          try {
+            while (true) barrier.arrive_and_wait();
+          } catch (const BrokenBarrier&) {
+            ++unwound;
+          }
+        });
+      }
+      for (int i = 0; i < round % 7; ++i) barrier.arrive_and_wait();
+      barrier.break_all();
+      for (std::thread& thread : threads) thread.join();
+      CHECK(unwound == 3);
+      CHECK_THROWS_AS(barrier.arrive_and_wait(), BrokenBarrier);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pmaptrain

@@ -1,0 +1,128 @@
+// What a run leaves can be read back, evaluates to the same, and is not believed when it is damaged.
+#include "core/train/checkpoint.h"
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::pair<ExitStatus, Diagnostic> error_of(const train::Setup& setup, const fs::path& run,
+                                           const std::string& checkpoint = "last", const std::string& split = "test") {
+  try {
+    train::evaluate_checkpoint(setup, run, checkpoint, split);
+  } catch (const Error& error) {
+    return {error.status(), error.diagnostics().front()};
+  }
+  return {ExitStatus::done, {}};
+}
+
+void flip_byte(const fs::path& path, std::streamoff at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+}  // namespace
+
+TEST_CASE("the last checkpoint evaluates to exactly the run's final test measures", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
+  const Trained trained = train_setup_in(root / "run", setup);
+  const train::Evaluation evaluation = train::evaluate_checkpoint(setup, root / "run", "last", "test");
+  REQUIRE(trained.ended.final_measures.size() == 2);
+  CHECK(trained.ended.final_measures[1].first == "test");
+  CHECK(evaluation.measures == trained.ended.final_measures[1].second);
+  CHECK(evaluation.examples == 21);
+  CHECK(evaluation.split == "test");
+  CHECK(train::evaluate_checkpoint(setup, root / "run", "4", "test").measures == evaluation.measures);
+  const train::Evaluation on_train = train::evaluate_checkpoint(setup, root / "run", "last", "train");
+  CHECK(on_train.examples == 48);
+  CHECK(on_train.split == "train");
+}
+
+TEST_CASE("a checkpoint holds every parameter and slot, and says where training stands", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images);
+  const Trained trained = train_setup_in(root / "run", setup);
+  CHECK(trained.parameters.size() == 4);
+  for (const auto& [name, tensor] : trained.parameters) {
+    INFO(name);
+    for (const char* slot : {"adam.mu/", "adam.nu/"}) {
+      REQUIRE(trained.state.contains(slot + name));
+      CHECK(trained.state.at(slot + name).shape == tensor.shape);
+    }
+  }
+  CHECK(numbers(trained.state.at("step")) == std::vector<double>{4});
+  const std::string state = read_text(root / "run/checkpoints/step-00000004/state.json");
+  CHECK(state.find("\"step\": 4") != std::string::npos);
+  CHECK(state.find("\"example_cursor\": 64") != std::string::npos);
+}
+
+TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images);
+  train_setup_in(root / "run", setup);
+  const fs::path checkpoint = root / "run/checkpoints/step-00000004";
+  const fs::path parameters = checkpoint / "params.safetensors", state = checkpoint / "state.json";
+
+  flip_byte(parameters, static_cast<std::streamoff>(fs::file_size(parameters)) - 3);
+  auto [status, diagnostic] = error_of(setup, root / "run");
+  CHECK(status == ExitStatus::data);
+  CHECK(diagnostic.message == "'" + (root / "run/checkpoints/last/params.safetensors").string() +
+                                  "' is damaged: it does not have the checksum that state.json gives");
+  CHECK(diagnostic.help == "evaluate another checkpoint of the run");
+
+  const std::string state_text = read_text(state);
+  for (const char* text : {"", "{", "[]", "{\"checksums\": 3}", "{\"checksums\": [1]}", "{\"checksums\": {}}",
+                           "{\"checksums\": {\"params.safetensors\": 7}}"}) {
+    INFO(text);
+    std::ofstream(state) << text;
+    CHECK(error_of(setup, root / "run").first == ExitStatus::data);
+    CHECK(
+        error_of(setup, root / "run").second.message.ends_with("is damaged: it has no checksum of params.safetensors"));
+  }
+
+  std::ofstream(state) << state_text;
+  fs::remove(parameters);
+  CHECK(error_of(setup, root / "run").first == ExitStatus::data);
+  CHECK(error_of(setup, root / "run").second.message.ends_with("cannot be read: No such file or directory"));
+}
+
+TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images);
+  train_setup_in(root / "run", setup);
+  CHECK(error_of(setup, root / "run", "7").first == ExitStatus::usage);
+  CHECK(error_of(setup, root / "run", "7").second.help == "it has 4, last");
+  CHECK(error_of(setup, root / "nothing").first == ExitStatus::usage);
+  CHECK(error_of(setup, root / "run", "last", "validation").first == ExitStatus::usage);
+  CHECK(error_of(setup, root / "run", "last", "validation").second.help == "there are train and test");
+}
+
+TEST_CASE("a checkpoint of another model is refused with the tensor that does not fit", "[train]") {
+  const RunDirectory root;
+  train_setup_in(root / "run", setup_of_text(small_images));
+  const auto refusal = [&](const std::string& set) {
+    const auto [status, diagnostic] = error_of(setup_of_text(small_images, {set}), root / "run");
+    CHECK(status == ExitStatus::data);
+    CHECK(diagnostic.help == "it is of another model or optimizer");
+    return diagnostic.message.substr(diagnostic.message.find("params.safetensors'"));
+  };
+  CHECK(refusal("model.layers.0.conv.features=5") ==
+        "params.safetensors': 'conv_0.kernel' is f32[3,3,1,3]; the model needs f32[3,3,1,5]");
+  CHECK(refusal("model.layers=[flatten, {dense: 3}]") ==
+        "params.safetensors' has a tensor 'conv_0.bias', which the model has not");
+  CHECK(refusal("model.layers=[{conv: {features: 3, kernel_size: [3, 3]}}, relu, {max_pool: {window_shape: [2, 2], "
+                "strides: [2, 2]}}, flatten, {dense: 3}, {dense: 3}]") ==
+        "params.safetensors' has no tensor 'dense_1.kernel'");
+}

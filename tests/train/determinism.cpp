@@ -1,0 +1,108 @@
+// The same config gives the same bits on any number of workers, and with a private copy of everything on each device.
+#include <filesystem>
+#include <set>
+
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_same_bits(train::Setup setup, KernelChoice kernels) {
+  train::SessionOptions options;
+  options.kernels = kernels;
+  setup.loaded.spec.mesh.workers = 1;
+  const Trained one = train_setup(setup, options);
+  REQUIRE_FALSE(one.parameters.empty());
+  REQUIRE(one.state.contains("step"));
+  REQUIRE_FALSE(one.metrics.empty());
+  for (const int workers : {2, 3, 5}) {
+    INFO(workers << " workers");
+    setup.loaded.spec.mesh.workers = workers;
+    CHECK(train_setup(setup, options).same_bits(one));
+  }
+  INFO("private copies");
+  setup.loaded.spec.mesh.workers = 2;
+  options.verify_replicas = true;
+  const Trained copies = train_setup(setup, options);
+  CHECK(copies.ended.reason == one.ended.reason);
+  CHECK(copies.same_bits(one));
+}
+
+// Three steps of a shipped config. What is large is made small: images, and for reference kernels the features.
+train::Setup shortened(const std::string& config, KernelChoice kernels) {
+  std::vector<std::string> set = {"train.duration=3 steps", "train.log_every=1 step"};
+  if (config == "cnn.yaml" || config == "fashion_mnist.yaml") {
+    set.emplace_back("data.batch_size=16");
+    if (kernels == KernelChoice::reference) {
+      set.emplace_back("model.layers.0.conv.features=4");
+      set.emplace_back("model.layers.3.conv.features=4");
+    }
+  }
+  if (config == "cnn.yaml") {
+    for (const char* size : {"height=8", "width=8", "train=48", "test=21"}) {
+      set.push_back(std::string("data.source.synthetic_images.") + size);
+    }
+  }
+  train::Setup setup = setup_of_config(config, set);
+  if (config == "fashion_mnist.yaml") {
+    // Ten thousand test images a run would take longer than all else.
+    setup.source.test = nullptr;
+    setup.evaluation = nullptr;
+  }
+  return setup;
+}
+
+void check_shipped_configs(KernelChoice kernels) {
+  std::set<std::string> configs;
+  for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() == ".yaml") configs.insert(entry.path().filename().string());
+  }
+  REQUIRE(configs.size() >= 4);
+  for (const std::string& config : configs) {
+    INFO(config);
+    if (config == "fashion_mnist.yaml" && !fs::exists(spec::FashionMnist{}.dir)) {
+      WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");
+      continue;
+    }
+    check_same_bits(shortened(config, kernels), kernels);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every shipped config gives the same bits on any number of workers, with library kernels", "[train]") {
+  check_shipped_configs(KernelChoice::best);
+}
+
+TEST_CASE("every shipped config gives the same bits on any number of workers, with reference kernels", "[train]") {
+  check_shipped_configs(KernelChoice::reference);
+}
+
+TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bits on any number of workers",
+          "[train]") {
+  const std::vector<std::vector<std::string>> variations = {
+      {"data.microbatches=2"},
+      {"data.batch_size=10", "data.remainder=mask"},
+      {"data.batch_size=10", "data.remainder=mask", "data.microbatches=3"},
+      {"model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]", "data.microbatches=2"},
+      {"optimizer.sgd={}"},
+      {"optimizer.sgd={momentum: 0.9}"},
+      {"optimizer.sgd={momentum: 0.9, nesterov: true}"},
+      {"optimizer.adamw={}"},
+      {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12"},
+      {"mesh.axes=[{a: 3}, {b: 1}, {c: 2}]", "data.batch_size=12", "data.microbatches=2"},
+      {"mesh.axes={a: 1}"},
+      {"mesh.axes={a: 13}", "data.remainder=mask"},
+  };
+  for (const std::vector<std::string>& set : variations) {
+    INFO(set.front());
+    const train::Setup setup = setup_of_text(small_images, set);
+    check_same_bits(setup, KernelChoice::best);
+    check_same_bits(setup, KernelChoice::reference);
+  }
+}

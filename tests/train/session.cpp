@@ -1,0 +1,258 @@
+// Whole runs: what they learn, that the cut into devices and microbatches does not change it, and how they end.
+#include "core/train/session.h"
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/graph/text.h"
+#include "core/runtime/interpreter.h"
+#include "core/train/evaluator.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+std::vector<double> losses(const Trained& trained) {
+  std::vector<double> values;
+  for (const train::Logged& logged : trained.of<train::Logged>()) values.push_back(logged.measures.front().second);
+  return values;
+}
+
+void check_near(const std::vector<double>& a, const std::vector<double>& b, double margin) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).margin(margin));
+}
+
+void check_near(const train::Tensors& a, const train::Tensors& b, double margin) {
+  REQUIRE(a.size() == b.size());
+  for (const auto& [name, tensor] : a) {
+    INFO(name);
+    check_near(numbers(tensor), numbers(b.at(name)), margin);
+  }
+}
+
+std::vector<double> device_values(const CpuExecutor& executor, const std::string& name) {
+  std::vector<double> values;
+  const Program& program = *executor.plan().program;
+  for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+    values.push_back(train::scalar(program, program.find_input(name)->value, executor.input(name, d)));
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("linear_regression.yaml learns the true values, and its logged losses fall", "[train]") {
+  const Trained trained = train_setup(setup_of_config("linear_regression.yaml"));
+  CHECK(trained.ended.status == "done");
+  CHECK(trained.ended.steps == 50);
+  CHECK(trained.ended.epochs == 50);
+  CHECK(trained.ended.examples_seen == 50 * 800);
+  REQUIRE(trained.ended.comparisons.size() == 2);
+  for (const train::Comparison& comparison : trained.ended.comparisons) {
+    INFO(comparison.parameter);
+    check_near(comparison.learned, comparison.truth, 0.05);
+  }
+  const std::vector<double> falling = losses(trained);
+  CHECK(falling.size() == 6);  // steps 1, 10, 20, ... 50
+  for (std::size_t i = 1; i < falling.size(); ++i) CHECK(falling[i] < falling[i - 1]);
+}
+
+TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, on each of the 4 devices", "[train]") {
+  const train::Setup setup = setup_of_config("gradient_averaging.yaml");
+  train::SessionOptions options;
+  options.verify_replicas = true;
+  std::vector<double> weights, biases;
+  options.between_steps = [&](CpuExecutor& executor, std::int64_t) {
+    weights = device_values(executor, "dense_0.kernel");
+    biases = device_values(executor, "dense_0.bias");
+  };
+  const Trained trained = train_setup(setup, options);
+  REQUIRE(weights.size() == 4);
+  for (std::size_t d = 0; d < 4; ++d) {
+    CHECK(weights[d] == Approx(2.625).epsilon(1e-6));
+    CHECK(biases[d] == Approx(0.16).epsilon(1e-6));
+    CHECK(weights[d] == weights[0]);
+    CHECK(biases[d] == biases[0]);
+  }
+  const train::Comparison& kernel = trained.ended.comparisons.back();
+  CHECK(kernel.parameter == "dense_0.kernel");
+  CHECK(kernel.initial == std::vector<double>{1.0});
+  CHECK(kernel.learned == std::vector<double>{weights[0]});
+  // mean((2x + 0.5 - x)^2) over x = 0 .. 15, and the norm of (-162.5, -16)
+  REQUIRE(trained.of<train::Logged>().size() == 1);
+  CHECK(losses(trained).front() == Approx(85.25));
+  CHECK(trained.of<train::Logged>().front().grad_norm == Approx(std::hypot(162.5, 16.0)));
+}
+
+TEST_CASE("psum divided by the number of devices equals pmean", "[train]") {
+  auto program = std::make_shared<const Program>(parse_program(R"(mesh data_parallel_axis=4
+batch %x:f32[]{data_parallel_axis}
+%sum = psum[axes={data_parallel_axis}] %x
+%four = constant[dtype=f32, shape=[], value=4]
+%divided = div %sum, %four
+%mean = pmean[axes={data_parallel_axis}] %x
+return divided = %divided
+return mean = %mean
+)",
+                                                               "means.pmt", all_ops()));
+  CpuExecutor executor(make_plan(program), {2});
+  const float gradients[] = {-12.5F, -84.5F, -1.0F / 3, 0.1F};
+  const std::span<std::byte> to = executor.stacked("x");
+  std::copy_n(std::as_bytes(std::span(gradients)).begin(), to.size(), to.begin());
+  executor.run();
+  const auto bytes = [&](const char* name) {
+    const auto span = executor.output(name);
+    return std::vector<std::byte>(span.begin(), span.end());
+  };
+  CHECK(bytes("divided") == bytes("mean"));
+  CHECK(train::scalar(*program, program->find_output("mean")->value, executor.output("mean")) ==
+        Approx((-12.5 - 84.5 - 1.0 / 3 + 0.1) / 4));
+}
+
+TEST_CASE("a masked, microbatched run equals the unsplit one", "[train]") {
+  const std::vector<std::string> common = {"data.batch_size=10", "data.remainder=mask", "train.duration=10 steps"};
+  std::vector<std::string> one = common, split = common;
+  one.emplace_back("mesh.axes={a: 1}");
+  split.insert(split.end(), {"mesh.axes=[{a: 2}, {b: 3}]", "data.microbatches=3"});
+  const Trained whole = train_setup(setup_of_text(small_images, one));
+  const Trained parts = train_setup(setup_of_text(small_images, split));
+  check_near(losses(parts), losses(whole), 1e-5);
+  check_near(parts.parameters, whole.parameters, 2e-5);
+  CHECK(parts.ended.examples_seen == 2 * 48);
+  CHECK(whole.ended.examples_seen == 2 * 48);
+}
+
+TEST_CASE("a batch spread over 1, 2, 4 or 8 devices gives the same losses, dropout and microbatches included",
+          "[train]") {
+  const std::string with_dropout = "model.layers=[flatten, {dense: 12}, tanh, {dropout: 0.4}, {dense: 3}]";
+  for (const std::string& model : {std::string("name=convolutional"), with_dropout}) {
+    INFO(model);
+    const auto with = [&](const std::string& devices, const std::string& microbatches) {
+      return train_setup(setup_of_text(small_images, {model, "mesh.axes={a: " + devices + "}",
+                                                      "data.microbatches=" + microbatches, "train.duration=6 steps"}));
+    };
+    const Trained one = with("1", "1");
+    CHECK(losses(one).size() == 6);
+    for (const char* devices : {"2", "4", "8"}) {
+      INFO(devices << " devices");
+      const Trained more = with(devices, devices == std::string("8") ? "1" : "2");
+      check_near(losses(more), losses(one), 1e-5);
+      check_near(more.parameters, one.parameters, 2e-5);
+    }
+  }
+}
+
+TEST_CASE("evaluation counts every example once, whatever the mesh and the remainder", "[train]") {
+  const auto evaluated = [](std::vector<std::string> set) {
+    set.emplace_back("train.duration=1 step");
+    set.emplace_back("optimizer.learning_rate=1.0e-30");  // leaves the parameters as they are
+    const Trained trained = train_setup(setup_of_text(small_images, std::move(set)));
+    REQUIRE(trained.of<train::Evaluated>().size() == 1);
+    return trained.of<train::Evaluated>().front();
+  };
+  const train::Evaluated one = evaluated({"mesh.axes={a: 1}", "data.batch_size=1"});
+  CHECK(one.examples == 21);
+  for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
+           {"mesh.axes={a: 4}", "data.batch_size=16"},
+           {"mesh.axes={a: 2}", "data.batch_size=48"},
+           {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=6"},
+           {"mesh.axes={a: 13}", "data.batch_size=10", "data.remainder=mask", "data.microbatches=3"}}) {
+    INFO(set[0] << " " << set[1]);
+    const train::Evaluated many = evaluated(set);
+    CHECK(many.examples == 21);
+    CHECK(many.split == "test");
+    REQUIRE(many.measures.size() == 2);
+    CHECK(many.measures[0].second == Approx(one.measures[0].second).epsilon(1e-5));
+    CHECK(many.measures[1].second == Approx(one.measures[1].second).epsilon(1e-12));  // a count of 21
+    CHECK(std::abs(many.measures[1].second * 21 - std::round(many.measures[1].second * 21)) < 1e-9);
+  }
+}
+
+TEST_CASE("an exploding run halts with the parameters of its last good step", "[train]") {
+  const std::vector<std::string> exploding = {"optimizer.learning_rate=30", "train.duration=4 epochs",
+                                              "data.batch_size=80"};
+  for (const char* log_every : {"1 step", "7 steps", "never"}) {
+    INFO("log_every " << log_every);
+    std::vector<std::string> set = exploding;
+    set.push_back(std::string("train.log_every=") + log_every);
+    const train::Setup setup = setup_of_config("linear_regression.yaml", set);
+    const Trained trained = train_setup(setup);
+    REQUIRE(trained.ended.status == "stopped");
+    CHECK(trained.ended.reason == "guard");
+    CHECK(trained.ended.exit_status == 5);
+    const std::int64_t good = trained.ended.steps;
+    CHECK(good > 5);
+    CHECK(good < 20);
+    CHECK(numbers(trained.state.at("step")).front() == static_cast<double>(good));
+    CHECK(numbers(trained.state.at("finite")).front() == 0);
+    CHECK(trained.of<train::Warned>().back().text ==
+          "step " + std::to_string(good + 1) +
+              ": the loss or the gradient is not finite; stopped with the parameters after step " +
+              std::to_string(good) + " (train.on_nonfinite: halt)");
+    CHECK(trained.of<train::Logged>().back().step == trained.of<train::Progressed>().back().step);
+    train::SessionOptions options;
+    options.max_steps = good;
+    const Trained up_to = train_setup(setup, options);
+    CHECK(up_to.ended.reason == "max_steps");
+    CHECK(up_to.parameters == trained.parameters);
+  }
+}
+
+TEST_CASE("a run that is bad from its first step keeps what it began with", "[train]") {
+  const std::string text = R"(mesh: {axes: {a: 2}}
+data:
+  source: {values: {inputs: [[-1.0e+30], [1]], targets: [[1], [2]]}}
+  batch_size: all
+model:
+  layers: [{dense: 1}]
+  init: {values: {dense_0: {kernel: [[2.0]], bias: [0.5]}}}
+loss: mean_squared_error
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 3 steps}
+)";
+  const Trained trained = train_setup(setup_of_text(text));
+  CHECK(trained.ended.exit_status == 5);
+  CHECK(trained.ended.steps == 0);
+  CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
+  CHECK(trained.of<train::Warned>().back().text ==
+        "step 1: the loss or the gradient is not finite; stopped with the parameters that training began with "
+        "(train.on_nonfinite: halt)");
+}
+
+TEST_CASE("on_nonfinite skip leaves bad steps out, counts them and goes on", "[train]") {
+  const std::string text = R"(mesh: {axes: {a: 2}}
+data:
+  source: {values: {inputs: [[1], [2], [-1.0e+30], [1], [3], [4]], targets: [[1], [2], [1], [1], [3], [4]]}}
+  batch_size: 2
+  shuffle: false
+model:
+  layers: [{dense: 1}]
+  init: {values: {dense_0: {kernel: [[2.0]], bias: [0.5]}}}
+loss: mean_squared_error
+optimizer: {sgd: {}, learning_rate: 0.01}
+train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
+)";
+  const Trained trained = train_setup(setup_of_text(text));
+  CHECK(trained.ended.status == "done");
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.steps == 6);
+  CHECK(numbers(trained.state.at("skipped")).front() == 2);
+  CHECK(numbers(trained.state.at("step")).front() == 4);
+  CHECK(trained.of<train::Warned>().back().text ==
+        "2 steps were skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)");
+  // Epochs count the four good examples; the bad step's line says that it is not finite.
+  REQUIRE(trained.of<train::EpochEnded>().size() == 2);
+  for (const train::EpochEnded& epoch : trained.of<train::EpochEnded>()) {
+    CHECK(epoch.examples == 4);
+    CHECK(std::isfinite(epoch.measures.front().second));
+  }
+  CHECK(trained.metrics[1].find("\"loss\":null") != std::string::npos);
+  CHECK(trained.metrics[1].find("\"finite\":false") != std::string::npos);
+  const Trained without = train_setup(setup_of_text(
+      text, {"data.source.values.inputs=[[1], [2], [3], [4]]", "data.source.values.targets=[[1], [2], [3], [4]]"}));
+  CHECK(without.parameters == trained.parameters);
+}

@@ -1,0 +1,238 @@
+// The run folder, and every way in which a run can end.
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::vector<Json> lines_of(const fs::path& file) {
+  std::vector<Json> lines;
+  std::istringstream text(read_text(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+Json summary_of(const fs::path& run) { return Json::parse(read_text(run / "summary.json")); }
+
+// "step 1, step 2, epoch 3, eval 3": events and their steps.
+std::string order_of(const std::vector<Json>& lines) {
+  std::string text;
+  for (const Json& line : lines) {
+    if (!text.empty()) text += ", ";
+    text += line["event"].get<std::string>() + " " + std::to_string(line["step"].get<int>());
+  }
+  return text;
+}
+
+// Another dataset, of which example `bad` cannot be read.
+class Failing : public data::Dataset {
+ public:
+  Failing(std::shared_ptr<const data::Dataset> whole, std::int64_t bad, bool as_error)
+      : whole_(std::move(whole)), bad_(bad), as_error_(as_error) {}
+  std::int64_t size() const override { return whole_->size(); }
+  data::Field input() const override { return whole_->input(); }
+  data::Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    if (index == bad_ && as_error_) fail_data("example 20 cannot be read");
+    if (index == bad_) throw std::runtime_error("the disk is gone");
+    whole_->read(index, input, target);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  std::int64_t bad_;
+  bool as_error_;
+};
+
+// The events of a run that must throw, and its message.
+struct Failed {
+  Recording recording;
+  std::string what;
+};
+Failed fail_in(const fs::path& dir, const train::Setup& setup) {
+  Failed failed;
+  train::SessionOptions options;
+  options.run_dir = dir;
+  train::Consumer* const consumer = &failed.recording;
+  try {
+    train::train(setup, options, {&consumer, 1});
+  } catch (const std::exception& error) {
+    failed.what = error.what();
+  }
+  return failed;
+}
+
+}  // namespace
+
+TEST_CASE("a run folder holds config, metrics, log, summary and a checkpoint", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images, {"train.log_every=2 steps"});
+  train_setup_in(root / "run", setup);
+  CHECK(read_text(root / "run/config.yaml") == setup.loaded.resolved);
+
+  const std::vector<Json> lines = lines_of(root / "run/metrics.jsonl");
+  CHECK(order_of(lines) == "step 1, step 2, epoch 3, eval 3, step 4, epoch 4, eval 4");
+  for (const char* key :
+       {"epoch", "loss", "accuracy", "learning_rate", "grad_norm", "examples_per_second", "seconds"}) {
+    INFO(key);
+    CHECK(lines[0][key].is_number());
+  }
+  CHECK(lines[2]["examples"] == 48);
+  CHECK(lines[2]["epoch"] == 1);
+  CHECK(lines[3]["split"] == "test");
+  CHECK(lines[3]["examples"] == 21);
+  CHECK(lines[4]["epoch"] == 2);
+  CHECK(lines[5]["examples"] == 16);
+
+  const Json summary = summary_of(root / "run");
+  CHECK(summary["status"] == "done");
+  CHECK(summary["reason"] == "duration");
+  CHECK(summary["exit_status"] == 0);
+  CHECK(summary["steps"] == 4);
+  CHECK(summary["epochs"] == 1);
+  CHECK(summary["examples_seen"] == 64);
+  CHECK(summary["examples_skipped"] == 0);
+  CHECK(summary["final"]["train"]["loss"] == lines[5]["loss"]);
+  CHECK(summary["final"]["test"]["accuracy"] == lines[6]["accuracy"]);
+  CHECK(summary["best"].is_null());
+  CHECK(summary["seconds"].is_number());
+  CHECK(summary["version"].is_string());
+  CHECK(read_text(root / "run/log.txt").find("step 4/4  epoch 2/2") != std::string::npos);
+  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000004");
+}
+
+TEST_CASE("the mean of an epoch's logged losses is the epoch's loss", "[train]") {
+  const Trained trained = train_setup(setup_of_text(small_images, {"train.duration=1 epoch"}));
+  double sum = 0;
+  for (const train::Logged& logged : trained.of<train::Logged>()) sum += logged.measures.front().second;
+  REQUIRE(trained.of<train::EpochEnded>().size() == 1);
+  CHECK(trained.of<train::EpochEnded>().front().measures.front().second == Approx(sum / 3).epsilon(1e-6));
+}
+
+TEST_CASE("an epoch's mean weighs a short last batch by its examples", "[train]") {
+  const Trained trained = train_setup(setup_of_text(
+      small_images, {"data.batch_size=40", "data.remainder=mask", "train.duration=1 epoch", "mesh.axes={a: 4}"}));
+  const auto logged = trained.of<train::Logged>();
+  REQUIRE(logged.size() == 2);
+  const auto epoch = trained.of<train::EpochEnded>().front();
+  CHECK(epoch.examples == 48);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double first = logged[0].measures[i].second, last = logged[1].measures[i].second;
+    CHECK(epoch.measures[i].second == Approx((40 * first + 8 * last) / 48).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("the resolved config of a run gives the same bits again", "[train]") {
+  for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
+           {"seed=12"},
+           {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=10", "data.remainder=mask", "data.microbatches=2"},
+           {"model.layers=[flatten, {dropout: 0.3}, {name: head, dense: 3}]", "optimizer.sgd={momentum: 0.9}",
+            "optimizer.base_batch_size=7", "data.seed=3"}}) {
+    INFO(set.front());
+    const RunDirectory root;
+    const Trained first = train_setup_in(root / "run", setup_of_text(small_images, set));
+    const Trained again = train_setup(train::make_setup(spec::load((root / "run").string(), {})));
+    CHECK(again.same_bits(first));
+  }
+}
+
+TEST_CASE("first and last steps are logged even when the interval is never", "[train]") {
+  const RunDirectory root;
+  train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never", "train.eval_every=never"}));
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, epoch 3, step 4, epoch 4, eval 4");
+}
+
+TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
+  const RunDirectory root;
+  train::SessionOptions options;
+  options.max_steps = 2;
+  const Trained trained = train_setup_in(root / "run", setup_of_text(small_images), options);
+  CHECK(trained.ended.status == "stopped");
+  CHECK(trained.ended.reason == "max_steps");
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.steps == 2);
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, step 2, epoch 2, eval 2");
+  CHECK(summary_of(root / "run")["reason"] == "max_steps");
+  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000002");
+
+  options.max_steps = 4;  // all there are
+  CHECK(train_setup(setup_of_text(small_images), options).ended.reason == "duration");
+  options.max_steps = 100;
+  CHECK(train_setup(setup_of_text(small_images), options).ended.steps == 4);
+}
+
+TEST_CASE("a signal ends the run after the step under way, logged and with a checkpoint", "[train]") {
+  const RunDirectory root;
+  volatile std::sig_atomic_t stop = 0;
+  train::SessionOptions options;
+  options.stop = &stop;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step == 1) stop = SIGTERM;
+  };
+  const Trained trained = train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}), options);
+  CHECK(trained.ended.status == "stopped");
+  CHECK(trained.ended.reason == "signal");
+  CHECK(trained.ended.exit_status == 128 + SIGTERM);
+  CHECK(trained.ended.steps == 2);
+  // No evaluation keeps whoever sent it waiting.
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, step 2, epoch 2");
+  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000002");
+
+  options.between_steps = {};  // a signal that came before the first step
+  const Trained none = train_setup(setup_of_text(small_images), options);
+  CHECK(none.ended.reason == "signal");
+  CHECK(none.ended.steps == 0);
+  CHECK(none.metrics.empty());
+}
+
+TEST_CASE("a run that breaks leaves a summary that says failed, with its exit status", "[train]") {
+  for (const bool as_error : {true, false}) {
+    INFO(as_error);
+    const RunDirectory root;
+    train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
+    setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, as_error);
+    const Failed failed = fail_in(root / "run", setup);
+    CHECK(failed.what.find(as_error ? "example 20 cannot be read" : "the disk is gone") != std::string::npos);
+    const Json summary = summary_of(root / "run");
+    CHECK(summary["status"] == "failed");
+    CHECK(summary["reason"] == "error");
+    CHECK(summary["exit_status"] == (as_error ? 3 : 1));
+    CHECK(summary["steps"] == 1);
+    CHECK(failed.recording.of<train::Ended>().size() == 1);
+    CHECK_FALSE(fs::exists(root / "run/checkpoints"));
+  }
+}
+
+TEST_CASE("an existing run folder is refused before anything runs, and left as it is", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images);
+  train_setup_in(root / "run", setup);
+  const std::string before = read_text(root / "run/metrics.jsonl");
+  const Failed failed = fail_in(root / "run", setup);
+  CHECK(failed.what.find("exists") != std::string::npos);
+  CHECK(failed.recording.events.empty());
+  CHECK(read_text(root / "run/metrics.jsonl") == before);
+}
+
+TEST_CASE("a checkpoint that cannot be written fails the run", "[train]") {
+  const RunDirectory root;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step == 1) fs::create_symlink("/proc/nowhere", root / "run/checkpoints");
+  };
+  CHECK_THROWS_AS(train::train(setup_of_text(small_images), options, {}), Error);
+  CHECK(summary_of(root / "run")["status"] == "failed");
+  CHECK(summary_of(root / "run")["exit_status"] == 1);
+}

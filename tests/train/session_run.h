@@ -1,0 +1,72 @@
+// Whole runs in tests: a config, shortened, trained in a temporary folder; and what it left there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/train/safetensors.h"
+#include "core/train/session.h"
+
+namespace pmaptrain::testing {
+
+// A temporary folder, removed at the end.
+class RunDirectory {
+ public:
+  RunDirectory();
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Keeps every event.
+class Recording : public train::Consumer {
+ public:
+  void on(const train::Event& event) override { events.push_back(event); }
+  template <class E>
+  std::vector<E> of() const {
+    std::vector<E> found;
+    for (const train::Event& event : events) {
+      if (const E* one = std::get_if<E>(&event)) found.push_back(*one);
+    }
+    return found;
+  }
+  std::vector<train::Event> events;
+};
+
+struct Trained {
+  train::Ended ended;
+  Recording recording;
+  train::Tensors parameters, state;  // of the last checkpoint
+  std::vector<std::string> metrics;  // lines of metrics.jsonl without the times
+
+  template <class E>
+  std::vector<E> of() const {
+    return recording.of<E>();
+  }
+  // Everything that must be the same bits.
+  bool same_bits(const Trained& other) const {
+    return parameters == other.parameters && state == other.state && metrics == other.metrics;
+  }
+};
+
+// A config of configs/, or text, with --set options.
+train::Setup setup_of_config(const std::string& name, std::vector<std::string> set = {});
+train::Setup setup_of_text(const std::string& text, std::vector<std::string> set = {});
+
+// Images of 6x6 in 3 classes on 4 devices, a small convolutional network, adam: three steps of 16 to an epoch.
+extern const std::string small_images;
+
+// Trains in a folder that is removed afterwards, or in `dir`. Errors come through.
+Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
+Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});
+
+std::string read_text(const std::filesystem::path& path);
+std::vector<double> numbers(const train::Tensor& tensor);
+
+}  // namespace pmaptrain::testing

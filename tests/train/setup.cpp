@@ -1,0 +1,153 @@
+// Durations, workers, memory and costs: what is known before the first step.
+#include "core/train/setup.h"
+
+#include "core/base/error.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+data::BatchPlan batches_of(std::int64_t global, std::int64_t steps_per_epoch) {
+  data::BatchPlan batch;
+  batch.global = global;
+  batch.steps_per_epoch = steps_per_epoch;
+  return batch;
+}
+
+// "message | help", and the status in front when it is not `usage`.
+template <class F>
+std::string refusal(F&& action, ExitStatus expected = ExitStatus::usage) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.status() == expected);
+    return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
+  }
+  return "accepted";
+}
+
+std::string refused_duration(std::int64_t count, spec::Unit unit) {
+  return refusal([&] { train::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration"); });
+}
+
+constexpr std::size_t mebi = 1024 * 1024;
+
+}  // namespace
+
+TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {
+  const auto steps = [](std::int64_t count, spec::Unit unit) {
+    return train::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration");
+  };
+  CHECK(steps(7, spec::Unit::steps) == 7);
+  CHECK(steps(7, spec::Unit::epochs) == 21);
+  CHECK(steps(160, spec::Unit::examples) == 10);
+}
+
+TEST_CASE("durations that are no whole number of steps are refused with those that are", "[train]") {
+  CHECK(refused_duration(40, spec::Unit::examples) ==
+        "train.duration: 40 examples are not whole batches of 16 | 32 or 48 examples would be");
+  CHECK(refused_duration(5, spec::Unit::examples) ==
+        "train.duration: 5 examples are not whole batches of 16 | 16 examples would be");
+  CHECK(refused_duration(0, spec::Unit::examples) == "train.duration comes to no step | give at least 1 step");
+  CHECK(refused_duration(0, spec::Unit::steps) == "train.duration comes to no step | give at least 1 step");
+  CHECK(refused_duration(std::int64_t{1} << 60, spec::Unit::epochs) ==
+        "train.duration comes to more than 1,000,000,000,000 steps | a step counter would not hold them");
+}
+
+TEST_CASE("a timetable is in steps, and there is no evaluation without a test split", "[train]") {
+  const train::Setup images = setup_of_text(
+      small_images, {"train.duration=2 epochs", "train.log_every=32 examples", "train.verify_replicas=5 steps"});
+  CHECK(images.timetable.steps == 6);
+  CHECK(images.timetable.steps_per_epoch == 3);
+  CHECK(images.timetable.log_every == 2);
+  CHECK(images.timetable.eval_every == 3);
+  CHECK(images.timetable.verify_every == 5);
+  REQUIRE(images.evaluation_batch);
+  const train::Setup linear = setup_of_config("linear_regression.yaml", {"train.eval_every=1 epoch"});
+  CHECK(linear.timetable.eval_every == 0);
+  CHECK_FALSE(linear.evaluation);
+}
+
+TEST_CASE("workers are as many as asked for, else at most one a block and a core", "[train]") {
+  spec::MeshSpec mesh;
+  mesh.mesh = Mesh({{"devices", 64}});
+  mesh.workers = 5;
+  CHECK(train::worker_count(mesh) == 5);
+  mesh.workers.reset();
+  CHECK(train::worker_count(mesh) >= 1);
+  CHECK(train::worker_count(mesh) <= max_blocks);
+  mesh.mesh = Mesh({{"devices", 1}});
+  CHECK(train::worker_count(mesh) == 1);
+}
+
+TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[train]") {
+  const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
+  const auto refused = [&](const train::MemoryEstimate& estimate) {
+    return refusal([&] { train::check_memory(estimate, setup); }, ExitStatus::resource);
+  };
+  train::MemoryEstimate estimate{10 * mebi, 20 * mebi, 10 * mebi, 900 * mebi, 60 * mebi, 1000 * mebi, 1000 * mebi};
+  CHECK(refused(estimate) == "accepted");
+  estimate.available = 520 * mebi;  // 40 MiB do not depend on the batch, and 480 of the other 960 are there
+  CHECK(refused(estimate) ==
+        "the plan needs 1000.0 MiB of memory, and 520.0 MiB is available; the largest item is activations with 900.0 "
+        "MiB | data.batch_size: 8 would fit, or more data.microbatches");
+  estimate.available = 100 * mebi;
+  CHECK(refused(estimate).ends_with("| more data.microbatches hold fewer activations at a time"));
+  estimate = {10 * mebi, 900 * mebi, 10 * mebi, 20 * mebi, 60 * mebi, 1000 * mebi, 500 * mebi};
+  CHECK(refused(estimate).ends_with("the largest item is optimizer state with 900.0 MiB | a smaller model would fit"));
+}
+
+TEST_CASE("the memory of a run is at least that of its values", "[train]") {
+  const train::Setup setup = setup_of_config("linear_regression.yaml");
+  const train::MemoryEstimate one = train::estimate_memory(setup, make_plan(setup.training), 1);
+  CHECK(one.parameters == 6 * sizeof(float));
+  CHECK(one.batch >= 800 * (5 + 1 + 1) * sizeof(float));
+  CHECK(one.total >= one.parameters + one.optimizer + one.batch);
+  CHECK(one.available > 0);
+  const train::MemoryEstimate copies = train::estimate_memory(setup, make_plan(setup.training, {true}), 1);
+  CHECK(copies.parameters == 8 * 6 * sizeof(float));
+  // Evaluation has memory of its own.
+  train::Setup images = setup_of_text(small_images);
+  const std::size_t with = train::estimate_memory(images, make_plan(images.training), 2).total;
+  images.evaluation = nullptr;
+  CHECK(with > train::estimate_memory(images, make_plan(images.training), 2).total);
+}
+
+TEST_CASE("a dense layer costs what multiplying by hand does, on every device", "[train]") {
+  const Program program = parse_program(R"(mesh rows=2 columns=3
+params %w:f32[5,7]{}
+batch %x:f32[4,5]{rows, columns}
+%y = matmul %x, %w
+%rows = psum[axes={rows}] %y
+%both = psum[axes={rows, columns}] %y
+return rows = %rows
+return both = %both
+)",
+                                        "dense.pmt", all_ops());
+  const train::StepCost cost = train::cost_of(program);
+  const double products = 2 * 4 * 5 * 7, sums = 2 * 4 * 7;  // on one device: the matmul, and both psums
+  CHECK(cost.flops == 6 * (products + sums));
+  REQUIRE(cost.wire_bytes.size() == 2);
+  CHECK(cost.wire_bytes[0] == std::pair<std::string, double>("rows", 2 * 4 * 7 * 4));
+  CHECK(cost.wire_bytes[1] == std::pair<std::string, double>("columns", 4 * 7 * 4));
+}
+
+TEST_CASE("a step sends its gradients, sums and count once, however many microbatches it has", "[train]") {
+  const auto cost = [](const char* microbatches) {
+    const train::Setup setup = setup_of_text(small_images, {std::string("data.microbatches=") + microbatches});
+    return std::pair(train::cost_of(*setup.training), setup.model.parameter_count());
+  };
+  const auto [one, parameters] = cost("1");
+  REQUIRE(one.wire_bytes.size() == 1);
+  CHECK(one.wire_bytes[0].first == "devices");
+  CHECK(one.wire_bytes[0].second == static_cast<double>(parameters + 3) * 4);  // and loss, accuracy, count
+  const auto [four, same] = cost("4");
+  CHECK(four.wire_bytes[0].second == one.wire_bytes[0].second);
+  CHECK(four.flops >= one.flops);
+  CHECK(four.flops < 1.5 * one.flops);
+}
