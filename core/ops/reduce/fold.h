@@ -43,24 +43,24 @@ struct MaxFold {
 inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
 inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
 
-// The fold of n contiguous elements: `lanes` accumulators side by side, which the compiler keeps in vectors.
+// The fold of n contiguous elements: `width` accumulators side by side, which the compiler keeps in vectors.
 template <class Fold, class T>
 T fold_contiguous(const T* x, std::size_t n) {
-  constexpr std::size_t lanes = 16;
+  constexpr std::size_t width = 16;
   T total = Fold::template identity<T>();
-  while (n >= lanes) {
-    const std::size_t steps = std::min(n / lanes, fold_block);
-    std::array<T, lanes> acc;
-    for (std::size_t j = 0; j < lanes; ++j) acc[j] = x[j];
+  while (n >= width) {
+    const std::size_t steps = std::min(n / width, fold_block);
+    std::array<T, width> acc;
+    for (std::size_t j = 0; j < width; ++j) acc[j] = x[j];
     for (std::size_t i = 1; i < steps; ++i) {
-      for (std::size_t j = 0; j < lanes; ++j) acc[j] = Fold::combine(acc[j], x[i * lanes + j]);
+      for (std::size_t j = 0; j < width; ++j) acc[j] = Fold::combine(acc[j], x[i * width + j]);
     }
-    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t half = width / 2; half > 0; half /= 2) {
       for (std::size_t j = 0; j < half; ++j) acc[j] = Fold::combine(acc[j], acc[j + half]);
     }
     total = Fold::combine(total, acc[0]);
-    x += steps * lanes;
-    n -= steps * lanes;
+    x += steps * width;
+    n -= steps * width;
   }
   for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
   return total;
