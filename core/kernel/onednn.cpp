@@ -107,11 +107,13 @@ Argument relu_slope() {
   return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_WEIGHTS, scalar.get(), {Location::In::negative_zero, 0}};
 }
 
-bool is_slow(const PrimitiveDesc& desc) {
+bool is_slow_to_follow(const PrimitiveDesc& desc) {
   const char* text = nullptr;
   expect(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&text)), "a primitive",
          "its name");
-  return std::string_view(text).starts_with("ref");
+  const std::string_view implementation = text;
+  return implementation.starts_with("ref") || implementation.starts_with("gemm:") ||
+         implementation.find(":gemm:") != std::string_view::npos;
 }
 
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)

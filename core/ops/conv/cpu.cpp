@@ -72,7 +72,7 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
   if (merged) g.n *= request.devices;
   const Library library(name, g);
   onednn::PrimitiveDesc desc = library.forward(name, with_bias, relu);
-  const bool relu_apart = relu && (!desc || onednn::is_slow(desc));
+  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
   if (relu_apart) desc = library.forward(name, with_bias);
   if (!desc) return nullptr;
 

@@ -43,7 +43,7 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
     return onednn::take(name, status, created);
   };
   onednn::PrimitiveDesc desc = primitive(relu);
-  const bool relu_apart = relu && (!desc || onednn::is_slow(desc));
+  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
   if (relu_apart) desc = primitive(false);
   if (!desc) return nullptr;
 
