@@ -69,6 +69,30 @@ void exp_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeExp{});
 void log_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeLog{}); }
 void tanh_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeTanh{}); }
 
+// The sums of `vectors` neighbouring vectors of columns, kept in registers.
+template <std::size_t vectors, class D>
+HWY_INLINE void add_columns(D d, std::size_t rows, std::size_t width, const float* x, float* out) {
+  const std::size_t lanes = hn::Lanes(d);
+  hn::Vec<D> sums[vectors];
+  for (std::size_t v = 0; v < vectors; ++v) sums[v] = hn::LoadU(d, x + v * lanes);
+  for (std::size_t r = 1; r < rows; ++r) {
+    for (std::size_t v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], hn::LoadU(d, x + r * width + v * lanes));
+  }
+  for (std::size_t v = 0; v < vectors; ++v) {
+    hn::StoreU(hn::Add(hn::LoadU(d, out + v * lanes), sums[v]), d, out + v * lanes);
+  }
+}
+
+void add_rows_f32(std::size_t rows, std::size_t width, const float* x, float* out) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t j = 0;
+  for (; j + 4 * lanes <= width; j += 4 * lanes) add_columns<4>(d, rows, width, x + j, out + j);
+  for (; j + lanes <= width; j += lanes) add_columns<1>(d, rows, width, x + j, out + j);
+  for (; j < width; ++j) add_columns<1>(one, rows, width, x + j, out + j);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace pmaptrain
 HWY_AFTER_NAMESPACE();
@@ -79,10 +103,14 @@ namespace pmaptrain {
 HWY_EXPORT(exp_f32);
 HWY_EXPORT(log_f32);
 HWY_EXPORT(tanh_f32);
+HWY_EXPORT(add_rows_f32);
 
 void vector_exp(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(exp_f32)(n, x, y); }
 void vector_log(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(log_f32)(n, x, y); }
 void vector_tanh(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(tanh_f32)(n, x, y); }
+void vector_add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
+  HWY_DYNAMIC_DISPATCH(add_rows_f32)(rows, width, x, out);
+}
 
 }  // namespace pmaptrain
 #endif  // HWY_ONCE

@@ -168,6 +168,21 @@ TEST_CASE("pooling by vectors has the bits of the plain loops", "[ops]") {
   }
 }
 
+TEST_CASE("sums by vectors have the bits of the plain loops", "[ops]") {
+  struct Sizes {
+    Shape x;
+    std::vector<std::int64_t> dims;
+  };
+  const Sizes s = GENERATE(Sizes{{32, 512}, {0}}, Sizes{{700, 83}, {0}}, Sizes{{4, 14, 14, 64}, {0, 1, 2}},
+                           Sizes{{1000, 3}, {0}}, Sizes{{3, 40, 21}, {1}}, Sizes{{5, 300}, {1}}, Sizes{{0, 4}, {0}});
+  const Case c{{s.x}, 2, {true}};
+  const auto kernel = test::cpu_kernel(ReduceSum{s.dims}, c);
+  if (kernel) {
+    const auto expected = test::run_reference<float>(ReduceSum{s.dims}, c, c.operands());
+    CHECK(test::run(*kernel, c.operands(), std::ssize(expected)) == expected);
+  }
+}
+
 TEST_CASE("the derivatives of bias and relu agree with differences, alone and with the kernel's gradient", "[ops]") {
   const Mesh mesh({{"devices", 2}});
   const auto check = [&](const Op& op, const std::vector<Shape>& shapes) {

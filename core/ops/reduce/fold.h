@@ -1,8 +1,9 @@
 // Folds: the inner loops of reductions, in a fixed, blocked order that depends on the sizes alone.
 //
-// A Fold has `identity<T>()` and `combine(acc, x)`. Blocks of some hundred combinations are folded into running
-// results, so that no accumulator takes part in more than a few hundred additions per block: the rounding error of a
-// sum of n grows with n / block + block rather than with n.
+// A Fold has `identity<T>()` and `combine(acc, x)`, and may have `add_rows(rows, width, x, out)` of its own for blocks
+// of rows, in the same order. Blocks of some hundred combinations are folded into running results, so that no
+// accumulator takes part in more than a few hundred additions per block: the rounding error of a sum of n grows with n
+// / block + block rather than with n.
 #pragma once
 
 #include <algorithm>
@@ -70,6 +71,12 @@ T fold_contiguous(const T* x, std::size_t n) {
 // other without a gap.
 template <class Fold, class T>
 void fold_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+  if constexpr (requires { Fold::add_rows(rows, width, x, out); }) {
+    for (std::size_t r = 0; r < rows; r += fold_block) {
+      Fold::add_rows(std::min(fold_block, rows - r), width, x + r * width, out);
+    }
+    return;
+  }
   std::array<T, fold_width> acc;
   for (std::size_t first = 0; first < width; first += fold_width) {
     const std::size_t columns = std::min(fold_width, width - first);
