@@ -33,6 +33,8 @@ class AttributeVisitor {
   virtual void field(std::string_view name, std::int64_t& value) = 0;
   virtual void field(std::string_view name, double& value) = 0;
   virtual void field(std::string_view name, bool& value) = 0;
+  // A variant that an op seldom takes: printed only where it is true.
+  virtual void flag(std::string_view name, bool& value) { field(name, value); }
   virtual void field(std::string_view name, DType& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,6 @@ namespace pmaptrain::ops {
 struct ReduceSum {
   static constexpr std::string_view name = "reduce_sum";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{
-      "its loops are cache-friendly for leading and for trailing dimensions, and add in a fixed order"};
-
   std::vector<std::int64_t> dims = {};
 
   std::vector<Type> infer(const InferContext& context) const;
@@ -28,6 +26,7 @@ struct ReduceSum {
   Cotangents derivative(VjpContext& context) const;
   bool sums_rows() const { return !dims.empty() && dims.front() == 0; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;
 };
 
