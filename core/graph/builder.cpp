@@ -58,7 +58,8 @@ std::vector<Value> Builder::append(const Op& op, std::vector<Value> operands, st
   }
   std::vector<Type> result_types;
   try {
-    result_types = op.infer({mesh(), operand_types, params, yields});
+    result_types =
+        op.infer({mesh(), operand_types, params, yields, regions.empty() ? nullptr : &regions.front(), program_.types});
   } catch (const TypeError& error) {
     std::vector<std::string> notes{"rule " + std::to_string(error.rule) + " of docs/program.md"};
     if (!origin_.scope.empty()) notes.push_back("in " + origin_.scope);

@@ -60,7 +60,8 @@ class Checker {
     const std::vector<Type> operands = types_of(program_, equation.operands);
     std::vector<Type> inferred;
     try {
-      inferred = equation.op.infer({program_.mesh, operands, params, yields});
+      inferred = equation.op.infer({program_.mesh, operands, params, yields,
+                                    equation.regions.empty() ? nullptr : &equation.regions.front(), program_.types});
     } catch (const TypeError& error) {
       fail(error.what(), &equations, i, error.help);
     }

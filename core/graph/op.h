@@ -19,6 +19,7 @@
 namespace pmaptrain {
 
 class Builder;
+struct Region;
 
 // A value of a program, by its index in Program::types.
 struct Value {
@@ -49,13 +50,15 @@ struct TypeError : std::runtime_error {
   std::string help;
 };
 
-// What a type rule sees. For a region op, `yields` are the types its region ends with and `params` those it begins
-// with.
+// What a type rule sees. For a region op, region_results are the types its region ends with and region_params those
+// it begins with; `types` are those of all values of the program, by Value::id.
 struct InferContext {
   const Mesh& mesh;
   std::span<const Type> operands;
   std::span<const Type> region_params = {};
   std::span<const Type> region_results = {};
+  const Region* region = nullptr;
+  std::span<const Type> types = {};
 };
 
 // What one execution on one logical device costs. `wire` is what the device sends in a collective, by its axes.
@@ -89,7 +92,7 @@ struct OpRules {
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
   // Whether the results are sums over dimension 0 of all operands alike, so that running the op on several devices'
   // rows laid one after another gives the sum of their results. Null: never.
-  bool (*sums_rows)(const void* op);
+  bool (*sums_rows)(const void* op, std::size_t operands);
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -142,7 +145,7 @@ concept IsView = requires {
 };
 template <class T>
 concept SaysSumsRows = requires(const T& op) {
-  { op.sums_rows() } -> std::same_as<bool>;
+  { op.sums_rows(std::size_t{}) } -> std::same_as<bool>;
 };
 
 template <class T>
@@ -154,7 +157,9 @@ constexpr OpRules make_rules() {
   rules.region = IsRegion<T>;
   rules.view = IsView<T>;
   if constexpr (SaysSumsRows<T>) {
-    rules.sums_rows = [](const void* op) { return static_cast<const T*>(op)->sums_rows(); };
+    rules.sums_rows = [](const void* op, std::size_t operands) {
+      return static_cast<const T*>(op)->sums_rows(operands);
+    };
   }
   rules.infer = [](const void* op, const InferContext& context) { return static_cast<const T*>(op)->infer(context); };
   rules.cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) {

@@ -17,7 +17,9 @@ class ReferenceKernel final : public CpuKernel {
         function_(function),
         operand_types_(request.operands.begin(), request.operands.end()),
         result_types_(request.results.begin(), request.results.end()),
-        devices_(request.devices) {
+        devices_(request.devices),
+        region_(request.region),
+        types_(request.types) {
     assert(request.stacked.size() == request.operands.size());
     for (std::size_t i = 0; i < operand_types_.size(); ++i) {
       operands_.push_back({&operand_types_[i], nullptr});
@@ -38,7 +40,7 @@ class ReferenceKernel final : public CpuKernel {
       for (std::size_t i = 0; i < results_.size(); ++i) {
         results_[i].data = arguments.results[i] + device * result_steps_[i];
       }
-      function_(op_.get(), {operands_, results_});
+      function_(op_.get(), {operands_, results_, region_, types_});
     }
   }
 
@@ -51,6 +53,8 @@ class ReferenceKernel final : public CpuKernel {
   std::vector<Type> operand_types_;
   std::vector<Type> result_types_;
   std::int64_t devices_;
+  const Region* region_;
+  std::span<const Type> types_;
   std::vector<ConstArray> operands_;  // point into the types; data is set in each run
   std::vector<Array> results_;
   std::vector<std::size_t> operand_steps_;  // bytes from one device's slice to the next

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernel/reference.h"
@@ -19,6 +20,10 @@ struct CpuRequest {
   std::span<const Type> results;
   std::int64_t devices = 1;
   std::vector<bool> stacked;  // by operand
+  // Pairs of an operand and a result that are the same memory.
+  std::vector<std::pair<std::size_t, std::size_t>> shared = {};
+  const Region* region = nullptr;    // of an op that carries one
+  std::span<const Type> types = {};  // with a region: of all values of the program
 };
 
 struct CpuArguments {

@@ -8,6 +8,8 @@
 
 namespace pmaptrain {
 
+struct Region;
+
 // A row-major array in host memory; the caller keeps it alive.
 struct ConstArray {
   const Type* type = nullptr;
@@ -40,6 +42,8 @@ struct Array {
 struct ReferenceCall {
   std::span<const ConstArray> operands;
   std::span<const Array> results;
+  const Region* region = nullptr;    // of an op that carries one
+  std::span<const Type> types = {};  // with a region: of all values of the program
 };
 
 // A collective as one member of its group sees it: the operands of all members in group order (operands[i][m]), its

@@ -10,6 +10,7 @@
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/elementwise/unary.h"
+#include "core/ops/fused/fused.h"
 #include "core/ops/gather/gather.h"
 #include "core/ops/iota/iota.h"
 #include "core/ops/loop/loop.h"
@@ -35,6 +36,6 @@ using AllOps = OpList<                                                          
     Reshape, Transpose, Broadcast, Slice, Pad,                                                //
     ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,                //
     Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,                        //
-    Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex, Loop>;
+    Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
 
 }  // namespace pmaptrain::ops

@@ -75,7 +75,8 @@ class Interpreter {
       } else {
         std::vector<ConstArray> operands;
         for (Value value : equation.operands) operands.push_back(array(value, d));
-        kernels.reference(op.data(), {operands, arrays});
+        kernels.reference(op.data(), {operands, arrays, equation.regions.empty() ? nullptr : &equation.regions.front(),
+                                      program_.types});
       }
     }
     for (std::size_t i = 0; i < results.size(); ++i) set(equation.results[i], std::move(results[i]));

@@ -144,7 +144,11 @@ class Scheduler {
     const Value result = equation.results.front();
     if (per_device(result)) return Class::varying;
     if (!equation.op.rules().elementwise || numel(type(result)) <= small_elements) return Class::worker;
-    return Class::split;  // an elementwise operand is a scalar or of the result's size
+    // What a chain repeats along a dimension is neither a scalar nor of the result's size, and has no ranges.
+    const bool ranges = std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
+      return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
+    });
+    return ranges ? Class::split : Class::worker;
   }
 
   void add(Step step, Class of, int number) {
@@ -220,7 +224,7 @@ class Scheduler {
       for (Step& step : stage.varying) {
         if (step.kind != Step::Kind::kernel || !step.row_sums.empty() || step.operands.empty()) continue;
         const OpRules& rules = step.equation->op.rules();
-        if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data())) continue;
+        if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data(), step.operands.size())) continue;
         const bool stacked = std::all_of(step.operands.begin(), step.operands.end(), [&](int root) {
           return schedule_.values[static_cast<std::size_t>(root)].stacked;
         });

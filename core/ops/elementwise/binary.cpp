@@ -4,56 +4,12 @@
 
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/elementwise/derivatives.h"
+#include "core/ops/elementwise/functors.h"
 #include "core/ops/elementwise/loops.h"
 #include "core/ops/elementwise/unary.h"
-#include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-struct AddOf {
-  template <class T>
-  T operator()(T a, T b) const {
-    return wrapping_add(a, b);
-  }
-};
-
-struct SubOf {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(wrapping(a) - wrapping(b));
-  }
-};
-
-struct MulOf {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(wrapping(a) * wrapping(b));
-  }
-};
-
-struct DivOf {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      return a / b;
-    } else {
-      if (b == T{0}) return T{0};
-      if constexpr (std::is_signed_v<T>) {
-        // The smallest value divided by -1 does not fit: it wraps, as its negation does.
-        if (b == T{-1}) return SubOf{}(T{0}, a);
-      }
-      return static_cast<T>(a / b);
-    }
-  }
-};
-
-struct MaxOf {
-  template <class T>
-  T operator()(T a, T b) const {
-    return larger(a, b);
-  }
-};
 
 // Expects that infer has refused bool.
 template <class F>

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/ops/elementwise/derivatives.h"
+#include "core/ops/elementwise/functors.h"
 #include "core/ops/elementwise/loops.h"
 #include "core/ops/support/rules.h"
 
@@ -80,9 +81,7 @@ std::vector<Type> IsFinite::infer(const InferContext& context) const {
 }
 
 void IsFinite::reference(const ReferenceCall& call) const {
-  // Infinity less itself is NaN, and NaN stays NaN.
-  dispatch_floating(call.operands[0].dtype(),
-                    [&]<class T>() { map_unary<T, bool>(call, [](T x) { return x - x == T{0}; }); });
+  dispatch_floating(call.operands[0].dtype(), [&]<class T>() { map_unary<T, bool>(call, IsFiniteOf{}); });
 }
 
 void Select::reference(const ReferenceCall& call) const {

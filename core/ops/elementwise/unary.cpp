@@ -6,6 +6,7 @@
 #include "core/kernel/vector_math.h"
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
+#include "core/ops/elementwise/functors.h"
 #include "core/ops/elementwise/loops.h"
 #include "core/ops/support/epilogue.h"
 #include "core/ops/support/rules.h"
@@ -31,15 +32,7 @@ Cotangents only(Value value) { return {value}; }
 
 }  // namespace
 
-void Neg::reference(const ReferenceCall& call) const {
-  run_signed(call, []<class T>(T x) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return -x;
-    } else {
-      return static_cast<T>(std::make_unsigned_t<T>{0} - static_cast<std::make_unsigned_t<T>>(x));
-    }
-  });
-}
+void Neg::reference(const ReferenceCall& call) const { run_signed(call, NegOf{}); }
 
 void Exp::reference(const ReferenceCall& call) const {
   run_floating(call, [](auto x) { return std::exp(x); });
@@ -49,18 +42,13 @@ void Log::reference(const ReferenceCall& call) const {
   run_floating(call, [](auto x) { return std::log(x); });
 }
 
-void Sqrt::reference(const ReferenceCall& call) const {
-  run_floating(call, [](auto x) { return std::sqrt(x); });
-}
+void Sqrt::reference(const ReferenceCall& call) const { run_floating(call, SqrtOf{}); }
 
 void Tanh::reference(const ReferenceCall& call) const {
   run_floating(call, [](auto x) { return std::tanh(x); });
 }
 
-void Relu::reference(const ReferenceCall& call) const {
-  // In this order a NaN is kept, and the machine's maximum does it in one instruction.
-  run_signed(call, []<class T>(T x) { return T{0} > x ? T{0} : x; });
-}
+void Relu::reference(const ReferenceCall& call) const { run_signed(call, ReluOf{}); }
 
 void StopGradient::reference(const ReferenceCall& call) const {
   dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });

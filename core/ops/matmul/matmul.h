@@ -26,7 +26,7 @@ struct Matmul {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  bool sums_rows() const { return transpose_a && !transpose_b; }
+  bool sums_rows(std::size_t operands) const { return transpose_a && !transpose_b && !relu && operands == 2; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);

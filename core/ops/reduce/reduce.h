@@ -24,7 +24,7 @@ struct ReduceSum {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  bool sums_rows() const { return !dims.empty() && dims.front() == 0; }
+  bool sums_rows(std::size_t) const { return !dims.empty() && dims.front() == 0; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,6 +17,10 @@ std::string key_of(const Op& op, const CpuRequest& request) {
     if (request.stacked[i]) key += "*";
   }
   for (const Type& type : request.results) add(type);
+  for (const auto& [operand, result] : request.shared) {
+    key += "|" + std::to_string(operand) + "=" + std::to_string(result);
+  }
+  if (request.region != nullptr) key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region));
   return key;
 }
 
@@ -126,6 +131,15 @@ void Worker::bind_kernel(const Step& step, Place place, Command& command) {
     };
     for (std::size_t i = 0; i < operands.size(); ++i) cut(operands[i], command.operands[i]);
     for (std::size_t i = 0; i < results.size(); ++i) cut(results[i], command.results[i]);
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      if (command.operands[i] == command.results[r]) request.shared.emplace_back(i, r);
+    }
+  }
+  if (!step.equation->regions.empty()) {
+    request.region = &step.equation->regions.front();
+    request.types = plan_.program->types;
   }
   command.kernel = kernel(step.equation->op, request);
   implementations_[&step] = command.kernel->implementation();

@@ -1,0 +1,459 @@
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <numeric>
+#include <unordered_map>
+
+#include "core/ops/all.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/fused/vector.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+constexpr std::int64_t tile_elements = 1024;  // four kilobytes of f32: a dozen registers stay in the L2 cache
+constexpr std::int64_t one_tile = 2048;       // so many are one tile still
+
+// What an instruction reads or writes: memory of the call, a register of one tile in scratch, or a constant.
+struct Node {
+  enum class Kind { operand, result, scratch, immediate };
+  Kind kind = Kind::scratch;
+  std::size_t index = 0;        // of the operand or result
+  std::size_t offset = 0;       // in scratch, or in the constants
+  std::size_t size = 4;         // bytes of an element
+  bool scalar = false;          // one element, the same for all
+  int defined = -1, last = -1;  // instructions
+  int yields = -1;              // the first result that it is
+};
+
+struct Instruction {
+  enum class Kind { vector, reference, spread };
+  Kind kind = Kind::vector;
+  VectorFunction function = nullptr;
+  std::array<int, 3> in{-1, -1, -1};
+  int out = -1;
+  bool once = false;  // scalar, or the same for every tile
+  Spread spread = {};
+  std::size_t reference = 0;
+};
+
+// An op without a loop of ours, by its reference over one tile.
+struct ReferenceStep {
+  std::shared_ptr<const void> op;
+  ReferenceFunction function;
+  std::vector<Type> operand_types;
+  Type result_type;
+  std::vector<ConstArray> operands;
+};
+
+struct Code {
+  std::vector<Node> nodes;
+  std::vector<Instruction> instructions;
+  std::vector<ReferenceStep> references;
+  std::vector<std::byte> constants;
+  std::vector<int> yields;                               // by result: the node
+  std::vector<std::size_t> operand_steps, result_steps;  // bytes from one pass to the next
+  std::int64_t passes = 1;                               // one for each device, or one over the elements of all
+  std::int64_t elements = 0;                             // of a pass
+  std::int64_t tile = 0;
+  std::size_t scratch = 0;
+};
+
+// From a region to instructions over tiles.
+class Compiler {
+ public:
+  explicit Compiler(const CpuRequest& request)
+      : request_(request), region_(*request.region), whole_(numel(type(region_.results.front()))) {}
+
+  Code run() {
+    choose_passes();
+    for (std::size_t i = 0; i < region_.params.size(); ++i) add_operand(i);
+    for (const Equation& equation : region_.equations) add(equation);
+    for (Value result : region_.results) code_.yields.push_back(yield(node(result)));
+    choose_tile();
+    place_results();
+    place_registers();
+    return std::move(code_);
+  }
+
+ private:
+  const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
+  int node(Value value) const { return nodes_.at(value.id); }
+  Node& at(int node) { return code_.nodes[static_cast<std::size_t>(node)]; }
+  bool is_full(const Type& t) const { return numel(t) == whole_; }
+
+  // The elements of all devices are one pass where every operand is read in the same pattern by each.
+  void choose_passes() {
+    const std::int64_t local = numel(request_.results.front());
+    bool flat = true;
+    for (std::size_t i = 0; i < region_.params.size(); ++i) {
+      const Type& operand = type(region_.params[i]);
+      if (request_.stacked[i]) {
+        flat &= is_full(operand) || repeats_along_last_only(region_.params[i]);
+      } else {
+        flat &= !is_full(operand) || whole_ == 1;
+      }
+    }
+    code_.passes = flat ? 1 : request_.devices;
+    code_.elements = flat ? request_.devices * local : local;
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
+      code_.operand_steps.push_back(request_.stacked[i] ? bytes(request_.operands[i]) : 0);
+    }
+    for (const Type& result : request_.results) code_.result_steps.push_back(bytes(result));
+  }
+
+  // [B] to [B, ...]: the rows of several devices follow each other as those of one do.
+  bool repeats_along_last_only(Value param) const {
+    if (numel(type(param)) == 1) return false;
+    for (const Equation& equation : region_.equations) {
+      if (std::find(equation.operands.begin(), equation.operands.end(), param) == equation.operands.end()) continue;
+      const auto* broadcast = equation.op.as<Broadcast>();
+      if (broadcast == nullptr) return false;
+      const Spread spread = *spread_of(*broadcast);
+      if (spread.inner * spread.size != whole_) return false;
+    }
+    return true;
+  }
+
+  void add_operand(std::size_t i) {
+    const Type& operand = type(region_.params[i]);
+    const bool one_for_all = whole_ == 1 && request_.devices > 1 && !request_.stacked[i];
+    Node operand_node{.kind = Node::Kind::operand, .index = i, .size = size_of(operand.dtype)};
+    operand_node.scalar = one_for_all || (numel(operand) == 1 && !is_full(operand));
+    code_.nodes.push_back(operand_node);
+    nodes_[region_.params[i].id] = static_cast<int>(code_.nodes.size()) - 1;
+  }
+
+  void add(const Equation& equation) {
+    const Op& op = equation.op;
+    const Value result = equation.results.front();
+    if (const auto* constant = op.as<Constant>()) {
+      nodes_[result.id] = add_constant(*constant);
+    } else if (op.rules().view) {
+      nodes_[result.id] = node(equation.operands.front());
+    } else if (const auto* broadcast = op.as<Broadcast>()) {
+      nodes_[result.id] = add_broadcast(*broadcast, equation);
+    } else {
+      nodes_[result.id] = add_elementwise(equation);
+    }
+  }
+
+  int add_constant(const Constant& constant) {
+    const Type one{constant.dtype, {}, {}};
+    const std::size_t offset = code_.constants.size();
+    code_.constants.resize(offset + 8);
+    Constant scalar = constant;
+    scalar.shape.clear();
+    const Array to{&one, code_.constants.data() + offset};
+    scalar.reference({{}, {&to, 1}});
+    code_.nodes.push_back(
+        {.kind = Node::Kind::immediate, .offset = offset, .size = size_of(constant.dtype), .scalar = true});
+    return static_cast<int>(code_.nodes.size()) - 1;
+  }
+
+  // A new register that the next instruction writes.
+  int add_register(std::size_t size, bool scalar) {
+    code_.nodes.push_back({.kind = Node::Kind::scratch,
+                           .size = size,
+                           .scalar = scalar,
+                           .defined = static_cast<int>(code_.instructions.size())});
+    return static_cast<int>(code_.nodes.size()) - 1;
+  }
+
+  int add_broadcast(const Broadcast& broadcast, const Equation& equation) {
+    const Value operand = equation.operands.front();
+    const int from = node(operand);
+    if (at(from).scalar || is_full(type(operand))) return from;
+    Instruction instruction{.kind = Instruction::Kind::spread, .in = {from, -1, -1}, .spread = *spread_of(broadcast)};
+    const std::size_t param = at(from).index;
+    if (code_.passes == 1 && request_.stacked[param]) instruction.spread.size *= request_.devices;
+    instruction.out = add_register(at(from).size, false);
+    code_.instructions.push_back(instruction);
+    return instruction.out;
+  }
+
+  int add_elementwise(const Equation& equation) {
+    assert(equation.operands.size() <= 3);
+    Instruction instruction;
+    unsigned scalars = 0;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      instruction.in[i] = node(equation.operands[i]);
+      if (at(instruction.in[i]).scalar) scalars |= 1u << i;
+    }
+    const bool scalar = scalars + 1 == 1u << equation.operands.size();
+    instruction.once = scalar;
+    const DType selected = type(equation.operands.back()).dtype;
+    const DType to = type(equation.results.front()).dtype;
+    instruction.function = find_vector_function(equation.op, selected, scalar ? 0 : scalars);
+    if (instruction.function == nullptr) {
+      instruction.kind = Instruction::Kind::reference;
+      instruction.reference = add_reference(equation, instruction, scalar);
+    }
+    instruction.out = add_register(size_of(to), scalar);
+    code_.instructions.push_back(instruction);
+    return instruction.out;
+  }
+
+  std::size_t add_reference(const Equation& equation, const Instruction& instruction, bool scalar) {
+    ReferenceStep step{equation.op.shared(), kernels_of(equation.op).reference, {}, {}, {}};
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      step.operand_types.push_back({type(equation.operands[i]).dtype, {}, {}});
+      if (!at(instruction.in[i]).scalar) step.operand_types.back().shape = {1};
+    }
+    step.result_type = {type(equation.results.front()).dtype, scalar ? Shape{} : Shape{1}, {}};
+    step.operands.resize(step.operand_types.size());
+    code_.references.push_back(std::move(step));
+    return code_.references.size() - 1;
+  }
+
+  // The node as the value of one result: computed, of n elements and nobody else's.
+  int yield(int value) {
+    const int number = yields_++;
+    const bool computed = at(value).kind == Node::Kind::scratch && !at(value).scalar && at(value).yields < 0;
+    if (!computed) {
+      Instruction instruction{.function = find_copy(at(value).size, at(value).scalar), .in = {value, -1, -1}};
+      value = instruction.out = add_register(at(value).size, false);
+      code_.instructions.push_back(instruction);
+    }
+    at(value).yields = number;
+    return value;
+  }
+
+  // A tile holds whole periods of what is repeated where it can: then one expansion serves all tiles.
+  void choose_tile() {
+    code_.tile = code_.elements <= one_tile ? code_.elements : tile_elements;
+    if (code_.elements <= one_tile) return;
+    std::int64_t period = 1;
+    for (const Instruction& instruction : code_.instructions) {
+      if (instruction.kind != Instruction::Kind::spread) continue;
+      const std::int64_t own = instruction.spread.inner * instruction.spread.size;
+      if (own <= tile_elements && std::lcm(period, own) <= tile_elements) period = std::lcm(period, own);
+    }
+    code_.tile = tile_elements / period * period;
+    for (Instruction& instruction : code_.instructions) {
+      if (instruction.kind != Instruction::Kind::spread) continue;
+      instruction.once = code_.tile % (instruction.spread.inner * instruction.spread.size) == 0;
+    }
+  }
+
+  // A result is written where it belongs at once, unless that is the memory of an operand that a later instruction
+  // reads: then it is copied at the end of the tile.
+  void place_results() {
+    for (std::size_t i = 0; i < code_.instructions.size(); ++i) {
+      for (int in : code_.instructions[i].in) {
+        if (in >= 0) at(in).last = static_cast<int>(i);
+      }
+    }
+    for (std::size_t r = 0; r < code_.yields.size(); ++r) {
+      Node& result = at(code_.yields[r]);
+      bool direct = !code_.instructions[static_cast<std::size_t>(result.defined)].once;
+      for (const auto& [operand, number] : request_.shared) {
+        if (number == r) direct &= at(nodes_.at(region_.params[operand].id)).last <= result.defined;
+      }
+      if (direct) {
+        result.kind = Node::Kind::result;
+        result.index = r;
+      } else {
+        result.last = static_cast<int>(code_.instructions.size());
+      }
+    }
+  }
+
+  // Registers are free again after their last use. A result never takes the register of an operand whose elements have
+  // another size, since the loop would overwrite what it has yet to read.
+  void place_registers() {
+    const std::size_t size =
+        std::max<std::size_t>(64, (static_cast<std::size_t>(code_.tile) * widest() + 63) / 64 * 64);
+    std::vector<std::size_t> free;
+    const auto release = [&](int in, std::size_t at_most) {
+      if (in < 0) return;
+      const Node& read = at(in);
+      if (read.kind == Node::Kind::scratch && !keeps(in) && read.last == static_cast<int>(at_most)) {
+        if (std::find(free.begin(), free.end(), read.offset) == free.end()) free.push_back(read.offset);
+      }
+    };
+    for (std::size_t i = 0; i < code_.instructions.size(); ++i) {
+      const Instruction& instruction = code_.instructions[i];
+      Node& out = at(instruction.out);
+      const bool in_place = instruction.kind != Instruction::Kind::spread;
+      for (int in : instruction.in) {
+        if (in >= 0 && in_place && at(in).size == out.size) release(in, i);
+      }
+      if (out.kind == Node::Kind::scratch) {
+        if (free.empty() || keeps(instruction.out)) {
+          out.offset = code_.scratch;
+          code_.scratch += out.scalar ? 64 : size;
+        } else {
+          out.offset = free.back();
+          free.pop_back();
+        }
+      }
+      for (int in : instruction.in) {
+        if (in >= 0 && !(in_place && at(in).size == out.size)) release(in, i);
+      }
+    }
+  }
+
+  // What is computed once keeps its register to the end.
+  bool keeps(int node) {
+    const Node& n = at(node);
+    return n.defined >= 0 && code_.instructions[static_cast<std::size_t>(n.defined)].once;
+  }
+
+  std::size_t widest() const {
+    std::size_t size = 1;
+    for (const Node& node : code_.nodes) size = std::max(size, node.size);
+    return size;
+  }
+
+  const CpuRequest& request_;
+  const Region& region_;
+  const std::int64_t whole_;
+  Code code_;
+  std::unordered_map<std::int32_t, int> nodes_;  // by value
+  int yields_ = 0;
+};
+
+// Elements [first, first + count) of what is repeated.
+template <class T>
+void expand(const std::byte* from, const Spread& spread, std::int64_t first, std::int64_t count, std::byte* out) {
+  const T* const vector = reinterpret_cast<const T*>(from);
+  T* to = reinterpret_cast<T*>(out);
+  std::int64_t at = first / spread.inner % spread.size;
+  if (spread.inner == 1) {
+    while (count > 0) {
+      const std::int64_t run = std::min(count, spread.size - at);
+      std::memcpy(to, vector + at, static_cast<std::size_t>(run) * sizeof(T));
+      to += run;
+      count -= run;
+      at = 0;
+    }
+    return;
+  }
+  std::int64_t run = spread.inner - first % spread.inner;
+  while (count > 0) {
+    run = std::min(run, count);
+    to = std::fill_n(to, run, vector[at]);
+    count -= run;
+    at = at + 1 == spread.size ? 0 : at + 1;
+    run = spread.inner;
+  }
+}
+
+class FusedKernel final : public CpuKernel {
+ public:
+  explicit FusedKernel(Code code) : code_(std::move(code)) {
+    pointers_.resize(code_.nodes.size());
+    for (std::size_t i = 0; i < code_.nodes.size(); ++i) {
+      const Node& node = code_.nodes[i];
+      if (node.kind == Node::Kind::immediate) pointers_[i] = code_.constants.data() + node.offset;
+      if (node.kind == Node::Kind::operand) operands_.push_back(i);
+      if (node.kind == Node::Kind::result) results_.push_back(i);
+      const bool moves = node.kind == Node::Kind::result || (node.kind == Node::Kind::operand && is_full(i));
+      if (moves) moving_.emplace_back(i, static_cast<std::size_t>(code_.tile) * node.size);
+    }
+    for (const Instruction& instruction : code_.instructions) (instruction.once ? once_ : each_).push_back(instruction);
+    for (ReferenceStep& step : code_.references) {
+      for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].type = &step.operand_types[i];
+    }
+    for (std::size_t r = 0; r < code_.yields.size(); ++r) {
+      const auto yield = static_cast<std::size_t>(code_.yields[r]);
+      if (code_.nodes[yield].kind != Node::Kind::result) copied_.emplace_back(yield, r);
+    }
+  }
+
+  std::size_t scratch_bytes() const override { return code_.scratch; }
+  std::string implementation() const override { return "tiles"; }
+
+  void run(const CpuArguments& arguments) override {
+    if (arguments.scratch != scratch_) place_scratch(arguments.scratch);
+    for (std::int64_t pass = 0; pass < code_.passes; ++pass) {
+      const auto p = static_cast<std::size_t>(pass);
+      for (std::size_t i : operands_) {
+        const std::size_t number = code_.nodes[i].index;
+        pointers_[i] = const_cast<std::byte*>(arguments.operands[number]) + p * code_.operand_steps[number];
+      }
+      for (std::size_t i : results_) {
+        const std::size_t number = code_.nodes[i].index;
+        pointers_[i] = arguments.results[number] + p * code_.result_steps[number];
+      }
+      for (const Instruction& instruction : once_) execute(instruction, 0, std::min(code_.tile, code_.elements));
+      for (std::int64_t first = 0; first < code_.elements; first += code_.tile) {
+        const std::int64_t count = std::min(code_.tile, code_.elements - first);
+        for (const Instruction& instruction : each_) execute(instruction, first, count);
+        for (const auto& [node, result] : copied_) {
+          const std::size_t size = code_.nodes[node].size;
+          std::memcpy(
+              arguments.results[result] + p * code_.result_steps[result] + static_cast<std::size_t>(first) * size,
+              pointers_[node], static_cast<std::size_t>(count) * size);
+        }
+        for (const auto& [node, step] : moving_) pointers_[node] += step;
+      }
+    }
+  }
+
+ private:
+  bool is_full(std::size_t node) const {
+    if (code_.nodes[node].scalar) return false;
+    return std::none_of(code_.instructions.begin(), code_.instructions.end(), [&](const Instruction& instruction) {
+      return instruction.kind == Instruction::Kind::spread && instruction.in[0] == static_cast<int>(node);
+    });
+  }
+
+  void place_scratch(std::byte* scratch) {
+    scratch_ = scratch;
+    for (std::size_t i = 0; i < code_.nodes.size(); ++i) {
+      if (code_.nodes[i].kind == Node::Kind::scratch) pointers_[i] = scratch + code_.nodes[i].offset;
+    }
+  }
+
+  const std::byte* in(const Instruction& instruction, std::size_t i) const {
+    return instruction.in[i] < 0 ? nullptr : pointers_[static_cast<std::size_t>(instruction.in[i])];
+  }
+
+  void execute(const Instruction& instruction, std::int64_t first, std::int64_t count) {
+    const Node& to = code_.nodes[static_cast<std::size_t>(instruction.out)];
+    std::byte* const out = pointers_[static_cast<std::size_t>(instruction.out)];
+    if (to.scalar) count = 1;
+    switch (instruction.kind) {
+      case Instruction::Kind::vector:
+        instruction.function(in(instruction, 0), in(instruction, 1), in(instruction, 2), out,
+                             static_cast<std::size_t>(count));
+        return;
+      case Instruction::Kind::spread:
+        switch (to.size) {
+          case 1: return expand<std::uint8_t>(in(instruction, 0), instruction.spread, first, count, out);
+          case 4: return expand<std::uint32_t>(in(instruction, 0), instruction.spread, first, count, out);
+          default: return expand<std::uint64_t>(in(instruction, 0), instruction.spread, first, count, out);
+        }
+      case Instruction::Kind::reference: break;
+    }
+    ReferenceStep& step = code_.references[instruction.reference];
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      step.operands[i].data = in(instruction, i);
+      for (std::int64_t& size : step.operand_types[i].shape) size = count;
+    }
+    for (std::int64_t& size : step.result_type.shape) size = count;
+    const Array result{&step.result_type, out};
+    step.function(step.op.get(), {step.operands, {&result, 1}});
+  }
+
+  Code code_;
+  std::vector<std::byte*> pointers_;  // by node
+  std::vector<std::size_t> operands_, results_;
+  std::vector<std::pair<std::size_t, std::size_t>> moving_;  // nodes, and bytes from tile to tile
+  std::vector<std::pair<std::size_t, std::size_t>> copied_;  // nodes, and the results that they become
+  std::vector<Instruction> once_, each_;
+  std::byte* scratch_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuKernel> Fused::cpu(const CpuRequest& request) const {
+  assert(request.region != nullptr);
+  return std::make_unique<FusedKernel>(Compiler(request).run());
+}
+
+}  // namespace pmaptrain::ops

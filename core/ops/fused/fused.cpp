@@ -1,0 +1,141 @@
+#include "core/ops/fused/fused.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <unordered_map>
+
+#include "core/ops/all.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/support/rules.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// Throws TypeError (rule 8) for an equation that does not belong into a chain over n elements.
+void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Type> types) {
+  const auto type = [&](Value value) -> const Type& { return types[static_cast<std::size_t>(value.id)]; };
+  const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
+  const OpRules& rules = equation.op.rules();
+  const auto* broadcast = equation.op.as<Broadcast>();
+  if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || equation.op.as<Constant>())) {
+    throw TypeError(8, fmt::format("fused: {} is not elementwise", rules.name),
+                    "a fused region holds elementwise ops, casts, constants, views and broadcasts");
+  }
+  if (broadcast != nullptr) {
+    if (spread_of(*broadcast)) return;
+    throw TypeError(8,
+                    fmt::format("fused: broadcast to {} with dims={} keeps dimensions apart",
+                                to_string(broadcast->shape), to_string(broadcast->dims)),
+                    "inside a fused region the operand's dimensions stay neighbours");
+  }
+  for (Value value : equation.operands) {
+    if (one_of_n(value)) continue;
+    throw TypeError(
+        7, fmt::format("fused: {} reads {}, in a chain over {} elements", rules.name, describe(type(value)), n),
+        "an operand of another size is for broadcasts only");
+  }
+}
+
+}  // namespace
+
+std::optional<Spread> spread_of(const Broadcast& broadcast) {
+  Spread spread;
+  bool before = true, inside = false;
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < broadcast.shape.size(); ++d) {
+    const bool kept = next < broadcast.dims.size() && broadcast.dims[next] == static_cast<std::int64_t>(d);
+    if (kept) ++next;
+    if (broadcast.shape[d] == 1) continue;
+    if (kept && !before && !inside) return std::nullopt;
+    if (kept) {
+      before = false;
+      inside = true;
+      spread.size *= broadcast.shape[d];
+    } else if (!before) {
+      inside = false;
+      spread.inner *= broadcast.shape[d];
+    }
+  }
+  return spread;
+}
+
+std::vector<Type> Fused::infer(const InferContext& context) const {
+  if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
+                  context.region_params.end())) {
+    throw TypeError(8, "fused: its region's parameters must have the types of its operands");
+  }
+  if (context.region_results.empty() || context.operands.empty()) {
+    throw TypeError(8, "fused: its region needs at least one parameter and yields at least one value");
+  }
+  const std::int64_t n = numel(context.region_results.front());
+  for (const Type& result : context.region_results) {
+    if (numel(result) != n) {
+      throw TypeError(8, fmt::format("fused: its region yields {}, which differ in their number of elements",
+                                     describe(context.region_results)));
+    }
+    if (result.varying != context.operands.front().varying) {
+      throw TypeError(
+          1,
+          fmt::format("fused: its operands vary over {} and its region yields a value that varies over {}",
+                      context.mesh.to_string(context.operands.front().varying), context.mesh.to_string(result.varying)),
+          "pvary what the region yields, or yield nothing that the operands do not determine");
+    }
+  }
+  assert(context.region != nullptr);
+  for (const Equation& equation : context.region->equations) expect_in_chain(equation, n, context.types);
+  return {context.region_results.begin(), context.region_results.end()};
+}
+
+Cost Fused::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return traffic(operands, results);
+}
+
+void Fused::reference(const ReferenceCall& call) const {
+  struct Held {
+    Type type;
+    std::vector<std::byte> bytes;
+  };
+  std::unordered_map<std::int32_t, Held> values;
+  const std::int64_t whole = numel(call.types[static_cast<std::size_t>(call.region->results.front().id)]);
+  const std::int64_t here = call.results[0].size();
+  const auto type_here = [&](Value value) {
+    Type type = call.types[static_cast<std::size_t>(value.id)];
+    if (here != whole && numel(type) == whole) type.shape = {here};
+    return type;
+  };
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    const Type type = type_here(call.region->params[i]);
+    const std::byte* const data = call.operands[i].data;
+    values[call.region->params[i].id] = {type, {data, data + bytes(type)}};
+  }
+  for (const Equation& equation : call.region->equations) {
+    Held result{type_here(equation.results.front()), {}};
+    result.bytes.resize(bytes(result.type));
+    std::vector<ConstArray> operands;
+    for (Value value : equation.operands) {
+      const Held& operand = values.at(value.id);
+      operands.push_back({&operand.type, operand.bytes.data()});
+    }
+    const Array to{&result.type, result.bytes.data()};
+    const bool ranged = here != whole && equation.op.as<Broadcast>() != nullptr;
+    if (equation.op.rules().view || (ranged && operands[0].size() == here)) {
+      std::copy_n(operands[0].data, result.bytes.size(), to.data);
+    } else if (ranged) {
+      assert(operands[0].size() == 1);  // the plan cuts no chain into ranges that repeats a vector
+      const std::size_t size = size_of(result.type.dtype);
+      for (std::size_t at = 0; at < result.bytes.size(); at += size) std::memcpy(to.data + at, operands[0].data, size);
+    } else {
+      kernels_of(equation.op).reference(equation.op.data(), {operands, {&to, 1}});
+    }
+    values[equation.results.front().id] = std::move(result);
+  }
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    const std::vector<std::byte>& result = values.at(call.region->results[i].id).bytes;
+    std::copy(result.begin(), result.end(), call.results[i].data);
+  }
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,46 @@
+// A chain of elementwise equations, carried out in one pass over memory: what is between them never leaves the cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/kernel/cpu.h"
+#include "core/ops/broadcast/broadcast.h"
+
+namespace pmaptrain::ops {
+
+// The region has a parameter for each operand, of its type, and yields the results, all of one number of elements, n.
+// Its equations are elementwise ops, casts, constants, views, and broadcasts along neighbouring dimensions. A value in
+// it has n elements or one, except that an operand of another size may be read by broadcasts. So element i of a result
+// needs element i of the operands of n elements only, and a result may be the memory of one of those.
+struct Fused {
+  static constexpr std::string_view name = "fused";
+  static constexpr bool local = true;
+  static constexpr bool elementwise = true;
+  static constexpr bool region = true;
+  static constexpr NoDerivative derivative{"equations are fused after differentiation"};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  // Its own traffic; the arithmetic is its region's.
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor&) {}
+  // Equation by equation. Operands and results of n elements may be ranges of the whole (one dimension).
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// How a broadcast repeats its operand: element i of the result is element (i / inner) % size of the operand.
+struct Spread {
+  std::int64_t inner = 1;
+  std::int64_t size = 1;
+};
+
+// Null where the operand's dimensions do not stay neighbours.
+std::optional<Spread> spread_of(const Broadcast& broadcast);
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,23 @@
+// Loops over a tile of elements: what a fused chain is compiled to.
+#pragma once
+
+#include <cstddef>
+
+#include "core/graph/op.h"
+
+namespace pmaptrain::ops {
+
+// out[i] = f(a[i], b[i], c[i]) for n elements; an operand that is a scalar has one. The result may be the memory of an
+// operand whose elements have the same size.
+using VectorFunction = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out,
+                                std::size_t n);
+
+// The loop for an elementwise op on operands of this element type (for select: that of what is selected), widened to
+// the machine's vectors; the bits are those of the op's reference. Bit i of `scalars` says that operand i is a scalar;
+// not all of several operands are. Null where there is none: the reference is then as good.
+VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars);
+
+// Copies n elements of `size` bytes, or repeats one.
+VectorFunction find_copy(std::size_t size, bool scalar);
+
+}  // namespace pmaptrain::ops

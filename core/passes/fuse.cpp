@@ -1,0 +1,344 @@
+#include "core/passes/fuse.h"
+
+#include <algorithm>
+#include <cassert>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/graph/passes.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/fused/fused.h"
+
+namespace pmaptrain {
+namespace {
+
+// What goes into every chain that reads it, as often as there are any: it costs nothing there.
+bool is_free(const Program& program, const Equation& equation) {
+  if (equation.op.as<ops::Constant>() != nullptr || equation.op.rules().view) return true;
+  const auto* broadcast = equation.op.as<ops::Broadcast>();
+  if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
+  return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
+}
+
+bool is_member(const Program& program, const Equation& equation) {
+  const OpRules& rules = equation.op.rules();
+  return rules.elementwise && !rules.view && !rules.region && equation.results.size() == 1 &&
+         numel(program.type(equation.results.front())) > 0;
+}
+
+// The equations of one region (or of the program) and what they become.
+class Fuser {
+ public:
+  Fuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded)
+      : program_(program), equations_(equations), yielded_(yielded.begin(), yielded.end()) {
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      for (Value result : equations_[i].results) definition_[result.id] = i;
+    }
+  }
+
+  void run() {
+    group_of_.assign(equations_.size(), none);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (is_member(program_, equations_[i])) join(i);
+    }
+    for (const Group& group : groups_) {
+      if (is_worth_it(group)) continue;
+      for (std::size_t member : group.members) group_of_[member] = none;
+    }
+    emit();
+  }
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  struct Group {
+    std::int64_t elements = 1;
+    AxisSet varying;
+    std::vector<std::size_t> members;          // equations, in order
+    std::unordered_set<std::int32_t> touched;  // values that members read from outside or give
+  };
+
+  const Type& result_type(std::size_t i) const { return program_.type(equations_[i].results.front()); }
+
+  const std::size_t* definition(Value value) const {
+    const auto found = definition_.find(value.id);
+    return found == definition_.end() ? nullptr : &found->second;
+  }
+
+  // What a chain that reads `value` really depends on, through what goes inside.
+  Value source(Value value) const {
+    for (const std::size_t* i = definition(value); i != nullptr && is_free(program_, equations_[*i]);
+         i = definition(value)) {
+      if (equations_[*i].operands.empty()) return value;
+      value = equations_[*i].operands.front();
+    }
+    return value;
+  }
+
+  // Joins the latest group that it may; a new one where there is none.
+  void join(std::size_t i) {
+    const std::int64_t elements = numel(result_type(i));
+    for (std::size_t g = groups_.size(); g-- > 0;) {
+      Group& group = groups_[g];
+      if (group.elements != elements || group.varying != result_type(i).varying) continue;
+      if (elements > 1 && !is_connected(group, i)) continue;
+      if (depends_from_outside(i, g)) continue;
+      return add(g, i);
+    }
+    groups_.push_back({elements, result_type(i).varying, {}, {}});
+    add(groups_.size() - 1, i);
+  }
+
+  void add(std::size_t g, std::size_t i) {
+    group_of_[i] = g;
+    groups_[g].members.push_back(i);
+    for (Value operand : equations_[i].operands) {
+      const Value from = source(operand);
+      if (numel(program_.type(from)) == groups_[g].elements) groups_[g].touched.insert(from.id);
+    }
+    groups_[g].touched.insert(equations_[i].results.front().id);
+  }
+
+  bool is_connected(const Group& group, std::size_t i) const {
+    return std::any_of(equations_[i].operands.begin(), equations_[i].operands.end(),
+                       [&](Value operand) { return group.touched.contains(source(operand).id); });
+  }
+
+  // Whether equation i needs something that is computed outside of group g from what g gives: then it cannot be in g.
+  bool depends_from_outside(std::size_t i, std::size_t g) const {
+    std::vector<bool> seen(equations_.size());
+    std::vector<bool> seen_group(groups_.size());
+    std::vector<std::size_t> open;
+    const auto visit = [&](Value value) {
+      const std::size_t* const at = definition(value);
+      if (at != nullptr && !seen[*at]) {
+        seen[*at] = true;
+        open.push_back(*at);
+      }
+    };
+    const auto visit_members = [&](std::size_t number) {
+      seen_group[number] = true;
+      for (std::size_t member : groups_[number].members) {
+        for (Value operand : equations_[member].operands) {
+          const std::size_t* const at = definition(source(operand));
+          if (at == nullptr || group_of_[*at] != number) visit(source(operand));
+        }
+      }
+    };
+    for (Value operand : equations_[i].operands) {
+      const std::size_t* const at = definition(source(operand));
+      if (at != nullptr && group_of_[*at] != g) visit(source(operand));
+    }
+    while (!open.empty()) {
+      const std::size_t at = open.back();
+      open.pop_back();
+      const std::size_t number = group_of_[at];
+      if (number == g) return true;
+      if (number == none) {
+        for (Value operand : equations_[at].operands) visit(operand);
+      } else if (!seen_group[number]) {
+        visit_members(number);
+      }
+    }
+    return false;
+  }
+
+  // A chain reads something, and one of a single equation is worth its name only where a broadcast goes inside.
+  bool is_worth_it(const Group& group) const {
+    bool reads = false, broadcasts = false;
+    for (std::size_t i : group.members) {
+      for (Value operand : equations_[i].operands) {
+        const std::size_t* at = definition(source(operand));
+        reads |= at == nullptr || equations_[*at].op.as<ops::Constant>() == nullptr;
+        for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
+          broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
+          if (equations_[*at].operands.empty()) break;
+          operand = equations_[*at].operands.front();
+        }
+      }
+    }
+    return reads && (broadcasts || group.members.size() > 1);
+  }
+
+  // ---- the new order: each group stands where its last member stood, or later
+
+  void emit() {
+    const std::unordered_set<std::int32_t> used = find_used();
+    std::vector<Equation> fused;
+    std::vector<std::size_t> group_at;  // by node: the group, or none
+    std::vector<std::size_t> place;     // by node: the last equation of it
+    std::vector<std::size_t> node_of(equations_.size());
+    std::vector<std::size_t> node_of_group(groups_.size(), none);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      const std::size_t g = group_of_[i];
+      if (g == none || node_of_group[g] == none) {
+        node_of[i] = fused.size();
+        if (g != none) node_of_group[g] = fused.size();
+        fused.push_back(g == none ? equations_[i] : make_fused(g, used));
+        place.push_back(g == none ? i : groups_[g].members.back());
+      } else {
+        node_of[i] = node_of_group[g];
+      }
+    }
+    sort(std::move(fused), place);
+  }
+
+  void sort(std::vector<Equation> nodes, const std::vector<std::size_t>& place) {
+    std::unordered_map<std::int32_t, std::size_t> giver;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      for (Value result : nodes[n].results) giver[result.id] = n;
+    }
+    std::vector<std::vector<std::size_t>> readers(nodes.size());
+    std::vector<std::size_t> missing(nodes.size(), 0);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      for (Value operand : nodes[n].operands) {
+        const auto found = giver.find(operand.id);
+        if (found == giver.end()) continue;
+        readers[found->second].push_back(n);
+        ++missing[n];
+      }
+    }
+    using Ready = std::pair<std::size_t, std::size_t>;  // place, node
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      if (missing[n] == 0) ready.emplace(place[n], n);
+    }
+    equations_.clear();
+    while (!ready.empty()) {
+      const std::size_t n = ready.top().second;
+      ready.pop();
+      for (std::size_t reader : readers[n]) {
+        if (--missing[reader] == 0) ready.emplace(place[reader], reader);
+      }
+      equations_.push_back(std::move(nodes[n]));
+    }
+    assert(equations_.size() == nodes.size());  // groups wait for no one who waits for them
+  }
+
+  // Values that something outside of the group that gives them reads.
+  std::unordered_set<std::int32_t> find_used() const {
+    std::unordered_set<std::int32_t> used;
+    for (Value value : yielded_) used.insert(value.id);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      for (Value operand : equations_[i].operands) {
+        // A chain reads the source of what goes inside it; what does not go inside reads its operand itself.
+        const Value read = group_of_[i] == none ? operand : source(operand);
+        const std::size_t* const at = definition(read);
+        if (at == nullptr) continue;
+        const bool is_inside = group_of_[i] != none && group_of_[*at] == group_of_[i];
+        if (!is_inside && is_needed(i)) used.insert(read.id);
+      }
+    }
+    return used;
+  }
+
+  // Whether anything but chains that have it inside reads a free equation.
+  bool is_needed(std::size_t i) const { return needed().contains(i); }
+
+  const std::unordered_set<std::size_t>& needed() const {
+    if (!needed_.empty()) return needed_;
+    std::vector<std::size_t> open;
+    const auto visit = [&](Value value) {
+      const std::size_t* const at = definition(value);
+      if (at != nullptr && needed_.insert(*at).second) open.push_back(*at);
+    };
+    for (Value value : yielded_) visit(value);
+    while (!open.empty()) {
+      const std::size_t i = open.back();
+      open.pop_back();
+      for (Value operand : equations_[i].operands) visit(group_of_[i] == none ? operand : source(operand));
+    }
+    return needed_;
+  }
+
+  // ---- one group's equation
+
+  Value new_value(const Type& type) {
+    program_.types.push_back(type);
+    return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
+  }
+
+  Equation make_fused(std::size_t g, const std::unordered_set<std::int32_t>& used) {
+    Equation fused{ops::Fused{}, {}, {}, equations_[groups_[g].members.front()].origin, {}};
+    Region region;
+    std::unordered_map<std::int32_t, Value> inside;
+    for (std::size_t i : groups_[g].members) {
+      Equation copy = equations_[i];
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      const Value result = copy.results.front();
+      const Value inner = new_value(Type(program_.type(result)));
+      copy.results = {inner};
+      inside[result.id] = inner;
+      region.equations.push_back(std::move(copy));
+      if (used.contains(result.id)) {
+        fused.results.push_back(result);
+        region.results.push_back(inner);
+      }
+    }
+    fused.regions.push_back(std::move(region));
+    return fused;
+  }
+
+  // The value inside of the region that `value` is there: a member's result, a copy of what goes inside, or a new
+  // parameter.
+  Value bring_inside(Value value, std::size_t g, std::unordered_map<std::int32_t, Value>& inside, Region& region,
+                     Equation& fused) {
+    const auto found = inside.find(value.id);
+    if (found != inside.end()) return found->second;
+    const std::size_t* const at = definition(value);
+    const Value inner = new_value(Type(program_.type(value)));
+    inside[value.id] = inner;
+    if (at != nullptr && goes_inside(*at, g)) {
+      Equation copy = equations_[*at];
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      copy.results = {inner};
+      region.equations.push_back(std::move(copy));
+    } else {
+      fused.operands.push_back(value);
+      region.params.push_back(inner);
+    }
+    return inner;
+  }
+
+  // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
+  bool goes_inside(std::size_t i, std::size_t g) const {
+    const Equation& equation = equations_[i];
+    if (!is_free(program_, equation)) return group_of_[i] == g;
+    const std::int64_t elements = numel(result_type(i));
+    if (elements != 1 && elements != groups_[g].elements) return false;
+    if (!equation.op.rules().view) return true;
+    const std::size_t* const at = definition(equation.operands.front());
+    return at != nullptr && goes_inside(*at, g);
+  }
+
+  Program& program_;
+  std::vector<Equation>& equations_;
+  std::vector<Value> yielded_;
+  std::unordered_map<std::int32_t, std::size_t> definition_;
+  std::vector<std::size_t> group_of_;
+  std::vector<Group> groups_;
+  mutable std::unordered_set<std::size_t> needed_;
+};
+
+void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded) {
+  for (Equation& equation : equations) {
+    for (Region& region : equation.regions) fuse_region(program, region.equations, region.results);
+  }
+  Fuser(program, equations, yielded).run();
+}
+
+}  // namespace
+
+Program fuse(const Program& program) {
+  Program result = program;
+  std::vector<Value> yielded;
+  for (const Output& output : result.outputs) yielded.push_back(output.value);
+  for (const Input& input : result.inputs) {
+    if (input.next) yielded.push_back(*input.next);
+  }
+  fuse_region(result, result.equations, yielded);
+  return simplify(result);
+}
+
+}  // namespace pmaptrain

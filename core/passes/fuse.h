@@ -1,0 +1,14 @@
+// Groups elementwise equations into chains that run in one pass over memory.
+#pragma once
+
+#include "core/graph/program.h"
+
+namespace pmaptrain {
+
+// Elementwise equations over one number of elements and one set of axes become one `fused` equation where they are
+// connected (one reads what another gives, or both read the same value), and all arithmetic on scalars does. Constants
+// and broadcasts that a chain reads go inside, so that they are never stored. Inside the regions of loops too. Changes
+// no bit of a result; the program comes out simplified and checked.
+Program fuse(const Program& program);
+
+}  // namespace pmaptrain
