@@ -72,9 +72,12 @@ double work_of(const Program& program, const std::vector<Equation>& equations) {
     for (const Region& region : equation.regions) {
       work += work_of(program, region.equations) * static_cast<double>(loop != nullptr ? loop->iterations : 1);
     }
+    const std::vector<Type> operands = types_of(program, equation.operands);
     const std::vector<Type> results = types_of(program, equation.results);
-    const Cost cost = equation.op.cost(program.mesh, types_of(program, equation.operands), results);
-    const bool varies = !results.empty() && !results.front().varying.empty();
+    const Cost cost = equation.op.cost(program.mesh, operands, results);
+    const auto differs = [](const Type& type) { return !type.varying.empty(); };
+    const bool varies = std::any_of(operands.begin(), operands.end(), differs) ||
+                        std::any_of(results.begin(), results.end(), differs);
     work += (cost.flops + cost.bytes) * static_cast<double>(varies ? program.mesh.devices() : 1);
   }
   return work;

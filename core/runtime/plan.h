@@ -65,7 +65,7 @@ struct Step {
   // kernel: the op runs once over the rows of all devices of a block, and its results, sums over those rows, go
   // straight into these accumulators. Then there are no `results`.
   std::vector<int> row_sums;
-  bool split = false;                  // invariant work of which each worker does a range of elements
+  bool split = false;  // invariant work of which each worker does a range of elements
 
   // loop: operands[k] is cut into `iterations` parts per device; part i is copied to slices[k] before iteration i.
   std::int64_t iterations = 0;

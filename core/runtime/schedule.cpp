@@ -381,8 +381,8 @@ class Scheduler {
   const Program& program_;
   const PlanOptions options_;
   Schedule schedule_;
-  std::vector<int> uses_;      // of each value, by equations, outputs and updates
-  std::set<int> summed_;       // values that exist only as blocks' sums
+  std::vector<int> uses_;  // of each value, by equations, outputs and updates
+  std::set<int> summed_;   // values that exist only as blocks' sums
   std::vector<Step>* loop_ = nullptr;
   int loop_stage_ = 0;
   Class loop_class_ = Class::varying;

@@ -137,8 +137,8 @@ TEST_CASE("output that does not get out is a failure, unless its reader went awa
   const auto status = [&](const std::string& rest) { return std::system((program + rest).c_str()); };
   CHECK(WEXITSTATUS(status(" --version > /dev/full 2> /dev/null")) == 1);
   CHECK(WEXITSTATUS(status(" --version > /dev/null")) == 0);
-  CHECK(WEXITSTATUS(std::system(
-            ("bash -c 'set -o pipefail; " + program + " --version | true' 2> /dev/null").c_str())) == 0);
+  CHECK(WEXITSTATUS(
+            std::system(("bash -c 'set -o pipefail; " + program + " --version | true' 2> /dev/null").c_str())) == 0);
 }
 
 TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {

@@ -256,8 +256,7 @@ void Worker::run(const Command& command, std::byte* scratch, int parity) {
     case Step::Kind::kernel:
       if (command.kernel != nullptr) {
         const bool odd = parity == 1 && !command.odd_results.empty();
-        command.kernel->run(
-            {command.operands.data(), (odd ? command.odd_results : command.results).data(), scratch});
+        command.kernel->run({command.operands.data(), (odd ? command.odd_results : command.results).data(), scratch});
       }
       return;
     case Step::Kind::copy:
