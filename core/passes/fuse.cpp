@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/graph/passes.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
 
@@ -76,18 +77,41 @@ class Fuser {
     return value;
   }
 
-  // Joins the latest group that it may; a new one where there is none.
+  // Joins the latest group that it may, and groups that it connects with that one become one; a new group where there
+  // is none.
   void join(std::size_t i) {
     const std::int64_t elements = numel(result_type(i));
+    std::size_t home = none;
     for (std::size_t g = groups_.size(); g-- > 0;) {
-      Group& group = groups_[g];
-      if (group.elements != elements || group.varying != result_type(i).varying) continue;
+      const Group& group = groups_[g];
+      if (group.elements != elements || group.varying != result_type(i).varying || group.members.empty()) continue;
       if (elements > 1 && !is_connected(group, i)) continue;
-      if (depends_from_outside(i, g)) continue;
-      return add(g, i);
+      std::vector<std::size_t> together = group.members;
+      if (home == none) {
+        together.push_back(i);
+        if (has_detour(together)) continue;
+        add(g, i);
+        home = g;
+      } else {
+        together.insert(together.end(), groups_[home].members.begin(), groups_[home].members.end());
+        if (has_detour(together)) continue;
+        merge(g, home);
+        home = g;
+      }
     }
+    if (home != none) return;
     groups_.push_back({elements, result_type(i).varying, {}, {}});
     add(groups_.size() - 1, i);
+  }
+
+  void merge(std::size_t into, std::size_t from) {
+    for (std::size_t member : groups_[from].members) {
+      group_of_[member] = into;
+      groups_[into].members.push_back(member);
+    }
+    std::sort(groups_[into].members.begin(), groups_[into].members.end());
+    groups_[into].touched.merge(groups_[from].touched);
+    groups_[from].members.clear();
   }
 
   void add(std::size_t g, std::size_t i) {
@@ -105,40 +129,38 @@ class Fuser {
                        [&](Value operand) { return group.touched.contains(source(operand).id); });
   }
 
-  // Whether equation i needs something that is computed outside of group g from what g gives: then it cannot be in g.
-  bool depends_from_outside(std::size_t i, std::size_t g) const {
-    std::vector<bool> seen(equations_.size());
-    std::vector<bool> seen_group(groups_.size());
+  // Whether one of `together` needs something that is computed elsewhere from what another of them gives: then they
+  // cannot be one equation.
+  bool has_detour(const std::vector<std::size_t>& together) const {
+    std::vector<bool> inside(equations_.size()), seen(equations_.size()), seen_group(groups_.size());
+    for (std::size_t i : together) inside[i] = true;
     std::vector<std::size_t> open;
     const auto visit = [&](Value value) {
       const std::size_t* const at = definition(value);
-      if (at != nullptr && !seen[*at]) {
-        seen[*at] = true;
-        open.push_back(*at);
+      if (at == nullptr || seen[*at]) return;
+      seen[*at] = true;
+      open.push_back(*at);
+    };
+    // A chain reads the sources of its operands, but for those that its own equations give.
+    const auto visit_sources = [&](std::size_t i, auto&& is_own) {
+      for (Value operand : equations_[i].operands) {
+        const std::size_t* const at = definition(source(operand));
+        if (at != nullptr && !is_own(*at)) visit(source(operand));
       }
     };
-    const auto visit_members = [&](std::size_t number) {
-      seen_group[number] = true;
-      for (std::size_t member : groups_[number].members) {
-        for (Value operand : equations_[member].operands) {
-          const std::size_t* const at = definition(source(operand));
-          if (at == nullptr || group_of_[*at] != number) visit(source(operand));
-        }
-      }
-    };
-    for (Value operand : equations_[i].operands) {
-      const std::size_t* const at = definition(source(operand));
-      if (at != nullptr && group_of_[*at] != g) visit(source(operand));
-    }
+    for (std::size_t i : together) visit_sources(i, [&](std::size_t at) { return inside[at]; });
     while (!open.empty()) {
       const std::size_t at = open.back();
       open.pop_back();
+      if (inside[at]) return true;
       const std::size_t number = group_of_[at];
-      if (number == g) return true;
       if (number == none) {
         for (Value operand : equations_[at].operands) visit(operand);
       } else if (!seen_group[number]) {
-        visit_members(number);
+        seen_group[number] = true;
+        for (std::size_t i : groups_[number].members) {
+          visit_sources(i, [&](std::size_t other) { return group_of_[other] == number; });
+        }
       }
     }
     return false;
@@ -146,11 +168,12 @@ class Fuser {
 
   // A chain reads something, and one of a single equation is worth its name only where a broadcast goes inside.
   bool is_worth_it(const Group& group) const {
+    if (group.members.empty()) return false;
     bool reads = false, broadcasts = false;
     for (std::size_t i : group.members) {
       for (Value operand : equations_[i].operands) {
         const std::size_t* at = definition(source(operand));
-        reads |= at == nullptr || equations_[*at].op.as<ops::Constant>() == nullptr;
+        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && equations_[*at].op.as<ops::Constant>() == nullptr);
         for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
           broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
           if (equations_[*at].operands.empty()) break;
@@ -177,6 +200,11 @@ class Fuser {
         if (g != none) node_of_group[g] = fused.size();
         fused.push_back(g == none ? equations_[i] : make_fused(g, used));
         place.push_back(g == none ? i : groups_[g].members.back());
+        for (Equation& varied : varied_) {
+          fused.push_back(std::move(varied));
+          place.push_back(place.back());
+        }
+        varied_.clear();
       } else {
         node_of[i] = node_of_group[g];
       }
@@ -287,18 +315,30 @@ class Fuser {
     const auto found = inside.find(value.id);
     if (found != inside.end()) return found->second;
     const std::size_t* const at = definition(value);
-    const Value inner = new_value(Type(program_.type(value)));
-    inside[value.id] = inner;
+    Type type = program_.type(value);
     if (at != nullptr && goes_inside(*at, g)) {
       Equation copy = equations_[*at];
       for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      const bool reads_varied = !copy.operands.empty() && program_.type(copy.operands[0]).varying == groups_[g].varying;
+      // A parameter varies as its chain does, so what has been a pvary of it is not one any more.
+      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return inside[value.id] = copy.operands[0];
+      if (reads_varied) type.varying = groups_[g].varying;
+      const Value inner = new_value(type);
       copy.results = {inner};
       region.equations.push_back(std::move(copy));
-    } else {
-      fused.operands.push_back(value);
-      region.params.push_back(inner);
+      return inside[value.id] = inner;
     }
-    return inner;
+    Value operand = value;
+    const AxisSet missing = groups_[g].varying - type.varying;
+    if (!missing.empty()) {
+      type.varying = groups_[g].varying;
+      operand = new_value(type);
+      varied_.push_back({ops::Pvary{missing}, {value}, {operand}, fused.origin, {}});
+    }
+    const Value inner = new_value(type);
+    fused.operands.push_back(operand);
+    region.params.push_back(inner);
+    return inside[value.id] = inner;
   }
 
   // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
@@ -318,6 +358,7 @@ class Fuser {
   std::unordered_map<std::int32_t, std::size_t> definition_;
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
+  std::vector<Equation> varied_;  // pvary of what the chain at hand reads
   mutable std::unordered_set<std::size_t> needed_;
 };
 
@@ -331,7 +372,7 @@ void fuse_region(Program& program, std::vector<Equation>& equations, std::span<c
 }  // namespace
 
 Program fuse(const Program& program) {
-  Program result = program;
+  Program result = simplify(program);  // no chain is to compute what nobody needs
   std::vector<Value> yielded;
   for (const Output& output : result.outputs) yielded.push_back(output.value);
   for (const Input& input : result.inputs) {
