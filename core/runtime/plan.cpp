@@ -76,8 +76,8 @@ double work_of(const Program& program, const std::vector<Equation>& equations) {
     const std::vector<Type> results = types_of(program, equation.results);
     const Cost cost = equation.op.cost(program.mesh, operands, results);
     const auto differs = [](const Type& type) { return !type.varying.empty(); };
-    const bool varies = std::any_of(operands.begin(), operands.end(), differs) ||
-                        std::any_of(results.begin(), results.end(), differs);
+    const bool varies =
+        std::any_of(operands.begin(), operands.end(), differs) || std::any_of(results.begin(), results.end(), differs);
     work += (cost.flops + cost.bytes) * static_cast<double>(varies ? program.mesh.devices() : 1);
   }
   return work;
