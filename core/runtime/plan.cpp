@@ -96,7 +96,8 @@ class Planner {
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options) {
     plan_.program = std::move(program);
     plan_.options = options;
-    plan_.blocks = cut_into_blocks(plan_.program->mesh.devices(), worthwhile_blocks(*plan_.program));
+    plan_.blocks = cut_into_blocks(plan_.program->mesh.devices(),
+                                   options.blocks > 0 ? options.blocks : worthwhile_blocks(*plan_.program));
     schedule_ = make_schedule(*plan_.program, options);
     add_update_copies();
     lifetimes_ = find_lifetimes(schedule_);

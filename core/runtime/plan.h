@@ -20,6 +20,8 @@ struct PlanOptions {
   // Every logical device keeps its own copy of every value, also of those that are the same everywhere, for the whole
   // run: what verify_replicas compares. Same bits.
   bool private_copies = false;
+  // Blocks to cut the devices into, at most; 0: as many as the program's work is worth. The bits depend on it.
+  std::int64_t blocks = 0;
 };
 
 // Who holds a value.

@@ -41,7 +41,7 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
 }
 
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  CpuExecutor executor(make_plan(program, {how.private_copies}), {how.workers, how.kernels});
+  CpuExecutor executor(make_plan(program, {how.private_copies, how.blocks}), {how.workers, how.kernels});
   const std::int64_t devices = program->mesh.devices();
   for (const Input& input : program->inputs) {
     const bool stacked = !executor.stacked(input.name).empty();
