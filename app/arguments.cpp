@@ -84,7 +84,8 @@ struct Arguments::Impl {
   void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
     std::string shown;
     for (const std::string& name : CLI::detail::split(name_list, ',')) {
-      shown += (shown.empty() ? "" : ", ") + name;
+      if (!shown.empty()) shown += ", ";
+      shown += name;
       names.push_back(name);
       if (!value.empty()) takes_value.emplace_back(name, value);
     }
@@ -103,8 +104,10 @@ struct Arguments::Impl {
     for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
       for (const auto& [name, value] : takes_value) {
         const bool bare = arguments[i] == name;
-        if (arguments[i] == name + "=" || (bare && i + 1 == arguments.size())) {
-          fail_usage(name + " needs a value", name + " " + value);
+        const bool empty =
+            arguments[i].size() == name.size() + 1 && arguments[i].starts_with(name) && arguments[i].back() == '=';
+        if (empty || (bare && i + 1 == arguments.size())) {
+          fail_usage(name + " needs a value", join({name, value}, " "));
         }
         if (bare) {
           ++i;

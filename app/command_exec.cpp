@@ -62,7 +62,7 @@ std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
     const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), axis.size);
     if (error != std::errc{} || stop != size.data() + size.size() || axis.size < 1) {
       fail_option("--mesh", argument,
-                  "axis '" + name + "' needs a whole number of at least 1 device, not '" + size + "'");
+                  fmt::format("axis '{}' needs a whole number of at least 1 device, not '{}'", name, size));
     }
     axes.push_back(axis);
   }

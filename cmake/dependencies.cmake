@@ -38,5 +38,7 @@ if(NOT PMAPTRAIN_REFERENCE_KERNELS)
   message(STATUS "oneDNN ${dnnl_VERSION}: ${dnnl_DIR}")
   # Only the OpenMP library, to set its number of threads; we compile no OpenMP of our own.
   find_package(OpenMP REQUIRED COMPONENTS CXX)
-  target_link_libraries(kernel_library INTERFACE DNNL::dnnl ${OpenMP_CXX_LIBRARIES})
+  # Vectors of whatever width the machine has.
+  pkg_check_modules(highway REQUIRED IMPORTED_TARGET libhwy)
+  target_link_libraries(kernel_library INTERFACE DNNL::dnnl ${OpenMP_CXX_LIBRARIES} PkgConfig::highway)
 endif()

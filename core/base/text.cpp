@@ -110,6 +110,10 @@ std::string with_commas(std::int64_t value) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return with_commas(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string human_bytes(double bytes) {
   constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;

@@ -28,6 +28,8 @@ std::string exact(float value);
 
 // "1,234,567"
 std::string with_commas(std::int64_t value);
+// "1 step", "1,200 steps": the noun takes an s.
+std::string counted(std::int64_t count, std::string_view noun);
 // "1.5 MiB", "832 B"
 std::string human_bytes(double bytes);
 

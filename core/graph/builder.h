@@ -21,7 +21,8 @@ class Builder {
   const Program& program() const { return program_; }
   const OpSet& ops() const { return ops_; }
   const Mesh& mesh() const { return program_.mesh; }
-  const Type& type(Value value) const { return program_.type(value); }
+  // By value: appending an equation moves the program's types.
+  Type type(Value value) const { return program_.type(value); }
 
   Value input(Group group, std::string name, Type type);
   void output(std::string name, Value value) { program_.outputs.push_back({std::move(name), value}); }

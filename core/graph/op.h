@@ -34,6 +34,8 @@ class AttributeVisitor {
   virtual void field(std::string_view name, std::int64_t& value) = 0;
   virtual void field(std::string_view name, double& value) = 0;
   virtual void field(std::string_view name, bool& value) = 0;
+  // A variant that an op seldom takes: printed only where it is true.
+  virtual void flag(std::string_view name, bool& value) { field(name, value); }
   virtual void field(std::string_view name, DType& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
@@ -88,6 +90,9 @@ struct OpRules {
   bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
   bool region;       // an equation of it carries a region
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
+  // Whether the results are sums over dimension 0 of all operands alike, so that running the op on several devices'
+  // rows laid one after another gives the sum of their results. Null: never.
+  bool (*sums_rows)(const void* op, std::size_t operands);
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -127,6 +132,53 @@ concept HasNoVjp = requires {
 };
 
 template <class T>
+concept IsElementwise = requires {
+  requires T::elementwise;
+};
+template <class T>
+concept IsRegion = requires {
+  requires T::region;
+};
+template <class T>
+concept IsView = requires {
+  requires T::view;
+};
+template <class T>
+concept SaysSumsRows = requires(const T& op) {
+  { op.sums_rows(std::size_t{}) } -> std::same_as<bool>;
+};
+
+template <class T>
+constexpr OpRules make_rules() {
+  OpRules rules{};
+  rules.name = T::name;
+  rules.local = T::local;
+  rules.elementwise = IsElementwise<T>;
+  rules.region = IsRegion<T>;
+  rules.view = IsView<T>;
+  if constexpr (SaysSumsRows<T>) {
+    rules.sums_rows = [](const void* op, std::size_t operands) {
+      return static_cast<const T*>(op)->sums_rows(operands);
+    };
+  }
+  rules.infer = [](const void* op, const InferContext& context) { return static_cast<const T*>(op)->infer(context); };
+  rules.cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) {
+    return static_cast<const T*>(op)->cost(mesh, operands, results);
+  };
+  if constexpr (HasVjp<T>) {
+    rules.derivative = [](const void* op, VjpContext& context) {
+      return static_cast<const T*>(op)->derivative(context);
+    };
+  } else {
+    rules.no_derivative = T::derivative.because;
+  }
+  rules.attributes = [](void* op, AttributeVisitor& visitor) { static_cast<T*>(op)->attributes(visitor); };
+  rules.make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); };
+  rules.clone = [](const void* op) -> std::shared_ptr<void> { return std::make_shared<T>(*static_cast<const T*>(op)); };
+  return rules;
+}
+
+template <class T>
 const OpRules& rules_of() {
   static_assert(HasName<T>, "this op lacks its name: static constexpr std::string_view name");
   static_assert(HasLocal<T>, "this op does not say whether it is local: static constexpr bool local");
@@ -136,33 +188,8 @@ const OpRules& rules_of() {
   static_assert(HasVjp<T> || HasNoVjp<T>,
                 "this op lacks its derivative: Cotangents derivative(VjpContext&) const, or "
                 "static constexpr NoDerivative derivative{\"because ...\"}");
-  static constexpr OpRules rules =
-                               [] {
-                                 OpRules r{.name = T::name,
-                                           .local = T::local,
-                                           .elementwise = requires {requires T::elementwise;
-                               },
-                           .region = requires {
-    requires T::region;
-  }
-  , .view = requires { requires T::view; }
-  , .infer = [](const void* op, const InferContext& c) { return static_cast<const T*>(op)->infer(c); },
-    .cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands,
-               std::span<const Type> results) { return static_cast<const T*>(op)->cost(mesh, operands, results); },
-    .derivative = nullptr, .no_derivative = {},
-    .attributes = [](void* op, AttributeVisitor& v) { static_cast<T*>(op)->attributes(v); },
-    .make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); },
-    .clone = [](const void* op) -> std::shared_ptr<void> { return std::make_shared<T>(*static_cast<const T*>(op)); },
-};
-if constexpr (HasVjp<T>) {
-  r.derivative = [](const void* op, VjpContext& c) { return static_cast<const T*>(op)->derivative(c); };
-} else {
-  r.no_derivative = T::derivative.because;
-}
-return r;
-}
-();
-return rules;
+  static constexpr OpRules rules = make_rules<T>();
+  return rules;
 }
 
 class Op {

@@ -10,8 +10,10 @@ namespace {
 
 class ReferenceKernel final : public CpuKernel {
  public:
-  ReferenceKernel(std::shared_ptr<const void> op, ReferenceFunction function, const CpuRequest& request)
+  ReferenceKernel(std::shared_ptr<const void> op, ReferenceFunction function, const CpuRequest& request,
+                  std::string name)
       : op_(std::move(op)),
+        name_(std::move(name)),
         function_(function),
         operand_types_(request.operands.begin(), request.operands.end()),
         result_types_(request.results.begin(), request.results.end()),
@@ -42,10 +44,11 @@ class ReferenceKernel final : public CpuKernel {
     }
   }
 
-  std::string implementation() const override { return "reference"; }
+  std::string implementation() const override { return name_; }
 
  private:
   std::shared_ptr<const void> op_;
+  std::string name_;
   ReferenceFunction function_;
   std::vector<Type> operand_types_;
   std::vector<Type> result_types_;
@@ -61,8 +64,8 @@ class ReferenceKernel final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
-                                                 const CpuRequest& request) {
-  return std::make_unique<ReferenceKernel>(std::move(op), function, request);
+                                                 const CpuRequest& request, std::string name) {
+  return std::make_unique<ReferenceKernel>(std::move(op), function, request, std::move(name));
 }
 
 void use_one_thread_in_libraries() {

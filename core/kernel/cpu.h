@@ -53,9 +53,9 @@ struct RuntimeOp {
 
 using ReferenceFunction = void (*)(const void* op, const ReferenceCall& call);
 
-// A kernel that calls a reference function for each device in turn.
+// A kernel that calls a reference function, or another with the same arguments, for each device in turn.
 std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
-                                                 const CpuRequest& request);
+                                                 const CpuRequest& request, std::string name = "reference");
 
 // One thread's OpenMP team has one member from here on. Every thread that makes or runs kernels calls it first, since
 // a new thread starts with a team of all cores.

@@ -76,12 +76,19 @@ Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64
   return strided(op, {o, c, h, w}, {1, o, w * c * o, c * o});
 }
 
-Attributes attributes(std::string_view op) {
+Attributes attributes(std::string_view op, bool relu) {
   dnnl_primitive_attr_t created = nullptr;
   expect(dnnl_primitive_attr_create(&created), op, "attributes");
   Attributes attributes(created);
   expect(dnnl_primitive_attr_set_scratchpad_mode(created, dnnl_scratchpad_mode_user), op, "scratch from its caller");
   expect(dnnl_primitive_attr_set_fpmath_mode(created, dnnl_fpmath_mode_strict), op, "arithmetic in f32");
+  if (relu) {
+    dnnl_post_ops_t steps = nullptr;
+    expect(dnnl_post_ops_create(&steps), op, "a list of what follows");
+    const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owner(steps);
+    expect(dnnl_post_ops_append_prelu(steps, 0), op, "relu");
+    expect(dnnl_primitive_attr_set_post_ops(created, steps), op, "relu");
+  }
   return attributes;
 }
 
@@ -93,6 +100,20 @@ PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_des
 
 const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument) {
   return dnnl_primitive_desc_query_md(desc.get(), dnnl_query_exec_arg_md, argument);
+}
+
+Argument relu_slope() {
+  static const Desc scalar = strided("relu", {1}, {1});
+  return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_WEIGHTS, scalar.get(), {Location::In::negative_zero, 0}};
+}
+
+bool is_slow_to_follow(const PrimitiveDesc& desc) {
+  const char* text = nullptr;
+  expect(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&text)), "a primitive",
+         "its name");
+  const std::string_view implementation = text;
+  return implementation.starts_with("ref") || implementation.starts_with("gemm:") ||
+         implementation.find(":gemm:") != std::string_view::npos;
 }
 
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
@@ -112,7 +133,7 @@ Location Sequence::scratch(const_dnnl_memory_desc_t desc) {
   return at;
 }
 
-void Sequence::add(const PrimitiveDesc& desc, std::initializer_list<Argument> arguments, bool once) {
+void Sequence::add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once) {
   Step step;
   step.once = once;
   dnnl_primitive_t primitive = nullptr;
@@ -157,10 +178,12 @@ void Sequence::named(const PrimitiveDesc& desc) {
 }
 
 void Sequence::run(const CpuArguments& arguments) {
+  alignas(64) static constexpr float negative_zero = -0.0F;
   const auto address = [&](Location at, std::size_t call) -> const std::byte* {
     switch (at.in) {
       case Location::In::operand: return arguments.operands[at.index] + call * operand_step_[at.index];
       case Location::In::result: return arguments.results[at.index] + call * result_step_[at.index];
+      case Location::In::negative_zero: return reinterpret_cast<const std::byte*>(&negative_zero);
       default: return arguments.scratch + at.index;
     }
   };
@@ -179,6 +202,10 @@ void Sequence::run(const CpuArguments& arguments) {
     }
   }
   expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
+  for (std::size_t call = 0; relu_elements_ > 0 && call < static_cast<std::size_t>(calls_); ++call) {
+    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_step_[0]);
+    for (std::size_t i = 0; i < relu_elements_; ++i) y[i] = 0.0F > y[i] ? 0.0F : y[i];
+  }
 }
 
 }  // namespace pmaptrain::onednn

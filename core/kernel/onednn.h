@@ -8,7 +8,6 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,8 +45,12 @@ Desc any_layout(std::string_view op, const Shape& dims);
 Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
 Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
 
-// Scratch memory from the caller; f32 computed in f32, whatever the process's environment asks of the library.
-Attributes attributes(std::string_view op);
+// Scratch memory from the caller; f32 computed in f32, whatever the process's environment asks of the library. With
+// `relu`, the primitive passes its result through relu and needs the argument relu_slope.
+//
+// The relu is the library's prelu with a slope of -0: its relu would turn a NaN into 0, and the guard against values
+// that are not finite would miss it. This one keeps a NaN, gives +0 for what is below 0, and NaN for -inf.
+Attributes attributes(std::string_view op, bool relu = false);
 
 // Takes the status and the handle that a ..._primitive_desc_create gave. Null where the library has no implementation.
 PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created);
@@ -57,7 +60,7 @@ const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument);
 
 // Where an argument of a step lies: the i-th operand or result of the call, or an offset into the scratch memory.
 struct Location {
-  enum class In { operand, result, scratch } in;
+  enum class In { operand, result, scratch, negative_zero } in;
   std::size_t index;
 };
 inline Location operand(std::size_t i) { return {Location::In::operand, i}; }
@@ -68,6 +71,13 @@ struct Argument {
   const_dnnl_memory_desc_t desc;
   Location at;
 };
+
+// What a primitive with the attribute `relu` needs besides its own arguments.
+Argument relu_slope();
+
+// Whether the library does what follows a primitive (relu) in plain, slow loops: its references and, outside brgemm,
+// its GEMM-based primitives, which machines without AVX2 meet (measured there: relu takes 100 times the convolution).
+bool is_slow_to_follow(const PrimitiveDesc& desc);
 
 // A kernel that runs primitives one after another: once for all devices of a request where they are `merged` into one
 // batch, else for each device in turn.
@@ -80,12 +90,15 @@ class Sequence : public CpuKernel {
 
   // Appends a primitive. A step that is done `once` runs for the first device only: what it computes from operands
   // that are not stacked serves all.
-  void add(const PrimitiveDesc& desc, std::initializer_list<Argument> arguments, bool once = false);
+  void add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once = false);
   // Appends a change of layout, or nothing where the layouts are equal. Returns where `to` is then found.
   Location reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
                    bool once = false);
   // The same towards a given place; the layouts differ.
   void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc);
+
+  // After the steps, the first result passes through our own relu: for primitives that cannot do it well.
+  void relu_after(std::int64_t elements) { relu_elements_ = static_cast<std::size_t>(elements); }
 
   // What implementation() answers: the library's name for the primitive that matters.
   void named(const PrimitiveDesc& desc);
@@ -112,7 +125,8 @@ class Sequence : public CpuKernel {
   std::vector<std::size_t> operand_step_, result_step_;  // bytes from one call's array to the next one's
   std::vector<Step> steps_;
   std::size_t reserved_ = 0;
-  std::size_t largest_pad_ = 0;  // steps share it: it follows what is reserved
+  std::size_t largest_pad_ = 0;    // steps share it: it follows what is reserved
+  std::size_t relu_elements_ = 0;  // of the first result in one call
   std::string implementation_;
   Stream stream_;
 };

@@ -62,8 +62,8 @@ std::string Mesh::to_string(AxisSet axes) const {
   return text + "}";
 }
 
-std::vector<Block> cut_into_blocks(std::int64_t devices) {
-  const std::int64_t size = (devices + max_blocks - 1) / max_blocks;
+std::vector<Block> cut_into_blocks(std::int64_t devices, std::int64_t most) {
+  const std::int64_t size = (devices + most - 1) / most;
   std::vector<Block> blocks;
   for (std::int64_t first = 0; first < devices; first += size) {
     blocks.push_back({first, std::min(size, devices - first)});

@@ -76,14 +76,14 @@ class Mesh {
   std::vector<Axis> axes_;
 };
 
-// The logical devices cut into contiguous blocks, by their number alone and never by the number of workers. A block is
-// the unit of scheduling: its devices may run as one call, and it owns one accumulator in a reduction. Blocks are at
-// most max_blocks, and their sizes differ by the last one only.
+// The logical devices cut into at most `most` contiguous blocks, never by the number of workers. A block is the unit of
+// scheduling: its devices may run as one call, and it owns one accumulator in a reduction. Sizes differ by the last
+// block only.
 struct Block {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 inline constexpr std::int64_t max_blocks = 8;
-std::vector<Block> cut_into_blocks(std::int64_t devices);
+std::vector<Block> cut_into_blocks(std::int64_t devices, std::int64_t most = max_blocks);
 
 }  // namespace pmaptrain

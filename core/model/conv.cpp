@@ -24,9 +24,9 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
   if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
   layer.apply = [use_bias = conv.use_bias, strides = conv.strides, padding = window.padding](const LayerCall& call,
                                                                                              Value x) {
-    Builder& b = call.b;
-    const Value y = b.emit(ops::Conv{strides, padding}, {x, call.parameters[0]});
-    return use_bias ? add(b, y, broadcast_along(b, call.parameters[1], b.type(y).shape, 3)) : y;
+    const ops::Conv op{strides, padding};
+    return use_bias ? call.b.emit(op, {x, call.parameters[0], call.parameters[1]})
+                    : call.b.emit(op, {x, call.parameters[0]});
   };
   return layer;
 }

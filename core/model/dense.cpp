@@ -18,9 +18,8 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
       in.parameter("kernel", {features_in, dense.features}, {InitializerKind::lecun_normal, features_in}));
   if (dense.use_bias) layer.parameters.push_back(in.parameter("bias", {dense.features}, {}));
   layer.apply = [use_bias = dense.use_bias](const LayerCall& call, Value x) {
-    Builder& b = call.b;
-    const Value y = b.emit(ops::Matmul{}, {x, call.parameters[0]});
-    return use_bias ? add(b, y, broadcast_along(b, call.parameters[1], b.type(y).shape, 1)) : y;
+    return use_bias ? call.b.emit(ops::Matmul{}, {x, call.parameters[0], call.parameters[1]})
+                    : call.b.emit(ops::Matmul{}, {x, call.parameters[0]});
   };
   return layer;
 }

@@ -10,21 +10,30 @@ namespace pmaptrain {
 namespace {
 
 template <class T>
-concept HasReference = requires(const T& op, const ReferenceCall& call) { op.reference(call); };
+concept HasReference = requires(const T& op, const ReferenceCall& call) {
+  op.reference(call);
+};
 template <class T>
-concept HasExchange = requires(const T& op, const CollectiveCall& call) { op.exchange(call); };
+concept HasExchange = requires(const T& op, const CollectiveCall& call) {
+  op.exchange(call);
+};
 template <class T>
 concept HasCpuKernel = requires(const T& op, const CpuRequest& request) {
   { op.cpu(request) } -> std::same_as<std::unique_ptr<CpuKernel>>;
 };
 template <class T>
-concept UsesReference = requires { { T::cpu } -> std::convertible_to<UseReference>; };
+concept UsesReference = requires {
+  { T::cpu } -> std::convertible_to<UseReference>;
+};
 template <class T>
-concept IsRuntimeOp = requires { { T::cpu } -> std::convertible_to<RuntimeOp>; };
+concept IsRuntimeOp = requires {
+  { T::cpu } -> std::convertible_to<RuntimeOp>;
+};
 
 template <class T>
 constexpr KernelRules kernel_rules() {
-  static_assert(IsRuntimeOp<T> || HasReference<T>, "this op lacks its reference kernel: reference(const ReferenceCall&)");
+  static_assert(IsRuntimeOp<T> || HasReference<T>,
+                "this op lacks its reference kernel: reference(const ReferenceCall&)");
   static_assert(HasCpuKernel<T> || UsesReference<T> || IsRuntimeOp<T>,
                 "this op lacks its CPU kernel: cpu(const CpuRequest&), or UseReference or RuntimeOp with a reason");
   KernelRules rules;

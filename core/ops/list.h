@@ -29,13 +29,13 @@ namespace pmaptrain::ops {
 template <class... Ops>
 struct OpList {};
 
-using AllOps = OpList<                                                                        //
-    Constant, Iota, Cast,                                                                     //
-    Add, Sub, Mul, Div, Max, Neg, Exp, Log, Sqrt, Tanh, Relu, StopGradient,                   //
-    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                                 //
-    Reshape, Transpose, Broadcast, Slice, Pad,                                                //
-    ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,                //
-    Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,                        //
+using AllOps = OpList<                                                          //
+    Constant, Iota, Cast,                                                       //
+    Add, Sub, Mul, Div, Max, Neg, Exp, Log, Sqrt, Tanh, Relu, StopGradient,     //
+    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                   //
+    Reshape, Transpose, Broadcast, Slice, Pad,                                  //
+    ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,  //
+    Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,          //
     Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
 
 }  // namespace pmaptrain::ops

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/ops/loop/loop.h"
 #include "core/runtime/lifetime.h"
 #include "core/runtime/schedule.h"
 
@@ -63,12 +64,40 @@ class Arena {
   std::size_t end_ = 0;
 };
 
+// Floating operations and bytes over all devices, loops unrolled: a measure of how much there is to share out.
+double work_of(const Program& program, const std::vector<Equation>& equations) {
+  double work = 0;
+  for (const Equation& equation : equations) {
+    const auto* const loop = equation.op.as<ops::Loop>();
+    for (const Region& region : equation.regions) {
+      work += work_of(program, region.equations) * static_cast<double>(loop != nullptr ? loop->iterations : 1);
+    }
+    const std::vector<Type> operands = types_of(program, equation.operands);
+    const std::vector<Type> results = types_of(program, equation.results);
+    const Cost cost = equation.op.cost(program.mesh, operands, results);
+    const auto differs = [](const Type& type) { return !type.varying.empty(); };
+    const bool varies =
+        std::any_of(operands.begin(), operands.end(), differs) || std::any_of(results.begin(), results.end(), differs);
+    work += (cost.flops + cost.bytes) * static_cast<double>(varies ? program.mesh.devices() : 1);
+  }
+  return work;
+}
+
+// A block should be worth the dispatch of its kernels: about 10 microseconds. At least two, so that two workers have
+// something to do.
+std::int64_t worthwhile_blocks(const Program& program) {
+  constexpr double block_work = 1 << 20;
+  const double blocks = work_of(program, program.equations) / block_work;
+  return static_cast<std::int64_t>(std::clamp(blocks, 2.0, static_cast<double>(max_blocks)));
+}
+
 class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options) {
     plan_.program = std::move(program);
     plan_.options = options;
-    plan_.blocks = cut_into_blocks(plan_.program->mesh.devices());
+    plan_.blocks = cut_into_blocks(plan_.program->mesh.devices(),
+                                   options.blocks > 0 ? options.blocks : worthwhile_blocks(*plan_.program));
     schedule_ = make_schedule(*plan_.program, options);
     add_update_copies();
     lifetimes_ = find_lifetimes(schedule_);

@@ -20,6 +20,8 @@ struct PlanOptions {
   // Every logical device keeps its own copy of every value, also of those that are the same everywhere, for the whole
   // run: what verify_replicas compares. Same bits.
   bool private_copies = false;
+  // Blocks to cut the devices into, at most; 0: as many as the program's work is worth. The bits depend on it.
+  std::int64_t blocks = 0;
 };
 
 // Who holds a value.
@@ -62,7 +64,10 @@ struct Step {
   std::vector<Type> operand_types, result_types;
   std::vector<int> operands, results;  // buffers
   int accumulator = -1;                // accumulate, combine
-  bool split = false;                  // invariant work of which each worker does a range of elements
+  // kernel: the op runs once over the rows of all devices of a block, and its results, sums over those rows, go
+  // straight into these accumulators. Then there are no `results`.
+  std::vector<int> row_sums;
+  bool split = false;  // invariant work of which each worker does a range of elements
 
   // loop: operands[k] is cut into `iterations` parts per device; part i is copied to slices[k] before iteration i.
   std::int64_t iterations = 0;

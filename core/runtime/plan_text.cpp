@@ -55,6 +55,13 @@ class Printer {
     text_ += indent;
     switch (step.kind) {
       case Step::Kind::kernel:
+        if (!step.row_sums.empty()) {
+          for (int index : step.row_sums) {
+            text_ += (index == step.row_sums.front() ? "accumulator " : ", accumulator ") + std::to_string(index);
+          }
+          text_ += " = " + op + " over the block's rows " + list(step.operands);
+          break;
+        }
         text_ += list(step.results) + " = " + op + (step.split ? " in ranges" : "") + " " + list(step.operands);
         break;
       case Step::Kind::copy: text_ += list(step.results) + " = copy " + list(step.operands); break;

@@ -22,6 +22,7 @@ class Scheduler {
   }
 
   Schedule run() {
+    count_uses();
     for (const Input& input : program_.inputs) {
       define(input.value, per_device(input.value) ? Class::varying : class_by_size(input.value), 0);
     }
@@ -186,19 +187,14 @@ class Scheduler {
 
   // Each block adds up its devices, then the blocks are combined in index order by whoever needs the result.
   void schedule_reduction(const Equation& equation, int published) {
+    const int first = static_cast<int>(schedule_.accumulators.size());
+    for (Value operand : equation.operands) {
+      schedule_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
+    }
+    if (equation.op.as<ops::Psum>() != nullptr) sum_rows_of_blocks(equation, first);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i], result = equation.results[i];
-      const int accumulator = static_cast<int>(schedule_.accumulators.size());
-      schedule_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
-
-      Step accumulate;
-      accumulate.kind = Step::Kind::accumulate;
-      accumulate.equation = &equation;
-      accumulate.operand_types = accumulate.result_types = {type(operand)};
-      accumulate.operands = roots(std::span(&operand, 1));
-      accumulate.accumulator = accumulator;
-      stage(published).varying.push_back(std::move(accumulate));
-
+      const int accumulator = first + static_cast<int>(i);
       const Class of = per_device(result) ? Class::varying : class_by_size(result);
       define(result, of, published + 1);
       Step combine;
@@ -209,6 +205,55 @@ class Scheduler {
       combine.accumulator = accumulator;
       combine.split = of == Class::split;
       add(std::move(combine), of, published + 1);
+      if (summed_.contains(operand.id)) continue;
+
+      Step accumulate;
+      accumulate.kind = Step::Kind::accumulate;
+      accumulate.equation = &equation;
+      accumulate.operand_types = accumulate.result_types = {type(operand)};
+      accumulate.operands = roots(std::span(&operand, 1));
+      accumulate.accumulator = accumulator;
+      stage(published).varying.push_back(std::move(accumulate));
+    }
+  }
+
+  // An operand that is itself a sum over rows, and that nobody else wants, is summed over the rows of the whole block
+  // at once: a weight gradient is then one call a block, however many devices that has.
+  void sum_rows_of_blocks(const Equation& psum, int first) {
+    for (Stage& stage : schedule_.stages) {
+      for (Step& step : stage.varying) {
+        if (step.kind != Step::Kind::kernel || !step.row_sums.empty() || step.operands.empty()) continue;
+        const OpRules& rules = step.equation->op.rules();
+        if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data(), step.operands.size())) continue;
+        const bool stacked = std::all_of(step.operands.begin(), step.operands.end(), [&](int root) {
+          return schedule_.values[static_cast<std::size_t>(root)].stacked;
+        });
+        std::vector<int> accumulators;
+        for (Value result : step.equation->results) {
+          const auto operand = std::find(psum.operands.begin(), psum.operands.end(), result);
+          if (operand == psum.operands.end() || uses_[static_cast<std::size_t>(result.id)] != 1) break;
+          accumulators.push_back(first + static_cast<int>(operand - psum.operands.begin()));
+        }
+        if (!stacked || accumulators.size() != step.equation->results.size()) continue;
+        step.row_sums = std::move(accumulators);
+        step.results.clear();
+        for (Value result : step.equation->results) summed_.insert(result.id);
+      }
+    }
+  }
+
+  void count_uses() {
+    uses_.resize(program_.types.size());
+    const auto use = [&](Value value) { ++uses_[static_cast<std::size_t>(value.id)]; };
+    for_each_equation(program_.equations, [&](const Equation& equation) {
+      for (Value operand : equation.operands) use(operand);
+      for (const Region& region : equation.regions) {
+        for (Value result : region.results) use(result);
+      }
+    });
+    for (const Output& output : program_.outputs) use(output.value);
+    for (const Input& input : program_.inputs) {
+      if (input.next) use(*input.next);
     }
   }
 
@@ -336,6 +381,8 @@ class Scheduler {
   const Program& program_;
   const PlanOptions options_;
   Schedule schedule_;
+  std::vector<int> uses_;  // of each value, by equations, outputs and updates
+  std::set<int> summed_;   // values that exist only as blocks' sums
   std::vector<Step>* loop_ = nullptr;
   int loop_stage_ = 0;
   Class loop_class_ = Class::varying;

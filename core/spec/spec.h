@@ -156,8 +156,8 @@ struct AdamW {
 
 struct OptimizerSpec {
   std::variant<Sgd, Adam, AdamW> rule;
-  double learning_rate = 0.0;                    // as written; see scaled rate in train
-  std::optional<std::int64_t> base_batch_size;   // the rate is multiplied by batch_size / this
+  double learning_rate = 0.0;                   // as written; see scaled rate in train
+  std::optional<std::int64_t> base_batch_size;  // the rate is multiplied by batch_size / this
   Place place;
 };
 

@@ -105,6 +105,7 @@ class Session {
                                       [&](const Comparison& c) { return c.parameter == truth.parameter; });
       Comparison& comparison = known != ended_.comparisons.end() ? *known : ended_.comparisons.emplace_back();
       comparison.parameter = truth.parameter;
+      comparison.initial = parameter(truth.parameter);
       comparison.truth = truth.values;
     }
   }
@@ -135,14 +136,13 @@ class Session {
     Started event{setup_.spec().name, options_.run_dir.string(), 0, steps_, timetable_.steps_per_epoch, {}};
     const data::BatchPlan& batch = setup_.batch;
     event.description.push_back(setup_.source.description);
-    event.description.push_back(with_commas(setup_.model.parameter_count()) + " parameters on " +
-                                std::to_string(batch.devices) + " logical devices, carried by " +
-                                std::to_string(executor_->workers()) +
-                                (executor_->workers() == 1 ? " worker" : " workers"));
+    event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
+                                counted(batch.devices, "logical device") + ", carried by " +
+                                counted(executor_->workers(), "worker"));
     event.description.push_back(
-        "batches of " + with_commas(batch.global) + ": " + std::to_string(batch.rows_per_device) + " rows a device" +
+        "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
         (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
-        with_commas(timetable_.steps_per_epoch) + " steps an epoch");
+        counted(timetable_.steps_per_epoch, "step") + " an epoch");
     return event;
   }
 

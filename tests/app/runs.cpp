@@ -1,5 +1,6 @@
 // The program as a process: what it trains, writes, and how it ends.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -129,6 +130,15 @@ TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
   INFO(large.err);
   CHECK(large.status == 4);
   CHECK(contains(large.err, "available"));
+}
+
+TEST_CASE("output that does not get out is a failure, unless its reader went away", "[app]") {
+  const std::string program = std::getenv("PMAPTRAIN_BIN");
+  const auto status = [&](const std::string& rest) { return std::system((program + rest).c_str()); };
+  CHECK(WEXITSTATUS(status(" --version > /dev/full 2> /dev/null")) == 1);
+  CHECK(WEXITSTATUS(status(" --version > /dev/null")) == 0);
+  CHECK(WEXITSTATUS(
+            std::system(("bash -c 'set -o pipefail; " + program + " --version | true' 2> /dev/null").c_str())) == 0);
 }
 
 TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {

@@ -96,6 +96,8 @@ TEST_CASE("characters are counted apart from the columns that they take", "[base
 }
 
 TEST_CASE("numbers and sizes are written for people", "[base]") {
+  CHECK(counted(1, "step") == "1 step");
+  CHECK(counted(1200, "step") == "1,200 steps");
   CHECK(with_commas(0) == "0");
   CHECK(with_commas(999) == "999");
   CHECK(with_commas(1000) == "1,000");

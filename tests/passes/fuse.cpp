@@ -39,15 +39,20 @@ void check_fused(const Program& program, std::uint64_t seed = 7) {
   INFO(to_text(*after));
   const test::Values inputs = test::random_inputs(program, seed);
   for (const std::int64_t steps : {1, 3}) {
-    const test::Values expected = test::interpreted(program, inputs, steps);
-    require_same(test::interpreted(*after, inputs, steps), expected, "interpreted");
+    require_same(test::interpreted(*after, inputs, steps), test::interpreted(program, inputs, steps), "interpreted");
+    const auto before = std::make_shared<const Program>(program);
+    const auto unfused = [&](KernelChoice kernels) {
+      return test::run(before, inputs, {1, false, steps, false, kernels, 8});
+    };
+    const test::Values by_best = unfused(KernelChoice::best), by_reference = unfused(KernelChoice::reference);
     for (const int workers : {1, 2, 3, 5}) {
       for (const bool copies : {false, true}) {
         for (const KernelChoice kernels : {KernelChoice::best, KernelChoice::reference}) {
           if (kernels == KernelChoice::reference && workers != 2) continue;
           const std::string how = "workers " + std::to_string(workers) + (copies ? ", private" : "") +
                                   (kernels == KernelChoice::best ? ", best" : ", reference");
-          require_same(test::run(after, inputs, {workers, copies, steps, false, kernels}), expected, how);
+          require_same(test::run(after, inputs, {workers, copies, steps, false, kernels, 8}),
+                       kernels == KernelChoice::best ? by_best : by_reference, how);
         }
       }
     }

@@ -83,15 +83,32 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
   std::string text = "mesh a=8\nbatch %x:f32[1024]{a}\n%v0 = neg %x\n";
   for (int i = 1; i < 30; ++i) text += "%v" + std::to_string(i) + " = exp %v" + std::to_string(i - 1) + "\n";
   text += "%s = reduce_sum[dims=[0]] %v29\n%t = psum[axes={a}] %s\nreturn t = %t\n";
-  CHECK(make_plan(test::program_of(text)).pools.arena == 4096 + 64);
+  const Plan plan = make_plan(test::program_of(text));
+  CHECK(plan.pools.arena == 4096 * static_cast<std::size_t>(plan.blocks.front().count));
 }
 
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
-  const auto program = test::program_of("mesh a=64\nbatch %x:f32[1024]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  const auto program = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   const Plan plan = make_plan(program);
   CHECK(plan.blocks.size() == 8);
-  CHECK(plan.pools.accumulators == 4096);
-  CHECK(plan.pools.total(2, 8) == plan.pools.devices + 2 * plan.pools.worker + 2 * 8 * 4096);
+  CHECK(plan.pools.accumulators == 400000);
+  CHECK(plan.pools.total(2, 8) == plan.pools.devices + plan.pools.shared + 2 * plan.pools.worker + 2 * 8 * 400000);
+}
+
+TEST_CASE("little work is cut into few blocks, whatever the number of devices", "[runtime]") {
+  const auto program = test::program_of("mesh a=64\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  CHECK(make_plan(program).blocks.size() == 2);
+}
+
+TEST_CASE("a weight gradient is one call over the rows of a block", "[runtime]") {
+  const auto program = test::program_of(
+      "mesh a=8\nbatch %x:f32[4,3]{a}\nbatch %y:f32[4,2]{a}\n%g = matmul[transpose_a=true] %x, %y\n"
+      "%b = reduce_sum[dims=[0]] %y\n%s, %t = psum[axes={a}] %g, %b\nreturn s = %s\nreturn t = %t\n");
+  const std::string text = to_text(make_plan(program));
+  CHECK(text.find("accumulator 0 = matmul[transpose_a=true, transpose_b=false] over the block's rows") !=
+        std::string::npos);
+  CHECK(text.find("accumulator 1 = reduce_sum[dims=[0]] over the block's rows") != std::string::npos);
+  test::check_runtime(to_text(*program), {});
 }
 
 }  // namespace

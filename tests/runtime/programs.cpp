@@ -1,5 +1,6 @@
 #include "tests/runtime/programs.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "core/base/philox.h"
@@ -40,7 +41,7 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
 }
 
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  CpuExecutor executor(make_plan(program, {how.private_copies}), {how.workers, how.kernels});
+  CpuExecutor executor(make_plan(program, {how.private_copies, how.blocks}), {how.workers, how.kernels});
   const std::int64_t devices = program->mesh.devices();
   for (const Input& input : program->inputs) {
     const bool stacked = !executor.stacked(input.name).empty();
@@ -81,13 +82,43 @@ Values interpreted(const Program& program, const Values& inputs, std::int64_t st
   return results;
 }
 
+// Equal to rounding: the interpreter adds device by device, a plan block by block.
+bool close(DType dtype, const PerDevice& found, const PerDevice& expected) {
+  if (!is_floating(dtype)) return found == expected;
+  return dispatch_floating(dtype, [&]<class T>() {
+    for (std::size_t d = 0; d < expected.size(); ++d) {
+      if (found[d].size() != expected[d].size()) return false;
+      for (std::size_t i = 0; i < expected[d].size(); i += sizeof(T)) {
+        T a{}, b{};
+        std::memcpy(&a, found[d].data() + i, sizeof a);
+        std::memcpy(&b, expected[d].data() + i, sizeof b);
+        const bool same = std::memcmp(&a, &b, sizeof a) == 0;
+        if (!same && !(std::abs(a - b) <= T(1e-5) * (1 + std::abs(b)))) return false;
+      }
+    }
+    return true;
+  });
+}
+
+DType dtype_of(const Program& program, const std::string& result) {
+  const std::string name = result.substr(result.find(' ') + 1);
+  const bool is_output = result.starts_with("output ");
+  return program.type(is_output ? program.find_output(name)->value : program.find_input(name)->value).dtype;
+}
+
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
   const auto program = program_of(text, mesh);
   const Values inputs = random_inputs(*program, 7);
   INFO(to_text(*program));
   INFO(to_text(make_plan(program)));
   for (const std::int64_t steps : {1, 3}) {
-    const Values expected = interpreted(*program, inputs, steps);
+    const Values oracle = interpreted(*program, inputs, steps);
+    const Values expected = run(program, inputs, {1, false, steps, false, KernelChoice::reference});
+    for (const auto& [name, value] : oracle) {
+      INFO(name << ", steps " << steps);
+      const bool same = close(dtype_of(*program, name), expected.at(name), value);
+      REQUIRE(same);
+    }
     for (const int workers : {1, 2, 3, 5}) {
       for (const bool private_copies : {false, true}) {
         for (const bool step_by_step : {false, true}) {

@@ -26,6 +26,7 @@ struct Run {
   std::int64_t steps = 1;
   bool step_by_step = false;  // run(1) for each step, in place of one run(steps)
   KernelChoice kernels = KernelChoice::reference;
+  std::int64_t blocks = 0;  // as PlanOptions::blocks
 };
 
 // "output name" and "update name" to what each device has after the last step.

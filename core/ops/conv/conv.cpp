@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/graph/builder.h"
+#include "core/ops/broadcast/broadcast.h"
 #include "core/ops/conv/geometry.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/support/epilogue.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -60,10 +63,11 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& ker
 }
 
 std::vector<Type> Conv::infer(const InferContext& context) const {
-  static constexpr std::string_view names[] = {"x", "kernel"};
+  static constexpr std::string_view names[] = {"x", "kernel", "bias"};
   const auto operands = context.operands;
-  expect_floating(name, operands, names);
+  expect_floating(name, operands, std::span(names).first(operands.size() == 3 ? 3 : 2));
   const ConvGeometry geometry = conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding);
+  if (operands.size() == 3) expect_bias(name, operands[2].shape, geometry.o);
   return {{operands[0].dtype, geometry.y_shape(), {}}};
 }
 
@@ -82,7 +86,9 @@ std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
   expect_floating(name, operands, names);
   const ConvGeometry geometry = conv_geometry(name, operands[0].shape, kernel_shape, strides, padding);
   expect_cotangent(name, geometry, operands[1].shape);
-  return {{operands[0].dtype, kernel_shape, {}}};
+  std::vector<Type> results = {{operands[0].dtype, kernel_shape, {}}};
+  if (bias) results.push_back({operands[0].dtype, {geometry.o}, {}});
+  return results;
 }
 
 Cost Conv::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
@@ -98,14 +104,21 @@ Cost ConvKernelGrad::cost(const Mesh&, std::span<const Type> operands, std::span
 }
 
 Cotangents Conv::derivative(VjpContext& context) const {
-  Cotangents result(2);
+  Cotangents result(context.operands.size());
   if (!context.cotangents[0]) return result;
-  const Value x = context.operands[0], kernel = context.operands[1], dy = *context.cotangents[0];
+  const Value x = context.operands[0], kernel = context.operands[1];
+  const Value dy = relu ? relu_cotangent(context) : *context.cotangents[0];
+  const bool bias = result.size() == 3 && context.needed[2];
   if (context.needed[0]) {
     result[0] = context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape}, {kernel, dy});
   }
   if (context.needed[1]) {
-    result[1] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape}, {x, dy});
+    const Value operands[] = {x, dy};
+    const ConvKernelGrad gradient{strides, padding, context.b.type(kernel).shape, bias};
+    const std::vector<Value> sums = context.b.emit_all(gradient, operands);
+    for (std::size_t i = 0; i < sums.size(); ++i) result[i + 1] = sums[i];
+  } else if (bias) {
+    result[2] = context.b.emit(ReduceSum{{0, 1, 2}}, {dy});
   }
   return result;
 }
@@ -121,14 +134,23 @@ Cotangents ConvInputGrad::derivative(VjpContext& context) const {
   return result;
 }
 
+// The sum over dy's pixels has the transpose that adds its cotangent to each of them: a bias.
 Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
   Cotangents result(2);
-  if (!context.cotangents[0]) return result;
-  const Value x = context.operands[0], dy = context.operands[1], g = *context.cotangents[0];
-  if (context.needed[0]) {
-    result[0] = context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape}, {g, dy});
+  Builder& b = context.b;
+  const Value x = context.operands[0], dy = context.operands[1];
+  const std::optional<Value> g = context.cotangents[0], g_bias = bias ? context.cotangents[1] : std::nullopt;
+  if (context.needed[0] && g) {
+    result[0] = b.emit(ConvInputGrad{strides, padding, b.type(x).shape}, {*g, dy});
   }
-  if (context.needed[1]) result[1] = context.b.emit(Conv{strides, padding}, {x, g});
+  if (!context.needed[1]) return result;
+  if (g && g_bias) {
+    result[1] = b.emit(Conv{strides, padding}, {x, *g, *g_bias});
+  } else if (g) {
+    result[1] = b.emit(Conv{strides, padding}, {x, *g});
+  } else if (g_bias) {
+    result[1] = b.emit(Broadcast{b.type(dy).shape, {3}}, {*g_bias});
+  }
   return result;
 }
 

@@ -1,6 +1,6 @@
 // Two-dimensional convolution (cross-correlation, as in every framework) and its two gradients. Images are NHWC,
-// kernels HWIO. Each of the three is linear in either operand and the three are each other's derivatives, so any order
-// of derivative is expressible.
+// kernels HWIO. Each of the three is linear in image, kernel and cotangent (but for relu, where asked for) and the
+// three are each other's derivatives, so any order of derivative is expressible.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,16 @@ namespace pmaptrain::ops {
 using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 // x [N,H,W,C], kernel [KH,KW,C,O] -> y [N,OH,OW,O], where OH = (H + low + high - KH) / stride + 1, rounded down.
-// `strides` and `padding` are for height and width; padding is zeros, rows before and after.
+// `strides` and `padding` are for height and width; padding is zeros, rows before and after. A third operand, the bias
+// [O], is added to each of y's pixels; with `relu`, y is then what the op relu makes of it. A NaN stays, but a sum that
+// has overflowed to -inf may become NaN rather than 0.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;
 
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
+  bool relu = false;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -32,6 +35,7 @@ struct Conv {
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
+    visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
@@ -59,7 +63,8 @@ struct ConvInputGrad {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// x, dy -> dkernel of `kernel_shape`: the transpose of conv in its kernel. Sums over the examples.
+// x, dy -> dkernel of `kernel_shape`: the transpose of conv in its kernel. Sums over the examples. With `bias` there is
+// a second result [O], the sum of dy over examples, height and width: the gradient of conv's bias.
 struct ConvKernelGrad {
   static constexpr std::string_view name = "conv_kernel_grad";
   static constexpr bool local = true;
@@ -67,14 +72,17 @@ struct ConvKernelGrad {
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
   Shape kernel_shape = {};
+  bool bias = false;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  bool sums_rows(std::size_t) const { return true; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
     visitor.field("kernel_shape", kernel_shape);
+    visitor.flag("bias", bias);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

@@ -1,4 +1,5 @@
 #include "core/ops/conv/geometry.h"
+#include "core/ops/support/epilogue.h"
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 #include "core/kernel/onednn.h"
@@ -21,7 +22,7 @@ constexpr double threshold = 32768;
 
 // The arrays of one call in plain layouts, and what all three primitives are asked with.
 struct Library {
-  onednn::Desc x, kernel, y;
+  onednn::Desc x, kernel, bias, y;
   onednn::Desc any_kernel;
   onednn::Attributes attributes;
   dnnl_dims_t strides, dilations, low, high;
@@ -29,6 +30,7 @@ struct Library {
   Library(std::string_view op, const ConvGeometry& g)
       : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
         kernel(onednn::conv_kernel(op, g.h.window, g.w.window, g.c, g.o)),
+        bias(onednn::strided(op, {g.o}, {1})),
         y(onednn::image(op, g.n, g.h.out, g.w.out, g.o)),
         any_kernel(onednn::any_layout(op, {g.o, g.c, g.h.window, g.w.window})),
         attributes(onednn::attributes(op)),
@@ -43,11 +45,12 @@ struct Library {
     return (window.out - 1) * window.stride + window.window - window.in - window.low;
   }
 
-  onednn::PrimitiveDesc forward(std::string_view op) const {
+  onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
+    const onednn::Attributes chosen = onednn::attributes(op, relu);
     dnnl_primitive_desc_t created = nullptr;
     const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(), nullptr,
-        y.get(), strides, dilations, low, high, attributes.get());
+        &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(),
+        with_bias ? bias.get() : nullptr, y.get(), strides, dilations, low, high, chosen.get());
     return onednn::take(op, status, created);
   }
 };
@@ -63,18 +66,26 @@ bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
   ConvGeometry g = conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding);
   if (!worthwhile(request, g)) return nullptr;
-  const bool merged = request.devices > 1 && request.stacked[0] && !request.stacked[1];
+  const bool with_bias = request.operands.size() == 3;
+  const bool merged =
+      request.devices > 1 && request.stacked[0] && !request.stacked[1] && !(with_bias && request.stacked[2]);
   if (merged) g.n *= request.devices;
   const Library library(name, g);
-  const onednn::PrimitiveDesc desc = library.forward(name);
+  onednn::PrimitiveDesc desc = library.forward(name, with_bias, relu);
+  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
+  if (relu_apart) desc = library.forward(name, with_bias);
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
   const auto weights = onednn::layout(desc, DNNL_ARG_WEIGHTS);
   const auto at = sequence->reorder(onednn::operand(1), library.kernel.get(), weights, !request.stacked[1]);
-  sequence->add(desc, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
-                       {DNNL_ARG_WEIGHTS, weights, at},
-                       {DNNL_ARG_DST, library.y.get(), onednn::result(0)}});
+  std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
+                                             {DNNL_ARG_WEIGHTS, weights, at},
+                                             {DNNL_ARG_DST, library.y.get(), onednn::result(0)}};
+  if (with_bias) arguments.push_back({DNNL_ARG_BIAS, library.bias.get(), onednn::operand(2)});
+  if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
+  if (relu_apart) sequence->relu_after(numel(g.y_shape()));
+  sequence->add(desc, arguments);
   sequence->named(desc);
   return sequence;
 }
@@ -109,13 +120,13 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   const ConvGeometry g = conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding);
   if (!worthwhile(request, g)) return nullptr;
   const Library library(name, g);
-  const onednn::PrimitiveDesc forward = library.forward(name);
+  const onednn::PrimitiveDesc forward = library.forward(name, bias);
   if (!forward) return nullptr;
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
-      &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), nullptr,
-      library.y.get(), library.strides, library.dilations, library.low, library.high, forward.get(),
-      library.attributes.get());
+      &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(),
+      bias ? library.bias.get() : nullptr, library.y.get(), library.strides, library.dilations, library.low,
+      library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
   if (!desc) return nullptr;
 
@@ -123,9 +134,11 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   const auto weights = onednn::layout(desc, DNNL_ARG_DIFF_WEIGHTS);
   const bool plain = dnnl_memory_desc_equal(weights, library.kernel.get()) != 0;
   const auto at = plain ? onednn::result(0) : sequence->scratch(weights);
-  sequence->add(desc, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
-                       {DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
-                       {DNNL_ARG_DIFF_WEIGHTS, weights, at}});
+  std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
+                                             {DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
+                                             {DNNL_ARG_DIFF_WEIGHTS, weights, at}};
+  if (bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, library.bias.get(), onednn::result(1)});
+  sequence->add(desc, arguments);
   if (!plain) sequence->reorder(at, weights, onednn::result(0), library.kernel.get());
   sequence->named(desc);
   return sequence;

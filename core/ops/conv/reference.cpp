@@ -2,6 +2,8 @@
 
 #include "core/ops/conv/geometry.h"
 #include "core/ops/matmul/inner.h"
+#include "core/ops/reduce/fold.h"
+#include "core/ops/support/epilogue.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -42,6 +44,8 @@ void Conv::reference(const ReferenceCall& call) const {
     for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
       for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], kernel + at_kernel + c * g.o, y + at_y);
     });
+    const T* bias = call.operands.size() == 3 ? call.operands[2].as<T>() : nullptr;
+    add_bias_and_relu(g.n * g.h.out * g.w.out, g.o, bias, relu, y);
   });
 }
 
@@ -68,6 +72,10 @@ void ConvKernelGrad::reference(const ReferenceCall& call) const {
     for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
       for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], dy + at_y, dkernel + at_kernel + c * g.o);
     });
+    if (!bias) return;
+    zero<T>(call.results[1]);
+    fold_rows<SumFold>(dy, static_cast<std::size_t>(g.n * g.h.out * g.w.out), static_cast<std::size_t>(g.o),
+                       call.results[1].as<T>());
   });
 }
 

@@ -24,6 +24,7 @@ struct Exp : Elementwise<Exp> {
   std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
   Cotangents derivative(VjpContext& context) const;
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // The natural logarithm; -inf at 0 and NaN below.
@@ -32,6 +33,7 @@ struct Log : Elementwise<Log> {
   std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
   Cotangents derivative(VjpContext& context) const;
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // The square root; NaN below 0.
@@ -48,6 +50,7 @@ struct Tanh : Elementwise<Tanh> {
   std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
   Cotangents derivative(VjpContext& context) const;
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // x where it is above 0, else 0; a NaN stays. The derivative at 0 is 0 (rule 5).

@@ -32,7 +32,8 @@ std::vector<Type> Loop::infer(const InferContext& context) const {
   if (!std::equal(params.begin(), params.end(), context.region_params.begin(), context.region_params.end())) {
     throw TypeError(7, "loop: its region's parameters must have the types of its operands, slices cut");
   }
-  const auto carry_types = context.operands.subspan(static_cast<std::size_t>(consts), static_cast<std::size_t>(carries));
+  const auto carry_types =
+      context.operands.subspan(static_cast<std::size_t>(consts), static_cast<std::size_t>(carries));
   if (context.region_results.size() != carry_types.size()) {
     throw TypeError(7, "loop: its region yields " + std::to_string(context.region_results.size()) + " values for " +
                            std::to_string(carries) + " carries");

@@ -27,21 +27,34 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
   if (c.dtype != DType::f32 || m * n * k < threshold) return nullptr;
 
   // Rows of several devices are one batch where they are rows of a as it is stored, and meet the same b.
-  const bool merged = request.devices > 1 && !transpose_a && request.stacked[0] && !request.stacked[1];
+  const bool with_bias = request.operands.size() == 3;
+  const bool merged = request.devices > 1 && !transpose_a && request.stacked[0] && !request.stacked[1] &&
+                      !(with_bias && request.stacked[2]);
   const std::int64_t rows = merged ? m * request.devices : m;
   const onednn::Desc a_desc = onednn::strided(name, {rows, k}, transpose_a ? Shape{1, m} : Shape{k, 1});
   const onednn::Desc b_desc = onednn::strided(name, {k, n}, transpose_b ? Shape{1, k} : Shape{n, 1});
   const onednn::Desc c_desc = onednn::strided(name, {rows, n}, {n, 1});
-  dnnl_primitive_desc_t created = nullptr;
-  const dnnl_status_t status = dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a_desc.get(), b_desc.get(),
-                                                                 nullptr, c_desc.get(), onednn::attributes(name).get());
-  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  const onednn::Desc bias_desc = onednn::strided(name, {1, n}, {n, 1});
+  const auto primitive = [&](bool with_relu) {
+    dnnl_primitive_desc_t created = nullptr;
+    const dnnl_status_t status = dnnl_matmul_primitive_desc_create(
+        &created, onednn::engine(), a_desc.get(), b_desc.get(), with_bias ? bias_desc.get() : nullptr, c_desc.get(),
+        onednn::attributes(name, with_relu).get());
+    return onednn::take(name, status, created);
+  };
+  onednn::PrimitiveDesc desc = primitive(relu);
+  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
+  if (relu_apart) desc = primitive(false);
   if (!desc) return nullptr;
 
   auto kernel = std::make_unique<onednn::Sequence>(name, request, merged);
-  kernel->add(desc, {{DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
-                     {DNNL_ARG_WEIGHTS, b_desc.get(), onednn::operand(1)},
-                     {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}});
+  std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
+                                             {DNNL_ARG_WEIGHTS, b_desc.get(), onednn::operand(1)},
+                                             {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}};
+  if (with_bias) arguments.push_back({DNNL_ARG_BIAS, bias_desc.get(), onednn::operand(2)});
+  if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
+  if (relu_apart) kernel->relu_after(rows * n);
+  kernel->add(desc, arguments);
   kernel->named(desc);
   return kernel;
 }

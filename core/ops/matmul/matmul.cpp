@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/graph/builder.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/support/epilogue.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -17,8 +19,9 @@ std::string operand_text(std::string_view operand, const Type& type, bool transp
 
 std::vector<Type> Matmul::infer(const InferContext& context) const {
   const auto operands = context.operands;
-  if (operands.size() != 2) {
-    throw TypeError(6, fmt::format("matmul of {} operands", operands.size()), "matmul takes two matrices");
+  if (operands.size() != 2 && operands.size() != 3) {
+    throw TypeError(6, fmt::format("matmul of {} operands", operands.size()),
+                    "matmul takes two matrices, and may take a bias");
   }
   const Type& a = operands[0];
   const Type& b = operands[1];
@@ -37,23 +40,34 @@ std::vector<Type> Matmul::infer(const InferContext& context) const {
     throw TypeError(6, fmt::format("{}: it would contract {} elements with {}", found, ka, kb),
                     "the columns of a and the rows of b are as many");
   }
-  return {{a.dtype, {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]}, {}}};
+  const std::int64_t columns = b.shape[transpose_b ? 0 : 1];
+  if (operands.size() == 3) {
+    if (operands[2].dtype != a.dtype) {
+      throw TypeError(
+          6, fmt::format("{}: a is {} and bias is {}", found, to_string(a.dtype), to_string(operands[2].dtype)),
+          "all operands have the same numeric element type; cast one of them");
+    }
+    expect_bias(name, operands[2].shape, columns);
+  }
+  return {{a.dtype, {a.shape[transpose_a ? 1 : 0], columns}, {}}};
 }
 
 Cost Matmul::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
   Cost cost;
   const std::int64_t k = operands[0].shape[transpose_a ? 0 : 1];
   cost.flops = 2.0 * static_cast<double>(k) * static_cast<double>(numel(results[0]));
-  cost.bytes = static_cast<double>(bytes(operands[0]) + bytes(operands[1]) + bytes(results[0]));
+  for (const Type& type : operands) cost.bytes += static_cast<double>(bytes(type));
+  cost.bytes += static_cast<double>(bytes(results[0]));
   return cost;
 }
 
 // With A and B for the operands as they enter the product, dA = dC Bᵀ and dB = Aᵀ dC; a stored transpose is asked for
 // as one.
 Cotangents Matmul::derivative(VjpContext& context) const {
-  Cotangents result(2);
+  Cotangents result(context.operands.size());
   if (!context.cotangents[0]) return result;
-  const Value a = context.operands[0], b = context.operands[1], g = *context.cotangents[0];
+  const Value a = context.operands[0], b = context.operands[1];
+  const Value g = relu ? relu_cotangent(context) : *context.cotangents[0];
   if (context.needed[0]) {
     result[0] = transpose_a ? context.b.emit(Matmul{transpose_b, true}, {b, g})
                             : context.b.emit(Matmul{false, !transpose_b}, {g, b});
@@ -62,6 +76,7 @@ Cotangents Matmul::derivative(VjpContext& context) const {
     result[1] = transpose_b ? context.b.emit(Matmul{true, transpose_a}, {g, a})
                             : context.b.emit(Matmul{!transpose_a, false}, {a, g});
   }
+  if (result.size() == 3 && context.needed[2]) result[2] = context.b.emit(ReduceSum{{0}}, {g});
   return result;
 }
 

@@ -12,20 +12,25 @@
 namespace pmaptrain::ops {
 
 // [m,k] x [k,n] -> [m,n], for every numeric element type; integers wrap. With transpose_a the first operand is stored
-// as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros.
+// as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros. A third operand, the
+// bias [n], is added to each row; with `relu`, the result is then what the op relu makes of it. A NaN stays, but a sum
+// that has overflowed to -inf may become NaN rather than 0.
 struct Matmul {
   static constexpr std::string_view name = "matmul";
   static constexpr bool local = true;
 
   bool transpose_a = false;
   bool transpose_b = false;
+  bool relu = false;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  bool sums_rows(std::size_t operands) const { return transpose_a && !transpose_b && !relu && operands == 2; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);
+    visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

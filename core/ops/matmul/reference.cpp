@@ -2,6 +2,7 @@
 
 #include "core/ops/matmul/inner.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/ops/support/epilogue.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -42,6 +43,9 @@ void Matmul::reference(const ReferenceCall& call) const {
   dispatch(call.results[0].dtype(), [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>) {
       multiply<T>(call.operands[0], call.operands[1], call.results[0], transpose_a, transpose_b);
+      const Shape& shape = call.results[0].shape();
+      const T* bias = call.operands.size() == 3 ? call.operands[2].as<T>() : nullptr;
+      add_bias_and_relu(shape[0], shape[1], bias, relu, call.results[0].as<T>());
     }
   });
 }

@@ -66,7 +66,7 @@ void pool_blocks(const T* x, T* y, const Taps& taps) {
 // Adds the cotangents of one window in `vectors` blocks of `width` channels to its first maxima:
 // the first of equals keeps the window, and so does the first NaN.
 template <std::size_t vectors, std::size_t width, class T>
-void pool_grad_blocks(const T* x, const T* dy, T* dx, const Taps& taps) {
+void pool_grad_blocks(const T* x, const T* dy, T* dx, const Taps& taps, bool relu) {
   using Values = typename Block<T, width>::Values;
   using Wholes = typename Block<T, width>::Wholes;
   Values best[vectors];
@@ -85,6 +85,7 @@ void pool_grad_blocks(const T* x, const T* dy, T* dx, const Taps& taps) {
     }
   }
   const Values nothing = {};
+  for (std::size_t v = 0; relu && v < vectors; ++v) winner[v] |= ~(best[v] > nothing);  // no tap has index -1
   index = Wholes{};
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
@@ -122,12 +123,12 @@ void max_pool(const PoolGeometry& g, const T* x, T* y) {
 }
 
 template <class T>
-void max_pool_grad(const PoolGeometry& g, const T* x, const T* dy, T* dx) {
+void max_pool_grad(const PoolGeometry& g, const T* x, const T* dy, T* dx, bool relu) {
   std::fill(dx, dx + numel(g.x_shape()), T{});
   for_each_window(g, [&](std::int64_t at_x, std::int64_t at_y, std::int64_t rows, std::int64_t columns) {
     const Taps taps{rows, columns, g.w.in * g.c, g.c};
     for_each_block<T>(g.c, [&]<std::size_t vectors, std::size_t width>(std::int64_t c) {
-      pool_grad_blocks<vectors, width>(x + at_x + c, dy + at_y + c, dx + at_x + c, taps);
+      pool_grad_blocks<vectors, width>(x + at_x + c, dy + at_y + c, dx + at_x + c, taps, relu);
     });
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -31,15 +32,13 @@ struct MaxPool {
     visitor.field("padding", padding);
   }
   void reference(const ReferenceCall& call) const;
-  static constexpr UseReference cpu{"oneDNN's drops a NaN from its window, so that it would pass the guard unseen"};
+  // Ours: oneDNN's drops a NaN from its window, so that it would pass the guard unseen.
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// The price of keeping a NaN, on one core with AVX-512: [128,28,28,32] by 2x2 takes our loops 0.5 to 0.8 ms and 1.4 to
-// 2.2 ms (idle and busy machine), oneDNN 3.2 0.5 ms and 1.3 ms; in cache, [16,28,28,32] takes 0.08 and 0.26 ms against
-// 0.03 and 0.11 ms.
-
 // x, dy -> dx: each window's cotangent goes to its first maximum, row by row (rule 5). Where windows overlap the
-// cotangents add, in the windows' order.
+// cotangents add, in the windows' order. With `relu`, x is a result of relu and dx the cotangent of relu's operand:
+// only windows whose maximum is above 0 pass theirs on.
 struct MaxPoolGrad {
   static constexpr std::string_view name = "max_pool_grad";
   static constexpr bool local = true;
@@ -49,6 +48,7 @@ struct MaxPoolGrad {
   std::vector<std::int64_t> window = {2, 2};
   std::vector<std::int64_t> strides = {2, 2};
   std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{0, 0}, {0, 0}};
+  bool relu = false;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -56,10 +56,11 @@ struct MaxPoolGrad {
     visitor.field("window", window);
     visitor.field("strides", strides);
     visitor.field("padding", padding);
+    visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
-  static constexpr UseReference cpu{
-      "oneDNN's reads a workspace of its forward, so that it would run twice, and sends a NaN's cotangent elsewhere"};
+  // Ours: oneDNN's reads a workspace of its forward, so that it would run twice, and sends a NaN's cotangent elsewhere.
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -14,7 +14,7 @@ void MaxPool::reference(const ReferenceCall& call) const {
 void MaxPoolGrad::reference(const ReferenceCall& call) const {
   const PoolGeometry g = pool_geometry(name, call.operands[0].shape(), window, strides, padding);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
-    max_pool_grad(g, call.operands[0].as<T>(), call.operands[1].as<T>(), call.results[0].as<T>());
+    max_pool_grad(g, call.operands[0].as<T>(), call.operands[1].as<T>(), call.results[0].as<T>(), relu);
   });
 }
 

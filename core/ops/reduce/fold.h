@@ -1,8 +1,9 @@
 // Folds: the inner loops of reductions, in a fixed, blocked order that depends on the sizes alone.
 //
-// A Fold has `identity<T>()` and `combine(acc, x)`. Blocks of some hundred combinations are folded into running
-// results, so that no accumulator takes part in more than a few hundred additions per block: the rounding error of a
-// sum of n grows with n / block + block rather than with n.
+// A Fold has `identity<T>()` and `combine(acc, x)`, and may have `add_rows(rows, width, x, out)` of its own for blocks
+// of rows, in the same order. Blocks of some hundred combinations are folded into running results, so that no
+// accumulator takes part in more than a few hundred additions per block: the rounding error of a sum of n grows with n
+// / block + block rather than with n.
 #pragma once
 
 #include <algorithm>
@@ -43,24 +44,24 @@ struct MaxFold {
 inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
 inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
 
-// The fold of n contiguous elements: `lanes` accumulators side by side, which the compiler keeps in vectors.
+// The fold of n contiguous elements: `width` accumulators side by side, which the compiler keeps in vectors.
 template <class Fold, class T>
 T fold_contiguous(const T* x, std::size_t n) {
-  constexpr std::size_t lanes = 16;
+  constexpr std::size_t width = 16;
   T total = Fold::template identity<T>();
-  while (n >= lanes) {
-    const std::size_t steps = std::min(n / lanes, fold_block);
-    std::array<T, lanes> acc;
-    for (std::size_t j = 0; j < lanes; ++j) acc[j] = x[j];
+  while (n >= width) {
+    const std::size_t steps = std::min(n / width, fold_block);
+    std::array<T, width> acc;
+    for (std::size_t j = 0; j < width; ++j) acc[j] = x[j];
     for (std::size_t i = 1; i < steps; ++i) {
-      for (std::size_t j = 0; j < lanes; ++j) acc[j] = Fold::combine(acc[j], x[i * lanes + j]);
+      for (std::size_t j = 0; j < width; ++j) acc[j] = Fold::combine(acc[j], x[i * width + j]);
     }
-    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t half = width / 2; half > 0; half /= 2) {
       for (std::size_t j = 0; j < half; ++j) acc[j] = Fold::combine(acc[j], acc[j + half]);
     }
     total = Fold::combine(total, acc[0]);
-    x += steps * lanes;
-    n -= steps * lanes;
+    x += steps * width;
+    n -= steps * width;
   }
   for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
   return total;
@@ -70,6 +71,12 @@ T fold_contiguous(const T* x, std::size_t n) {
 // other without a gap.
 template <class Fold, class T>
 void fold_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+  if constexpr (requires { Fold::add_rows(rows, width, x, out); }) {
+    for (std::size_t r = 0; r < rows; r += fold_block) {
+      Fold::add_rows(std::min(fold_block, rows - r), width, x + r * width, out);
+    }
+    return;
+  }
   std::array<T, fold_width> acc;
   for (std::size_t first = 0; first < width; first += fold_width) {
     const std::size_t columns = std::min(fold_width, width - first);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,15 +19,14 @@ namespace pmaptrain::ops {
 struct ReduceSum {
   static constexpr std::string_view name = "reduce_sum";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{
-      "its loops are cache-friendly for leading and for trailing dimensions, and add in a fixed order"};
-
   std::vector<std::int64_t> dims = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  bool sums_rows(std::size_t) const { return !dims.empty() && dims.front() == 0; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;
 };
 

@@ -1,5 +1,6 @@
 #include "core/runtime/cpu/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -158,7 +159,7 @@ struct CpuExecutor::Impl {
       fail_running("input '" + std::string(name) + "' takes " + std::to_string(b.slice_bytes()) + " bytes, not " +
                    std::to_string(value.size()));
     }
-    for_each_copy(b, device, [&](std::byte* copy) { std::memcpy(copy, value.data(), value.size()); });
+    for_each_copy(b, device, [&](std::byte* copy) { std::copy(value.begin(), value.end(), copy); });
   }
 
   Plan plan;

@@ -94,7 +94,24 @@ Command Worker::bind(const Step& step, Place place) {
   return command;
 }
 
+// One call over the rows of all the block's devices, whose result is the block's accumulator.
+void Worker::bind_row_sums(const Step& step, Place place, Command& command) {
+  std::vector<Type> operands = step.operand_types;
+  for (Type& operand : operands) operand.shape.front() *= block(place).count;
+  for (int operand : step.operands) command.operands.push_back(address(operand, place));
+  for (int index : step.row_sums) {
+    const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(index)];
+    const auto number = static_cast<std::size_t>(place.block);
+    command.results.push_back(memory_.accumulator(accumulator, number, 0));
+    command.odd_results.push_back(memory_.accumulator(accumulator, number, 1));
+  }
+  const CpuRequest request{operands, step.result_types, 1, std::vector<bool>(operands.size(), true)};
+  command.kernel = kernel(step.equation->op, request);
+  implementations_[&step] = command.kernel->implementation();
+}
+
 void Worker::bind_kernel(const Step& step, Place place, Command& command) {
+  if (!step.row_sums.empty()) return bind_row_sums(step, place, command);
   const std::int64_t devices = buffer(step.results.front()).stacked() ? block(place).count : 1;
   std::vector<Type> operands = step.operand_types, results = step.result_types;
   CpuRequest request{operands, results, devices, {}};
@@ -238,7 +255,8 @@ void Worker::run(const Command& command, std::byte* scratch, int parity) {
   switch (command.kind) {
     case Step::Kind::kernel:
       if (command.kernel != nullptr) {
-        command.kernel->run({command.operands.data(), command.results.data(), scratch});
+        const bool odd = parity == 1 && !command.odd_results.empty();
+        command.kernel->run({command.operands.data(), (odd ? command.odd_results : command.results).data(), scratch});
       }
       return;
     case Step::Kind::copy:

@@ -25,6 +25,7 @@ struct Command {
   CpuKernel* kernel = nullptr;
   std::vector<const std::byte*> operands;
   std::vector<std::byte*> results;
+  std::vector<std::byte*> odd_results;  // where accumulators alternate: results of steps with parity 1
 
   // copy, and a loop's slices: `count` runs of `bytes`, `from_stride` and `to_stride` apart
   struct Copy {
@@ -75,6 +76,7 @@ class Worker {
   std::vector<Command> bind(const std::vector<Step>& steps, Place place);
   Command bind(const Step& step, Place place);
   void bind_kernel(const Step& step, Place place, Command& command);
+  void bind_row_sums(const Step& step, Place place, Command& command);
   void bind_copy(const Step& step, Place place, Command& command);
   void bind_loop(const Step& step, Place place, Command& command);
   void bind_accumulate(const Step& step, Place place, Command& command);

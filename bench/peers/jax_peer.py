@@ -1,0 +1,131 @@
+"""One work in JAX on the CPU: pmap over host devices with donated buffers, or one plain jit.
+
+    jax_peer.py linear_regression|cnn|mlp pmap|jit DEVICES SECONDS
+"""
+
+import os
+import sys
+
+work, variant, devices, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+if variant == "pmap":
+    # Read when the library is loaded.
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={devices}"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+from measure import measure, report  # noqa: E402
+
+random = np.random.default_rng(0)
+
+
+def normal(*shape, scale=1.0):
+    return (random.standard_normal(shape) * scale).astype(np.float32)
+
+
+def layer(*shape):
+    """A kernel with LeCun's scale and its bias."""
+    return {"kernel": normal(*shape, scale=float(np.prod(shape[:-1])) ** -0.5), "bias": np.zeros(shape[-1], np.float32)}
+
+
+def dense(parameters, x):
+    return x @ parameters["kernel"] + parameters["bias"]
+
+
+def conv_relu_pool(parameters, x):
+    x = jax.lax.conv_general_dilated(
+        x, parameters["kernel"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    x = jax.nn.relu(x + parameters["bias"])
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def cross_entropy(logits, labels):
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
+    return -jnp.mean(chosen)
+
+
+def linear_loss(parameters, x, y):
+    return jnp.mean((dense(parameters[0], x) - y) ** 2)
+
+
+def cnn_loss(parameters, x, y):
+    x = conv_relu_pool(parameters[1], conv_relu_pool(parameters[0], x))
+    return cross_entropy(dense(parameters[2], x.reshape(x.shape[0], -1)), y)
+
+
+def mlp_loss(parameters, x, y):
+    x = jax.nn.relu(dense(parameters[0], x))
+    x = jax.nn.relu(dense(parameters[1], x))
+    return cross_entropy(dense(parameters[2], x), y)
+
+
+def labels(count):
+    return random.integers(0, 10, count).astype(np.int32)
+
+
+# The loss, the parameters, the whole batch, and whether Adam updates.
+if work == "linear_regression":
+    examples = 100 * devices
+    loss, parameters, batch, adam = linear_loss, [layer(5, 1)], (normal(examples, 5), normal(examples, 1)), False
+elif work == "cnn":
+    loss, parameters = cnn_loss, [layer(3, 3, 3, 32), layer(3, 3, 32, 64), layer(4096, 10)]
+    batch, adam = (normal(128, 32, 32, 3), labels(128)), True
+elif work == "mlp":
+    loss, parameters = mlp_loss, [layer(784, 512), layer(512, 512), layer(512, 10)]
+    batch, adam = (normal(256, 784), labels(256)), True
+else:
+    sys.exit(f"jax_peer.py: there is no work '{work}'")
+
+
+def sgd(state, gradients):
+    return {"parameters": jax.tree.map(lambda p, g: p - 0.05 * g, state["parameters"], gradients)}
+
+
+def adam_update(state, gradients, rate=1e-3, b1=0.9, b2=0.999, eps=1e-8):
+    count = state["count"] + 1
+    mean = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state["mean"], gradients)
+    square = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g * g, state["square"], gradients)
+    mean_scale = 1 / (1 - b1 ** count.astype(jnp.float32))
+    square_scale = 1 / (1 - b2 ** count.astype(jnp.float32))
+    parameters = jax.tree.map(
+        lambda p, m, v: p - rate * (m * mean_scale) / (jnp.sqrt(v * square_scale) + eps),
+        state["parameters"], mean, square,
+    )
+    return {"parameters": parameters, "mean": mean, "square": square, "count": count}
+
+
+def step(state, x, y):
+    value, gradients = jax.value_and_grad(loss)(state["parameters"], x, y)
+    if variant == "pmap":
+        value, gradients = jax.lax.pmean((value, gradients), "devices")
+    return (adam_update if adam else sgd)(state, gradients), value
+
+
+state = {"parameters": parameters}
+if adam:
+    state |= {"mean": jax.tree.map(np.zeros_like, parameters), "square": jax.tree.map(np.zeros_like, parameters)}
+    state |= {"count": np.zeros((), np.int32)}
+if variant == "pmap":
+    train = jax.pmap(step, axis_name="devices", donate_argnums=0)
+    place = jax.pmap(lambda array: array)  # leaves each device its part
+    state = place(jax.tree.map(lambda array: np.broadcast_to(array, (devices, *array.shape)), state))
+    batch = place(tuple(array.reshape(devices, -1, *array.shape[1:]) for array in batch))
+else:
+    train = jax.jit(step, donate_argnums=0)
+    batch = jax.device_put(batch)
+jax.block_until_ready((state, batch))
+
+
+def steps(count):
+    global state
+    for _ in range(count):
+        state, value = train(state, *batch)
+    jax.block_until_ready((state, value))
+    if not np.isfinite(np.asarray(value)).all():
+        sys.exit("jax_peer.py: the loss is not finite")
+
+
+report(measure(steps, seconds) | {"version": jax.__version__})

@@ -1,0 +1,120 @@
+"""One work in PyTorch on the CPU.
+
+    torch_peer.py linear_regression|cnn|mlp VARIANT DEVICES SECONDS
+
+VARIANT joins words with '-': eager or compile, then perhaps channels_last; or ddp, DistributedDataParallel over gloo
+with one process for each device. Otherwise DEVICES sets the size of linear regression's batch, which is one process's.
+"""
+
+import os
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from measure import measure, report
+
+
+def linear_regression(examples):
+    x, y = torch.randn(examples, 5), torch.randn(examples, 1)
+    model = nn.Linear(5, 1)
+    return model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.05, fused=True), x, y
+
+
+def cnn(channels_last):
+    model = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(4096, 10),
+    )  # fmt: skip
+    x, y = torch.randn(128, 3, 32, 32), torch.randint(0, 10, (128,))
+    if channels_last:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
+
+
+def mlp():
+    model = nn.Sequential(
+        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+    )
+    x, y = torch.randn(256, 784), torch.randint(0, 10, (256,))
+    return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
+
+
+def stepper(model, loss, optimizer, x, y, compiled=False):
+    def forward(inputs, targets):
+        return loss(model(inputs), targets)
+
+    if compiled:
+        forward = torch.compile(forward)
+
+    def steps(count):
+        for _ in range(count):
+            optimizer.zero_grad(set_to_none=True)
+            value = forward(x, y)
+            value.backward()
+            optimizer.step()
+        if not torch.isfinite(value):
+            sys.exit("torch_peer.py: the loss is not finite")
+
+    return steps
+
+
+def distributed(rank, size, seconds, store, results):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
+    torch.manual_seed(rank)
+    model, loss, _, x, y = linear_regression(100)
+    model = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, fused=True)
+
+    def agree(number):
+        common = torch.tensor([float(number)])
+        torch.distributed.broadcast(common, src=0)
+        return common.item()
+
+    results.put((rank, measure(stepper(model, loss, optimizer, x, y), seconds, agree)))
+    torch.distributed.destroy_process_group()
+
+
+def run_distributed(devices, seconds):
+    from measure import peak_rss_bytes, seconds_since_process_start
+
+    context = torch.multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    before = seconds_since_process_start()
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(distributed, (devices, seconds, os.path.join(folder, "store"), results), devices)
+    by_rank = dict(results.get() for _ in range(devices))
+    result = by_rank[0]
+    # The processes started after this one had loaded the library.
+    result["first_step_seconds"] = before + max(one["first_step_seconds"] for one in by_rank.values())
+    result["peak_rss_bytes"] = peak_rss_bytes() + sum(one["peak_rss_bytes"] for one in by_rank.values())
+    return result
+
+
+def main():
+    work, variant, devices, seconds = sys.argv[1], sys.argv[2].split("-"), int(sys.argv[3]), float(sys.argv[4])
+    torch.manual_seed(0)
+    if "ddp" in variant:
+        if work != "linear_regression":
+            sys.exit("torch_peer.py: ddp runs linear_regression only")
+        result = run_distributed(devices, seconds)
+    else:
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        if work == "linear_regression":
+            parts = linear_regression(100 * devices)
+        elif work == "cnn":
+            parts = cnn("channels_last" in variant)
+        elif work == "mlp":
+            parts = mlp()
+        else:
+            sys.exit(f"torch_peer.py: there is no work '{work}'")
+        result = measure(stepper(*parts, compiled="compile" in variant), seconds)
+    report(result | {"version": torch.__version__})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include "core/ops/max_pool/simd.h"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/ops/max_pool/simd.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace pmaptrain::ops {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A window's elements on the image; `row` and `column` are the distances between neighbours in x.
+struct Taps {
+  std::int64_t rows, columns, row, column;
+};
+
+// Calls f(tag of a vector, first channel) until all channels are done.
+template <class F>
+HWY_INLINE void for_each_vector(std::int64_t channels, const F& f) {
+  const hn::ScalableTag<float> wide;
+  const hn::CappedTag<float, 4> narrow;
+  const hn::CappedTag<float, 1> one;
+  const auto many = static_cast<std::int64_t>(hn::Lanes(wide)), few = static_cast<std::int64_t>(hn::Lanes(narrow));
+  std::int64_t c = 0;
+  for (; c + many <= channels; c += many) f(wide, c);
+  for (; c + few <= channels; c += few) f(narrow, c);
+  for (; c < channels; ++c) f(one, c);
+}
+
+// Calls f(offset of x's first tap, offset of y's element, taps) for the windows of one image.
+template <class F>
+HWY_INLINE void for_each_window_of(const PoolGeometry& g, std::int64_t n, const F& f) {
+  for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
+    const std::int64_t top = n * g.h.in + g.h.start(oh) + g.h.first(oh);
+    const std::int64_t rows = g.h.last(oh) - g.h.first(oh);
+    for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
+      const std::int64_t left = g.w.start(ow) + g.w.first(ow);
+      const Taps taps{rows, g.w.last(ow) - g.w.first(ow), g.w.in * g.c, g.c};
+      f((top * g.w.in + left) * g.c, ((n * g.h.out + oh) * g.w.out + ow) * g.c, taps);
+    }
+  }
+}
+
+// Whether a value replaces the best so far: the first of equals stays, and so does the first NaN.
+template <class D, class V>
+HWY_INLINE auto wins(D, V tap, V best) {
+  return hn::And(hn::Not(hn::Le(tap, best)), hn::Eq(best, best));
+}
+
+template <class D>
+HWY_INLINE void pool_window(D d, const float* x, float* y, const Taps& taps) {
+  auto best = hn::LoadU(d, x);
+  auto nan = hn::IsNaN(best);
+  for (std::int64_t i = 0; i < taps.rows; ++i) {
+    for (std::int64_t j = 0; j < taps.columns; ++j) {
+      const auto tap = hn::LoadU(d, x + i * taps.row + j * taps.column);
+      best = hn::IfThenElse(hn::Gt(tap, best), tap, best);
+      nan = hn::Or(nan, hn::IsNaN(tap));
+    }
+  }
+  hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
+}
+
+// The most usual window, unrolled.
+template <class D>
+HWY_INLINE void pool_2x2(D d, const float* x, float* y, const Taps& taps) {
+  const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + taps.column);
+  const auto c = hn::LoadU(d, x + taps.row), e = hn::LoadU(d, x + taps.row + taps.column);
+  const auto ab = hn::IfThenElse(hn::Gt(b, a), b, a), ce = hn::IfThenElse(hn::Gt(e, c), e, c);
+  const auto best = hn::IfThenElse(hn::Gt(ce, ab), ce, ab);
+  const auto nan = hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Or(hn::IsNaN(c), hn::IsNaN(e)));
+  hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
+}
+
+// Adds to dx. The index of the winner is kept as a number; -1 is nobody's.
+template <class D>
+HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
+  auto best = hn::LoadU(d, x);
+  auto winner = hn::Zero(d);
+  auto index = hn::Zero(d);
+  const auto one = hn::Set(d, 1.0F);
+  for (std::int64_t i = 0; i < taps.rows; ++i) {
+    for (std::int64_t j = 0; j < taps.columns; ++j) {
+      const auto tap = hn::LoadU(d, x + i * taps.row + j * taps.column);
+      const auto better = wins(d, tap, best);
+      best = hn::IfThenElse(better, tap, best);
+      winner = hn::IfThenElse(better, index, winner);
+      index = hn::Add(index, one);
+    }
+  }
+  if (relu) winner = hn::IfThenElse(hn::Gt(best, hn::Zero(d)), winner, hn::Set(d, -1.0F));
+  const auto cotangent = hn::LoadU(d, dy);
+  index = hn::Zero(d);
+  for (std::int64_t i = 0; i < taps.rows; ++i) {
+    for (std::int64_t j = 0; j < taps.columns; ++j) {
+      float* const to = dx + i * taps.row + j * taps.column;
+      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(hn::Eq(winner, index), cotangent)), d, to);
+      index = hn::Add(index, one);
+    }
+  }
+}
+
+// Writes dx: for windows that do not overlap.
+template <class D>
+HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
+  auto best = hn::LoadU(d, x);
+  const auto b = hn::LoadU(d, x + taps.column);
+  const auto c = hn::LoadU(d, x + taps.row);
+  const auto e = hn::LoadU(d, x + taps.row + taps.column);
+  const auto b_wins = wins(d, b, best);
+  best = hn::IfThenElse(b_wins, b, best);
+  const auto c_wins = wins(d, c, best);
+  best = hn::IfThenElse(c_wins, c, best);
+  const auto e_wins = wins(d, e, best);
+  best = hn::IfThenElse(e_wins, e, best);
+  // What is left of the cotangent after the later taps took theirs.
+  auto rest = hn::LoadU(d, dy);
+  if (relu) rest = hn::IfThenElseZero(hn::Gt(best, hn::Zero(d)), rest);
+  hn::StoreU(hn::IfThenElseZero(e_wins, rest), d, dx + taps.row + taps.column);
+  rest = hn::IfThenZeroElse(e_wins, rest);
+  hn::StoreU(hn::IfThenElseZero(c_wins, rest), d, dx + taps.row);
+  rest = hn::IfThenZeroElse(c_wins, rest);
+  hn::StoreU(hn::IfThenElseZero(b_wins, rest), d, dx + taps.column);
+  hn::StoreU(hn::IfThenZeroElse(b_wins, rest), d, dx);
+}
+
+// Lambdas do not take on the instruction set of their surroundings: each says it.
+void pool(const PoolGeometry& g, const float* x, float* y) {
+  for (std::int64_t n = 0; n < g.n; ++n) {
+    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const Taps& taps) HWY_ATTR {
+      if (taps.rows == 2 && taps.columns == 2) {
+        for_each_vector(g.c, [&](auto d, std::int64_t c) HWY_ATTR { pool_2x2(d, x + at_x + c, y + at_y + c, taps); });
+      } else {
+        for_each_vector(g.c,
+                        [&](auto d, std::int64_t c) HWY_ATTR { pool_window(d, x + at_x + c, y + at_y + c, taps); });
+      }
+    });
+  }
+}
+
+void pool_grad(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu) {
+  const bool apart = g.h.stride >= g.h.window && g.w.stride >= g.w.window;
+  const bool tiles = g.h.window == 2 && g.w.window == 2 && g.h.in == 2 * g.h.out && g.w.in == 2 * g.w.out &&
+                     g.h.stride == 2 && g.w.stride == 2 && g.h.low == 0 && g.w.low == 0;
+  const std::int64_t image = g.h.in * g.w.in * g.c;
+  for (std::int64_t n = 0; n < g.n; ++n) {
+    if (!tiles) std::fill_n(dx + n * image, image, 0.0F);
+    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const Taps& taps) HWY_ATTR {
+      if (apart && taps.rows == 2 && taps.columns == 2) {
+        for_each_vector(g.c, [&](auto d, std::int64_t c)
+                                 HWY_ATTR { grad_2x2(d, x + at_x + c, dy + at_y + c, dx + at_x + c, taps, relu); });
+      } else {
+        for_each_vector(g.c, [&](auto d, std::int64_t c)
+                                 HWY_ATTR { grad_window(d, x + at_x + c, dy + at_y + c, dx + at_x + c, taps, relu); });
+      }
+    });
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pmaptrain::ops
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pmaptrain::ops {
+
+HWY_EXPORT(pool);
+HWY_EXPORT(pool_grad);
+
+void max_pool_simd(const PoolGeometry& g, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(pool)(g, x, y); }
+
+void max_pool_grad_simd(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu) {
+  HWY_DYNAMIC_DISPATCH(pool_grad)(g, x, dy, dx, relu);
+}
+
+}  // namespace pmaptrain::ops
+#endif  // HWY_ONCE
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS

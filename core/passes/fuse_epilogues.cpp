@@ -1,0 +1,137 @@
+#include "core/passes/fuse_epilogues.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/graph/check.h"
+#include "core/graph/passes.h"
+#include "core/ops/list.h"
+
+namespace pmaptrain {
+namespace {
+
+// One list of equations (of the program or of a region): who makes each value, and how often it is used.
+class Fuser {
+ public:
+  Fuser(std::vector<Equation>& equations, const std::vector<Value>& leaving) : equations_(equations) {
+    for (std::size_t i = 0; i < equations.size(); ++i) {
+      for (Value result : equations[i].results) maker_[result.id] = i;
+      for (Value operand : equations[i].operands) ++uses_[operand.id];
+    }
+    for (Value value : leaving) ++uses_[value.id];
+  }
+
+  void run() {
+    gone_.assign(equations_.size(), false);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (equations_[i].op.as<ops::Relu>() != nullptr) take_relu(i);
+      if (equations_[i].op.as<ops::Select>() != nullptr) take_mask(i);
+      if (equations_[i].op.as<ops::ReduceSum>() != nullptr) take_sum(i);
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (gone_[i]) continue;
+      if (kept != i) equations_[kept] = std::move(equations_[i]);
+      ++kept;
+    }
+    equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(kept), equations_.end());
+  }
+
+ private:
+  // The equation of this list that makes a value; null for inputs and parameters.
+  Equation* maker(Value value) {
+    const auto found = maker_.find(value.id);
+    return found == maker_.end() ? nullptr : &equations_[found->second];
+  }
+  template <class T>
+  const T* made_by(Value value) {
+    const Equation* equation = maker(value);
+    return equation == nullptr ? nullptr : equation->op.as<T>();
+  }
+  bool used_once(Value value) const { return uses_.at(value.id) == 1; }
+  bool is_zero(Value value) {
+    if (const auto* constant = made_by<ops::Constant>(value)) return constant->value == 0;
+    if (made_by<ops::Pvary>(value) != nullptr) return is_zero(maker(value)->operands[0]);
+    return false;
+  }
+
+  void take_relu(std::size_t at) {
+    const Value x = equations_[at].operands[0];
+    if (!used_once(x)) return;
+    if (const auto* conv = made_by<ops::Conv>(x); conv != nullptr && !conv->relu) {
+      ops::Conv fused = *conv;
+      fused.relu = true;
+      replace_by(x, at, fused);
+    } else if (const auto* matmul = made_by<ops::Matmul>(x); matmul != nullptr && !matmul->relu) {
+      ops::Matmul fused = *matmul;
+      fused.relu = true;
+      replace_by(x, at, fused);
+    }
+  }
+
+  // What makes `value`, now as `op`, makes the result of equation `at` instead.
+  void replace_by(Value value, std::size_t at, const Op& op) {
+    const std::size_t earlier = maker_.at(value.id);
+    equations_[earlier].op = op;
+    equations_[earlier].results = equations_[at].results;
+    maker_[equations_[at].results[0].id] = earlier;
+    gone_[at] = true;
+  }
+
+  // Wherever an element is a window's maximum it is that maximum, so "the maximum is above 0" says the same as the
+  // element's own comparison.
+  void take_mask(std::size_t at) {
+    const std::vector<Value> operands = equations_[at].operands;
+    const auto* gradient = made_by<ops::MaxPoolGrad>(operands[1]);
+    if (gradient == nullptr || gradient->relu || !used_once(operands[1]) || !is_zero(operands[2])) return;
+    if (made_by<ops::Gt>(operands[0]) == nullptr) return;
+    const std::vector<Value>& compared = maker(operands[0])->operands;
+    if (compared[0] != maker(operands[1])->operands[0] || !is_zero(compared[1])) return;
+    ops::MaxPoolGrad fused = *gradient;
+    fused.relu = true;
+    replace_by(operands[1], at, fused);
+  }
+
+  void take_sum(std::size_t at) {
+    const Value dy = equations_[at].operands[0];
+    if (equations_[at].op.as<ops::ReduceSum>()->dims != std::vector<std::int64_t>{0, 1, 2}) return;
+    for (std::size_t i = 0; i < at; ++i) {
+      const auto* gradient = gone_[i] ? nullptr : equations_[i].op.as<ops::ConvKernelGrad>();
+      if (gradient == nullptr || gradient->bias || equations_[i].operands[1] != dy) continue;
+      ops::ConvKernelGrad fused = *gradient;
+      fused.bias = true;
+      equations_[i].op = fused;
+      equations_[i].results.push_back(equations_[at].results[0]);
+      gone_[at] = true;
+      return;
+    }
+  }
+
+  std::vector<Equation>& equations_;
+  std::vector<bool> gone_;
+  std::unordered_map<std::int32_t, std::size_t> maker_;
+  std::unordered_map<std::int32_t, int> uses_;
+};
+
+void fuse(std::vector<Equation>& equations, const std::vector<Value>& leaving) {
+  for (Equation& equation : equations) {
+    for (Region& region : equation.regions) fuse(region.equations, region.results);
+  }
+  Fuser(equations, leaving).run();
+}
+
+}  // namespace
+
+Program fuse_epilogues(const Program& program) {
+  Program result = program;
+  std::vector<Value> leaving;
+  for (const Output& output : program.outputs) leaving.push_back(output.value);
+  for (const Input& input : program.inputs) {
+    if (input.next) leaving.push_back(*input.next);
+  }
+  fuse(result.equations, leaving);
+  check(result, "fuse_epilogues");
+  return simplify(result);
+}
+
+}  // namespace pmaptrain
