@@ -44,8 +44,8 @@ class AttributeVisitor {
 
 // Thrown by an op's infer when its operands break a rule of docs/program.md. Builder, parser and checker add where.
 struct TypeError : std::runtime_error {
-  TypeError(int rule_number, std::string message, std::string help_text = {})
-      : std::runtime_error(std::move(message)), rule(rule_number), help(std::move(help_text)) {}
+  TypeError(int rule_number, const std::string& message, std::string help_text = {})
+      : std::runtime_error(message), rule(rule_number), help(std::move(help_text)) {}
   int rule;
   std::string help;
 };

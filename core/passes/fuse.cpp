@@ -44,7 +44,9 @@ void make_elementwise(Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
     const bool sums = equation.op.as<ops::ReduceSum>() != nullptr;
     if (sums || equation.op.as<ops::ReduceMax>() != nullptr || equation.op.as<ops::Broadcast>() != nullptr) {
-      const Type from = program.type(equation.operands.front()), to = program.type(equation.results.front());
+      // Copies: append() grows the table that they are in.
+      const Type from = program.type(equation.operands.front());  // NOLINT(performance-unnecessary-copy-initialization)
+      const Type to = program.type(equation.results.front());     // NOLINT(performance-unnecessary-copy-initialization)
       if (numel(from) == numel(to) && numel(to) > 0) {
         if (sums) {
           Value zero = append(equation, ops::Constant{from.dtype, {}, 0.0}, {}, {from.dtype, {}, {}});
