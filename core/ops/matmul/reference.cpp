@@ -17,7 +17,16 @@ void multiply(const ConstArray& a_array, const ConstArray& b_array, const Array&
   T* c = c_array.as<T>();
   const std::int64_t m = c_array.shape()[0], n = c_array.shape()[1];
   const std::int64_t k = a_array.shape()[transpose_a ? 0 : 1];
-  if (!transpose_b) {
+  if (n == 1 && transpose_a) {  // a column of b: rows of a, one after another, as they lie
+    std::fill(c, c + m, T{});
+    for (std::int64_t p = 0; p < k; ++p) axpy(m, b[p], a + p * m, c);
+  } else if (n == 1) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      T sum{};
+      for (std::int64_t p = 0; p < k; ++p) sum = multiply_add(sum, a[i * k + p], b[p]);
+      c[i] = sum;
+    }
+  } else if (!transpose_b) {
     std::fill(c, c + m * n, T{});
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t p = 0; p < k; ++p) axpy(n, transpose_a ? a[p * m + i] : a[i * k + p], b + p * n, c + i * n);
