@@ -30,6 +30,11 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
                "pmaptrain run " + shell_quoted(config.config) + " makes one: runs/NAME");
   }
 
+  if (!std::filesystem::exists(config.config, ignored)) {
+    fail_usage("'" + config.config + "' is not a run folder: there is no such folder",
+               "eval takes a folder that pmaptrain run wrote: runs/NAME");
+  }
+
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   const std::filesystem::path folder = train::find_checkpoint(config.config, checkpoint.value_or("last"));
   const std::string step = std::filesystem::canonical(folder).filename().string();

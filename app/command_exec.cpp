@@ -29,6 +29,11 @@ namespace {
 constexpr std::uintmax_t largest_program = std::uintmax_t{64} << 20;
 
 std::string read_program(const std::string& path) {
+  const auto refuse = [&path](std::string message, std::string help) {
+    Diagnostic diagnostic{"usage", {}, std::move(message), std::move(help), {}};
+    diagnostic.place.file = path;
+    throw Error(ExitStatus::usage, std::move(diagnostic));
+  };
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text;
@@ -38,9 +43,9 @@ std::string read_program(const std::string& path) {
     text = std::move(all).str();
   }
   if (!file.is_open() || file.bad() || errno == EISDIR) {
-    fail_usage(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno)), "name a program's text file");
+    refuse(std::string("it cannot be read: ") + std::strerror(errno), "name a program's text file");
   }
-  if (text.size() > largest_program) fail_usage("'" + path + "' is too large for a program");
+  if (text.size() > largest_program) refuse("this is too large for a program", "64 MiB are read");
   return text;
 }
 

@@ -64,11 +64,12 @@ std::string command_line(CommandArguments arguments) {
   return out;
 }
 
-// Remembers the last warning, which says why a guard stopped the run.
-class LastWarning : public train::Consumer {
+// Remembers why a guard stopped the run.
+class GuardMessage : public train::Consumer {
  public:
   void on(const train::Event& event) override {
-    if (const auto* warned = std::get_if<train::Warned>(&event)) text = warned->text;
+    const auto* warned = std::get_if<train::Warned>(&event);
+    if (warned != nullptr && warned->stops) text = warned->text;
   }
   std::string text = "a guard stopped the training";
 };
@@ -115,7 +116,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   train::RunFolder::check(session.run_dir, session.folder);
 
   train::Ended ended;
-  LastWarning guard;
+  GuardMessage guard;
   int signal = 0;
   {
     const StopSignals signals;

@@ -173,6 +173,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
         "the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
   }
   for (const std::string& note : setup.source.notes) report.warnings.push_back(note);
+  for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
   return report;
 }
 

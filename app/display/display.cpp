@@ -20,7 +20,8 @@ using train::Field;
 using train::Line;
 using train::LineKind;
 
-constexpr std::string_view bold = "\x1b[1m", dim = "\x1b[2m", yellow = "\x1b[1;33m", plain = "\x1b[0m";
+constexpr std::string_view bold = "\x1b[1m", dim = "\x1b[2m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
+                           plain = "\x1b[0m";
 constexpr double redraw_seconds = 1.0 / 15;
 constexpr int assumed_width = 80, least_width = 5;
 
@@ -66,10 +67,12 @@ Line fitted(Line line, int width) {
 }
 
 // The line with its end. With `width` above 0 it is made to fit, and what must stay is folded between its fields.
-// Notes and warnings are left to the terminal to wrap, so that a path in them can be copied.
+// Notes, warnings and errors are left to the terminal to wrap, so that a path in them can be copied.
 std::string line_text(const Line& whole, int width, bool color) {
-  if (whole.kind == LineKind::note || whole.kind == LineKind::warning) {
-    std::string text = whole.kind == LineKind::warning ? painted(yellow, "warning:", color) + " " : "";
+  if (whole.kind == LineKind::note || whole.kind == LineKind::warning || whole.kind == LineKind::error) {
+    std::string text = whole.kind == LineKind::warning ? painted(yellow, "warning:", color) + " "
+                       : whole.kind == LineKind::error ? painted(red, "error:", color) + " "
+                                                       : "";
     for (const Field& field : whole.fields) text += field.text();
     return text + "\n";
   }

@@ -57,6 +57,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() < 2) return "";  // every letter is one change from every other
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::string best;
   std::size_t best_distance = limit + 1;

@@ -33,12 +33,24 @@ class Descriptor {
   int fd_;
 };
 
+constexpr std::string_view relative_to_config = "a path in a config is relative to the config's own folder";
+constexpr std::string_view relative_to_current = "a path in an option is relative to the current directory";
+
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
   fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
-            error == ENOENT ? "a path in a config is relative to the config's own folder" : "");
+            error == ENOENT ? std::string(relative_to_config) : std::string());
 }
 
 }  // namespace
+
+void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (!diagnostic.place.known()) diagnostic.place = place;
+    if (diagnostic.place.file.starts_with("--") && diagnostic.help == relative_to_config) {
+      diagnostic.help = relative_to_current;
+    }
+  }
+}
 
 Bytes map_file(const std::string& path) {
   // Without O_NONBLOCK, opening a named pipe would wait for its writer.

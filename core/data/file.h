@@ -7,6 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
 
 namespace pmaptrain::data {
 
@@ -29,6 +32,10 @@ class Bytes {
 
 // Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead.
 Bytes map_file(const std::string& path);
+
+// Gives what map_file() and the readers of formats throw the place of the key that names the file, where it has none.
+// What is said about relative paths is made true where that key stands in an option.
+void give_place(std::vector<Diagnostic>& diagnostics, const Place& place);
 
 // Memory to fill, as large as a checked header says. Throws Error (resource) when there is not so much.
 struct Memory {

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/data/array_dataset.h"
+#include "core/data/file.h"
 #include "core/data/synthetic.h"
 
 namespace pmaptrain::data {
@@ -56,6 +57,7 @@ Source open_source(const spec::FashionMnist& s, std::uint64_t, std::int64_t) {
   try {
     open_splits(source, pair("train"), std::optional(pair("t10k")), open_idx);
   } catch (const Error& error) {
+    if (s.dir != spec::FashionMnist{}.dir) throw;  // the user has them from somewhere else
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& d : diagnostics) {
       d.help =
@@ -115,9 +117,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
     return std::visit([&](const auto& s) { return open_source(s, seed_of(spec, seed), devices); }, spec.source);
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
-    for (Diagnostic& d : diagnostics) {
-      if (!d.place.known()) d.place = spec.source_place;
-    }
+    give_place(diagnostics, spec.source_place);
     throw Error(error.status(), std::move(diagnostics));
   }
 }

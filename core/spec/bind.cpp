@@ -1,60 +1,15 @@
 #include "core/spec/bind.h"
 
 #include <set>
-#include <stdexcept>
 
 #include "core/spec/check.h"
-#include "core/spec/parse.h"
 #include "core/spec/scalar.h"
+#include "core/spec/values.h"
 
 namespace pmaptrain::spec {
 namespace {
 
 using Kind = Node::Kind;
-
-// The value of a key of a checked map; null where it is missing or wrong.
-const Node* get(const Node* map, std::string_view key) {
-  if (map == nullptr || !map->is(Kind::map)) return nullptr;
-  const Node* found = map->find(key);
-  return found != nullptr && found->valid() ? found : nullptr;
-}
-
-void store(const Node* node, std::int64_t& out) {
-  if (node != nullptr) out = parse_integer(node->text).value;
-}
-void store(const Node* node, double& out) {
-  if (node != nullptr) out = parse_number(node->text).value;
-}
-void store(const Node* node, bool& out) {
-  if (node != nullptr) out = node->text == "true";
-}
-void store(const Node* node, std::string& out) {
-  if (node != nullptr) out = node->text;
-}
-void store(const Node* node, std::vector<std::int64_t>& out) {
-  if (node == nullptr) return;
-  out.clear();
-  for (const Node& item : node->items) store(&item, out.emplace_back());
-}
-void store(const Node* node, std::vector<double>& out) {
-  if (node == nullptr) return;
-  out.clear();
-  for (const Node& item : node->items) store(&item, out.emplace_back());
-}
-void store(const Node* node, std::vector<std::vector<double>>& out) {
-  if (node == nullptr) return;
-  out.clear();
-  for (const Node& item : node->items) store(&item, out.emplace_back());
-}
-void store(const Node* node, Place& out) {
-  if (node != nullptr) out = place_of(*node);
-}
-
-// The place of a key's value, or of the key itself where the value has none of its own.
-Place value_place(const Node* map, std::string_view key) {
-  const Node* found = map != nullptr && map->is(Kind::map) ? map->find(key) : nullptr;
-  return found != nullptr ? place_of(*found) : Place{};
-}
 
 class Binder {
  public:
@@ -74,24 +29,6 @@ class Binder {
   }
 
  private:
-  // The alternative that was chosen: its name and its options.
-  struct Chosen {
-    const Node* name = nullptr;
-    const Node* options = nullptr;
-  };
-
-  static Chosen chosen(const Node* node, std::string_view path) {
-    if (node == nullptr || !node->is(Kind::map)) return {};
-    const Key& key = *find_key(path);
-    for (std::size_t i = 0; i < node->keys.size(); ++i) {
-      const Key* option = child(key, node->keys[i].text);
-      if (option != nullptr && option->need == Need::alternative && node->items[i].valid()) {
-        return {&node->keys[i], &node->items[i]};
-      }
-    }
-    return {};
-  }
-
   void mesh(MeshSpec& out) {
     const Node* mesh = get(&config_, "mesh");
     if (const Node* axes = get(mesh, "axes")) {
@@ -100,11 +37,7 @@ class Binder {
         list.push_back(Axis{item.keys.front().text, parse_integer(item.items.front().text).value});
       }
       out.mesh = Mesh(std::move(list));
-      out.place = place_of(*axes);
-      for (const Node& item : axes->items) {
-        const Node& size = item.items.front();
-        if (size.source && size.source->option) out.place = place_of(size);
-      }
+      out.place = error_place(*axes);
     }
     if (const Node* backend = get(mesh, "backend")) {
       out.backend = backend->text == "auto" ? Backend::automatic : Backend::cpu;
@@ -118,7 +51,7 @@ class Binder {
     Node* data = config_.is(Kind::map) ? config_.find("data") : nullptr;
     if (data == nullptr || !data->is(Kind::map)) return;
     source(get(data, "source"), out.source);
-    out.source_place = value_place(data, "source");
+    out.source_place = error_place(data, "source");
     batch_size(*data, out);
     data_axes(*data, out, mesh);
     if (const Node* remainder = get(data, "remainder")) {
@@ -128,8 +61,8 @@ class Binder {
     }
     store(get(data, "shuffle"), out.shuffle);
     store(get(data, "microbatches"), out.microbatches);
-    out.remainder_place = value_place(data, "remainder");
-    out.microbatches_place = value_place(data, "microbatches");
+    out.remainder_place = error_place(data, "remainder");
+    out.microbatches_place = error_place(data, "microbatches");
     if (const Node* seed = get(data, "seed")) out.seed = parse_seed(seed->text).value;
     if (const Node* normalize = get(data, "normalize")) {
       Normalize value;
@@ -142,7 +75,7 @@ class Binder {
                          "give one for each channel, or one for all");
       }
       out.normalize = std::move(value);
-      out.normalize_place = place_of(*normalize);
+      out.normalize_place = error_place(*normalize);
     }
   }
 
@@ -234,7 +167,7 @@ class Binder {
     } else if (whole == nullptr && per_device == nullptr) {
       reporter_.report(data, "batch_size is missing in data", "add it, for example:\nbatch_size: 128");
     }
-    out.batch_size_place = value_place(&data, whole != nullptr ? "batch_size" : "batch_size_per_device");
+    out.batch_size_place = error_place(&data, whole != nullptr ? "batch_size" : "batch_size_per_device");
     if (whole != nullptr && whole->valid()) {
       if (whole->text == "all") {
         out.batch_size = BatchAll{};
@@ -296,7 +229,7 @@ class Binder {
     const Node* init = get(model, "init");
     const Chosen choice = chosen(init, "model.init");
     if (choice.name == nullptr) return;
-    out.init_place = place_of(*choice.name);
+    out.init_place = error_place(choice);
     if (choice.name->text == "from") {
       out.initial_file = choice.options->text;
     } else {
@@ -310,7 +243,7 @@ class Binder {
     if (choice.name == nullptr) return;
     Layer layer;
     const std::string kind = choice.name->text;
-    layer.place = place_of(*choice.name);
+    layer.place = error_place(choice);
     layer.kind = layer_kind(kind, choice.options);
     const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
     const Node* given = item.find("name");
@@ -386,7 +319,7 @@ class Binder {
         continue;
       }
       Tensor tensor;
-      tensor.place = place_of(node.keys[i]);
+      tensor.place = overridden(value) != nullptr ? error_place(value) : place_of(node.keys[i]);
       for (const Node* at = &value; at->is(Kind::sequence); at = &at->items.front()) {
         tensor.shape.push_back(static_cast<std::int64_t>(at->items.size()));
       }
@@ -409,10 +342,10 @@ class Binder {
     const Chosen choice = chosen(get(&config_, "loss"), "loss");
     if (choice.name != nullptr) {
       out.loss = choice.name->text == "mean_squared_error" ? Loss::mean_squared_error : Loss::softmax_cross_entropy;
-      store(choice.name, out.loss_place);
+      out.loss_place = error_place(choice);
     }
     if (const Node* metrics = get(&config_, "metrics")) {
-      out.metrics_place = place_of(*metrics);
+      out.metrics_place = error_place(*metrics);
       for (const Node& item : metrics->items) {
         out.metrics.push_back(item.text == "accuracy" ? Metric::accuracy : Metric::mean_absolute_error);
       }
@@ -430,7 +363,7 @@ class Binder {
     const Node* node = get(&config_, "optimizer");
     const Chosen choice = chosen(node, "optimizer");
     if (choice.name == nullptr) return;
-    out.place = place_of(*choice.name);
+    out.place = error_place(choice);
     if (choice.name->text == "sgd") {
       Sgd& sgd = out.rule.emplace<Sgd>();
       store(get(choice.options, "momentum"), sgd.momentum);
@@ -464,11 +397,17 @@ class Binder {
     if (node != nullptr && node->text != "never") duration(node, out.emplace());
   }
 
+  // Whether a value is its key's default, written or not: the resolved config writes every default.
+  static bool default_of(std::string_view path, const Node* node) {
+    return node == nullptr || node->text == find_key(path)->fallback;
+  }
+
   void train(TrainSpec& out) {
     const Node* train = get(&config_, "train");
     duration(get(train, "duration"), out.duration);
     interval(get(train, "log_every"), out.log_every);
     interval(get(train, "eval_every"), out.eval_every);
+    out.eval_every_is_default = default_of("train.eval_every", get(train, "eval_every"));
     interval(get(train, "verify_replicas"), out.verify_replicas);
     if (const Node* on = get(train, "on_nonfinite")) {
       out.on_nonfinite = on->text == "skip" ? OnNonfinite::skip : OnNonfinite::halt;
@@ -485,18 +424,6 @@ Spec bind(Node& config, std::vector<Diagnostic>& errors) {
   Spec spec = Binder(config, errors).bind();
   check_division(spec, config, errors);
   return spec;
-}
-
-std::string to_string(Loss loss) {
-  return loss == Loss::softmax_cross_entropy ? "softmax_cross_entropy" : "mean_squared_error";
-}
-
-std::string to_string(Metric metric) { return metric == Metric::accuracy ? "accuracy" : "mean_absolute_error"; }
-
-std::string kind_name(const LayerKind& kind) {
-  static constexpr const char* names[] = {"dense", "conv", "max_pool", "flatten", "dropout", "relu", "tanh", "gelu"};
-  static_assert(std::variant_size_v<LayerKind> == std::size(names));
-  return names[kind.index()];
 }
 
 }  // namespace pmaptrain::spec

@@ -62,7 +62,7 @@ Place place_of(const Node& node) {
   place.file = node.source->file;
   const auto& lines = node.source->lines;
   if (node.line < 1 || static_cast<std::size_t>(node.line) > lines.size()) return place;
-  place.line = node.source->option ? 0 : node.line;  // an argument has no lines
+  place.line = node.line;
   place.column = node.column;
   place.excerpt = lines[static_cast<std::size_t>(node.line) - 1];
   // What goes on over several lines is underlined to the end of its first.

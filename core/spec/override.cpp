@@ -82,7 +82,9 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     start = i + 1;
     if (c == '.') continue;
     const int offset = count_characters(std::string_view(argument).substr(0, i + 1));
+    const std::size_t known = errors.size();
     result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
+    if (!result.value.valid() && errors.size() > known) return std::nullopt;
     if (!result.value.valid() || result.value.is(Kind::blank)) {
       reporter.report(here(i, i + 1), "there is no value behind the '='", "write one; '=null' restores the default");
       return std::nullopt;

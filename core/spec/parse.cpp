@@ -17,6 +17,9 @@ namespace {
 
 using Kind = Node::Kind;
 
+constexpr std::string_view reserved_message = "'${' is reserved; nothing is substituted in a config";
+constexpr std::string_view reserved_help = "write the value itself, or set it on the command line with --set";
+
 bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
 
 // Bytes from `start` to the end of the token, quoted text or bracketed collection that begins there, within its line.
@@ -132,8 +135,7 @@ class Builder : public YAML::EventHandler {
     }
     refuse_tag(node, tag, mark);
     if (value.find("${") != std::string::npos) {
-      report(node, "'${' is reserved; nothing is substituted in a config",
-             "write the value itself, or set it on the command line with --set");
+      report(node, std::string(reserved_message), std::string(reserved_help));
       node.kind = Kind::invalid;
     }
     place(std::move(node), anchor);
@@ -342,6 +344,15 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
   } catch (const YAML::Exception& failure) {
     const Node at = builder.at(failure.mark, Node::Kind::invalid);
     const Place place = place_of(at);
+    if (const std::string_view line = place.excerpt; failure.mark.line >= 0) {
+      // '{' opens a map in a list or map of one line, so "${x}" is a syntax error there.
+      if (const std::size_t found = line.find("${"); found != std::string_view::npos) {
+        Node dollar = at;
+        dollar.column = count_characters(line.substr(0, found)) + 1;
+        dollar.length = 2;
+        builder.stop(dollar, std::string(reserved_message), std::string(reserved_help));
+      }
+    }
     builder.stop(at, "this is not YAML: " + failure.msg, syntax_help(failure.msg, place.excerpt));
   }
   Node root = builder.take_root();

@@ -175,6 +175,7 @@ enum class OnNonfinite { halt, skip };
 struct TrainSpec {
   Duration duration;
   Interval log_every, eval_every, verify_replicas;
+  bool eval_every_is_default = true;  // then a source without a test split needs no remark
   OnNonfinite on_nonfinite = OnNonfinite::halt;
 };
 

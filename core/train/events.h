@@ -54,6 +54,7 @@ struct Evaluated {
 
 struct Warned {
   std::string text;
+  bool stops = false;  // a guard that ends the run: shown as an error
 };
 
 // True values beside learned ones, for sources that know them.

@@ -5,6 +5,7 @@
 
 #include "core/base/philox.h"
 #include "core/base/text.h"
+#include "core/data/file.h"
 #include "core/train/safetensors.h"
 
 namespace pmaptrain::train {
@@ -55,6 +56,17 @@ std::vector<std::byte> convert(const Tensor& tensor, DType dtype) {
               Diagnostic{"data", spec.init_place, *spec.initial_file + " " + std::move(message), std::move(help), {}});
 }
 
+// The file's tensors; errors stand where the config names it.
+Tensors read_tensors(const spec::ModelSpec& spec) {
+  try {
+    return read_safetensors(*spec.initial_file);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    data::give_place(diagnostics, spec.init_place);
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
 void read_file(const model::Model& model, const spec::ModelSpec& spec,
                std::map<std::string, std::vector<std::byte>>& values) {
   std::map<std::string, const model::Parameter*> parameters;
@@ -63,7 +75,7 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
     parameters[parameter.name] = &parameter;
     names.push_back(parameter.name);
   }
-  for (const auto& [name, tensor] : read_safetensors(*spec.initial_file)) {
+  for (const auto& [name, tensor] : read_tensors(spec)) {
     const std::string found = std::string(to_string(tensor.dtype)) + to_string(tensor.shape);
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
@@ -91,6 +103,11 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
   const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
   const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
   return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
+}
+
+void check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
+  std::map<std::string, std::vector<std::byte>> values;
+  if (spec.initial_file) read_file(model, spec, values);
 }
 
 std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Model& model, const spec::ModelSpec& spec,

@@ -17,9 +17,12 @@ namespace pmaptrain::train {
 // lecun_normal is Flax's: a normal cut at two standard deviations, of variance 1 / fan_in after the cut.
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
+// Reads model.init.from, if there is one, as a run will. Throws what initial_parameters() throws.
+void check_initial_file(const model::Model& model, const spec::ModelSpec& spec);
+
 // Every parameter of the model, by name: from model.init where it gives the parameter, else drawn. A file's tensors
-// may be f32 or f64. Throws Error (data) where the file is damaged, or names or shapes a tensor that the model does
-// not have.
+// may be f32 or f64. Throws Error (data) at the key's place where the file is missing or damaged, or names or shapes a
+// tensor that the model does not have.
 std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Model& model, const spec::ModelSpec& spec,
                                                                  std::uint64_t seed);
 

@@ -85,7 +85,7 @@ std::string Field::text() const {
 }
 
 std::string Line::text() const {
-  std::string result = kind == LineKind::warning ? "warning: " : "";
+  std::string result = kind == LineKind::warning ? "warning: " : kind == LineKind::error ? "error: " : "";
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (i > 0) result += "  ";
     result += fields[i].text();
@@ -154,7 +154,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           line.fields.push_back({"", duration(e.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, Warned>) {
-          lines.push_back({LineKind::warning, {{printable(e.text), "", ""}}, 0});
+          lines.push_back({e.stops ? LineKind::error : LineKind::warning, {{printable(e.text), "", ""}}, 0});
         }
       },
       event);

@@ -28,7 +28,7 @@ struct Field {
   std::string text() const;
 };
 
-enum class LineKind : std::uint8_t { note, step, epoch, evaluation, warning };
+enum class LineKind : std::uint8_t { note, step, epoch, evaluation, warning, error };
 
 struct Line {
   LineKind kind = LineKind::note;

@@ -68,21 +68,22 @@ fs::path free_sibling(const fs::path& dir) {
   }
 }
 
-[[noreturn]] void fail_exists(const fs::path& dir, const RunFolderOptions& options) {
+// `replaceable`: whether --overwrite would be obeyed.
+[[noreturn]] void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool replaceable) {
   std::vector<std::pair<std::string, std::string>> commands;
   // How this folder was chosen, to be said again where it is to be used again.
   const std::string same = options.explicit_dir    ? " --run-dir " + quoted(dir.string())
                            : options.explicit_name ? " --name " + quoted(dir.filename().string())
                                                    : "";
-  if (options.resume_available) commands.emplace_back(same + " --resume", "continue it");
-  commands.emplace_back(same + " --overwrite", "replace it");
+  if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
+  if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
   const fs::path other = free_sibling(dir);
   commands.emplace_back(
       options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
       "keep it, write another");
   std::size_t width = 0;
   for (const auto& command : commands) width = std::max(width, command.first.size());
-  std::string help = "one of";
+  std::string help = replaceable ? "one of" : "pmaptrain did not write it; choose another";
   for (const auto& [arguments, meaning] : commands) {
     help += fmt::format("\n{}{:<{}}   # {}", options.command, arguments, width, meaning);
   }
@@ -128,7 +129,7 @@ Descriptor judge(const fs::path& dir, const RunFolderOptions& options) {
   Descriptor marker = open_marker(dir);
   const int marker_error = errno;
   if (marker && lock(marker) == Lock::taken) fail_taken(dir);
-  if (!options.overwrite) fail_exists(dir, options);
+  if (!options.overwrite) fail_exists(dir, options, static_cast<bool>(marker) || is_empty_folder(dir));
   if (!fs::is_directory(dir, error)) {
     fail_usage(fmt::format("'{}' is not a folder, so --overwrite leaves it alone", dir.string()),
                "choose another place with --run-dir");
@@ -194,7 +195,7 @@ RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options
     // Of two that start at once, one makes the folder or the marker, and the other is told.
     if (::mkdir(path.c_str(), 0777) != 0) {
       if (errno != EEXIST) fail_to_make(path, errno);
-      if (!options.overwrite) fail_exists(path, options);
+      if (!options.overwrite) fail_exists(path, options, true);
     }
     const fs::path file = path / marker_name;
     marker = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

@@ -56,6 +56,7 @@ class Session {
     add_recorders();
     emit(started());
     for (const std::string& note : setup_.source.notes) emit(Warned{note});
+    for (const std::string& warning : setup_.warnings) emit(Warned{warning});
     for (const std::string& warning : folder_->warnings()) emit(Warned{warning});
     if (setup_.mesh().devices() < 2) {
       emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
@@ -239,7 +240,7 @@ class Session {
         "step " + std::to_string(good + 1) + ": the loss or the gradient is not finite; stopped with the parameters " +
         (good == 0 ? "that training began with" : "after step " + std::to_string(good)) + " (train.on_nonfinite: halt)";
     good_steps_ = good;
-    emit(Warned{guard_});
+    emit(Warned{guard_, true});
   }
 
   void verify() {
@@ -249,7 +250,7 @@ class Session {
     if (!divergence) return;
     guard_ = "step " + std::to_string(step_) + ": " + describe(*divergence, *setup_.training) +
              "; the checkpoint holds what device 0 has, which may be damaged too";
-    emit(Warned{guard_});
+    emit(Warned{guard_, true});
   }
 
   // Means over the epoch so far, then the sums begin anew.

@@ -10,6 +10,7 @@
 #include "core/ops/loop/loop.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
+#include "core/train/initialize.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -27,6 +28,16 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   timetable.eval_every = has_test ? interval(spec.train.eval_every, "train.eval_every") : 0;
   timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
   return timetable;
+}
+
+// What the config sets for a test split, of which there is none.
+std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
+  if (!train.eval_every || train.eval_every_is_default) return {};
+  const Place& place = train.eval_every->place;
+  const std::string where =
+      place.line > 0 ? " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")"
+                     : "";
+  return {"train.eval_every" + where + " does nothing: the data has no test split"};
 }
 
 void add_cost(const Program& program, const std::vector<Equation>& equations, double times, StepCost& total) {
@@ -62,6 +73,8 @@ Setup make_setup(spec::Loaded loaded) {
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());
   setup.model = model::make_model(spec, train.input(), train.target(), train.label_range());
+  check_initial_file(setup.model, spec.model);
+  if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
   setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
   if (setup.source.test) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/data/batch.h"
 #include "core/data/dataset.h"
@@ -31,6 +33,7 @@ struct Setup {
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
+  std::vector<std::string> warnings;                // keys that do nothing with this data
   std::shared_ptr<const Program> training;          // simplified: what runs
   std::shared_ptr<const Program> evaluation;        // for batches of evaluation_batch
   std::optional<data::BatchPlan> evaluation_batch;  // none without a test split

@@ -327,3 +327,54 @@ TEST_CASE("help tells of a key, and of commands", "[app]") {
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "did you mean 'optimizer'?"));
 }
+
+TEST_CASE("an error in an option has its line and column in JSON", "[app]") {
+  const Finished result = call({"validate", linear, "--set", "train.duratoin=1", "--json"});
+  CHECK(result.status == 2);
+  const json error = json::parse(result.out)["errors"][0];
+  CHECK(error["file"] == "--set");
+  CHECK(error["line"] == 1);
+  CHECK(error["column"] == 7);
+}
+
+TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
+  const Finished result = call({"eval", "nope"});
+  CHECK(result.status == 2);
+  CHECK(result.err ==
+        "error: 'nope' is not a run folder: there is no such folder\n"
+        "  help: eval takes a folder that pmaptrain run wrote: runs/NAME\n");
+}
+
+TEST_CASE("a program's file that is not there is named in JSON, too", "[app]") {
+  const json document = json::parse(call({"exec", "nope.pmt", "--json"}).out);
+  CHECK(document["errors"][0]["file"] == "nope.pmt");
+  CHECK(document["errors"][0]["message"] == "it cannot be read: No such file or directory");
+}
+
+TEST_CASE("data that an option names is missed at the option", "[app]") {
+  const Finished given =
+      call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=nope"});
+  CHECK(given.status == 3);
+  CHECK(given.err.starts_with("--set:1:31: error: cannot open '"));
+  CHECK(contains(given.err, "help: a path in an option is relative to the current directory\n"));
+  CHECK_FALSE(contains(given.err, "apt-get"));
+}
+
+TEST_CASE("initial values that cannot be read are refused by validate, where they are named", "[app]") {
+  const TemporaryFolder folder;
+  const Finished missing = call({"validate", linear, "--set", "model.init.from=nope.safetensors"});
+  CHECK(missing.status == 3);
+  CHECK(missing.err.starts_with("--set:1:12: error: cannot open '"));
+  CHECK(contains(missing.err, "help: a path in an option is relative to the current directory\n"));
+  const std::string damaged = write(folder, "w.safetensors", "not one");
+  const Finished result = call({"validate", linear, "--set", "model.init.from=" + damaged});
+  CHECK(result.status == 3);
+  CHECK(result.err.starts_with("--set:1:12: error: '" + damaged + "' is not a sound safetensors file: "));
+}
+
+TEST_CASE("evaluation that the data cannot give is warned about where it was asked for", "[app]") {
+  const Finished asked = call({"validate", linear, "--set", "train.eval_every=5 steps"});
+  CHECK(asked.status == 0);
+  CHECK(contains(asked.err, "warning: train.eval_every (--set:1:18) does nothing: the data has no test split\n"));
+  CHECK(call({"validate", linear}).err.empty());
+}

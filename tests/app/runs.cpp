@@ -152,6 +152,8 @@ TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
   CHECK(summary["exit_status"] == 5);
   CHECK(summary["errors"][0]["kind"] == "guard");
   CHECK(contains(summary["errors"][0]["message"], "not finite"));
+  CHECK(contains(result.err, "error: step "));
+  CHECK_FALSE(contains(result.err, "warning: step "));
 }
 
 TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {

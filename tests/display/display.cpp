@@ -335,3 +335,14 @@ TEST_CASE("the first variable of the locale that is set decides about UTF-8", "[
   const Variable spelt("LC_ALL", "en_US.utf8");
   CHECK(locale_is_utf8());
 }
+
+TEST_CASE("what stops a run is shown as an error, without progress too", "[display]") {
+  for (const Progress progress : {Progress::plain, Progress::none}) {
+    Collector output;
+    double clock = 100;
+    DisplayOptions options;
+    options.progress = progress;
+    make_display(options, terminal_on(output.fd(), false, clock))->on(Warned{"step 3: not finite", true});
+    CHECK(output.finish() == "error: step 3: not finite\n");
+  }
+}

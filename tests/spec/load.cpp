@@ -304,3 +304,35 @@ TEST_CASE("docs/config.md is what the table of keys says", "[spec][golden]") {
   if (update != nullptr && std::string(update) == "1") std::ofstream("docs/config.md") << reference_markdown();
   CHECK(read("docs/config.md") == reference_markdown());
 }
+
+TEST_CASE("what an option changed is where later errors stand", "[spec]") {
+  const std::string text = R"(data: {source: fashion_mnist, batch_size: 128}
+model:
+  layers:
+    - max_pool: {window_shape: [2, 2], strides: [2, 2]}
+    - flatten
+    - {name: head, dense: 10}
+loss: softmax_cross_entropy
+metrics: [accuracy]
+optimizer: {adam: {}, learning_rate: 1e-3}
+train: {duration: 2 epochs}
+)";
+  // "file:column: excerpt", which begins at the column.
+  const auto shown = [](const Place& place) {
+    return place.file + ":" + std::to_string(place.column) + " " +
+           place.excerpt.substr(static_cast<std::size_t>(place.column) - 1);
+  };
+  const auto changed = [&](const std::string& set) { return with({set}, text).spec; };
+  CHECK(changed("seed=1").metrics_place.file == "dir/run.yaml");
+  CHECK(shown(changed("metrics.0=mean_absolute_error").metrics_place) == "--set:11 mean_absolute_error");
+  CHECK(shown(changed("data.source={synthetic_linear: {features: 3}}").data.source_place) ==
+        "--set:14 synthetic_linear: {features: 3}}");
+  CHECK(shown(changed("data.source={fashion_mnist: {dir: /nope}}").data.source_place) ==
+        "--set:14 fashion_mnist: {dir: /nope}}");
+  CHECK(shown(changed("data.source.fashion_mnist.dir=/nope").data.source_place) == "--set:31 /nope");
+  CHECK(shown(changed("model.layers.0.max_pool.window_shape.0=99").model.layers[0].place) == "--set:40 99");
+  CHECK(changed("model.layers.0.max_pool.window_shape.0=99").model.layers[1].place.line == 5);
+  CHECK(shown(changed("loss=mean_squared_error").loss_place) == "--set:6 mean_squared_error");
+  CHECK(shown(changed("optimizer.adam.b1=0.5").optimizer.place) == "--set:19 0.5");
+  CHECK(shown(changed("model.init.from=w.safetensors").model.init_place) == "--set:12 from=w.safetensors");
+}

@@ -34,8 +34,8 @@ std::string errors_of(const std::string& text, std::vector<std::string> set = {}
 
 TEST_CASE("an error in --set points into the argument", "[spec]") {
   CHECK(errors_of(base, {"data.batch_sise=64"}) ==
-        R"(--set: error: unknown key 'batch_sise' in data
-      | data.batch_sise=64
+        R"(--set:1:6: error: unknown key 'batch_sise' in data
+    1 | data.batch_sise=64
       |      ^~~~~~~~~~
   help: did you mean 'batch_size'?
 )");
@@ -43,8 +43,8 @@ TEST_CASE("an error in --set points into the argument", "[spec]") {
 
 TEST_CASE("a value of --set is checked like the file", "[spec]") {
   CHECK(errors_of(base, {"optimizer.learning_rate=fast"}) ==
-        R"(--set: error: learning_rate takes a number of at least 0, not 'fast'
-      | optimizer.learning_rate=fast
+        R"(--set:1:25: error: learning_rate takes a number of at least 0, not 'fast'
+    1 | optimizer.learning_rate=fast
       |                         ^~~~
   help: for example learning_rate: 0.001
 )");
@@ -52,16 +52,16 @@ TEST_CASE("a value of --set is checked like the file", "[spec]") {
 
 TEST_CASE("--set without a value or an equals sign is refused", "[spec]") {
   CHECK(errors_of(base, {"data.batch_size", "data.batch_size=", "=3"}) ==
-        R"(--set: error: there is no '=' in this argument
-      | data.batch_size
+        R"(--set:1:1: error: there is no '=' in this argument
+    1 | data.batch_size
       | ^~~~~~~~~~~~~~~
   help: write --set key=value, such as --set data.batch_size=64
---set: error: there is no value behind the '='
-      | data.batch_size=
+--set:1:16: error: there is no value behind the '='
+    1 | data.batch_size=
       |                ^
   help: write one; '=null' restores the default
---set: error: a part of the key is empty
-      | =3
+--set:1:1: error: a part of the key is empty
+    1 | =3
       | ^
   help: write --set key=value, such as --set data.batch_size=64
 )");
@@ -69,8 +69,8 @@ TEST_CASE("--set without a value or an equals sign is refused", "[spec]") {
 
 TEST_CASE("--set data.x=[ is a syntax error in the argument", "[spec]") {
   CHECK(errors_of(base, {"metrics=[accuracy"}) ==
-        R"(--set: error: this is not YAML: end of sequence flow not found
-      | metrics=[accuracy
+        R"(--set:1:9: error: this is not YAML: end of sequence flow not found
+    1 | metrics=[accuracy
       |         ^~~~~~~~~
   help: check that every '[' and '{' is closed
 )");
@@ -78,8 +78,8 @@ TEST_CASE("--set data.x=[ is a syntax error in the argument", "[spec]") {
 
 TEST_CASE("--set of an unknown key to null is refused", "[spec]") {
   CHECK(errors_of(base, {"optimzer.adam=null"}) ==
-        R"(--set: error: unknown key 'optimzer'
-      | optimzer.adam=null
+        R"(--set:1:1: error: unknown key 'optimzer'
+    1 | optimzer.adam=null
       | ^~~~~~~~
   help: did you mean 'optimizer'?
 )");
@@ -87,12 +87,12 @@ TEST_CASE("--set of an unknown key to null is refused", "[spec]") {
 
 TEST_CASE("--set of a list item that is not there is refused", "[spec]") {
   CHECK(errors_of(base, {"model.layers.5.dense=3", "model.layers.haed.dense.features=3"}) ==
-        R"(--set: error: there is no item 5; the list has 2, counted from 0
-      | model.layers.5.dense=3
+        R"(--set:1:14: error: there is no item 5; the list has 2, counted from 0
+    1 | model.layers.5.dense=3
       |              ^
   help: the last is 1
---set: error: no layer is called 'haed'
-      | model.layers.haed.dense.features=3
+--set:1:14: error: no layer is called 'haed'
+    1 | model.layers.haed.dense.features=3
       |              ^~~~
   help: the layers here are flatten_0, dense_0
 )");
@@ -102,8 +102,8 @@ TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: [{a: 2}, {b: 4}]}
 )" + std::string(base),
                   {}, 4) ==
-        R"(--devices: error: --devices sets the size of a single axis; this mesh has 2: a, b
-      | --devices 4
+        R"(--devices:1:11: error: --devices sets the size of a single axis; this mesh has 2: a, b
+    1 | --devices 4
       |           ^
   help: set them one by one: --set mesh.axes.a=N --set mesh.axes.b=N
 )");
@@ -111,21 +111,45 @@ TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
 
 TEST_CASE("--devices -1 is refused", "[spec]") {
   CHECK(errors_of(base, {}, -1) ==
-        R"(--devices: error: devices takes a whole number from 1 to 65,536, not '-1'
-      | --devices -1
+        R"(--devices:1:11: error: devices takes a whole number from 1 to 65,536, not '-1'
+    1 | --devices -1
       |           ^~
 )");
 }
 
 TEST_CASE("a key below a plain value is refused", "[spec]") {
   CHECK(errors_of(base, {"seed.x=1"}) ==
-        R"(--set: error: 'seed' has no keys below it
-      | seed.x=1
+        R"(--set:1:6: error: 'seed' has no keys below it
+    1 | seed.x=1
       |      ^
   help: it takes a whole number from 0 to 18446744073709551615
---set: error: 'seed' has no value
-      | seed.x=1
+--set:1:1: error: 'seed' has no value
+    1 | seed.x=1
       | ^~~~
   help: write one (a whole number from 0 to 18446744073709551615), or remove the key
+)");
+}
+
+TEST_CASE("'${' in --set is reserved, and said once", "[spec]") {
+  CHECK(errors_of(base, {"data.batch_size=${x}"}) ==
+        R"(--set:1:17: error: '${' is reserved; nothing is substituted in a config
+    1 | data.batch_size=${x}
+      |                 ^~~~
+  help: write the value itself, or set it on the command line with --set
+)");
+  CHECK(errors_of(base, {"mesh={axes: {devices: ${x}}}"}) ==
+        R"(--set:1:23: error: '${' is reserved; nothing is substituted in a config
+    1 | mesh={axes: {devices: ${x}}}
+      |                       ^~
+  help: write the value itself, or set it on the command line with --set
+)");
+}
+
+TEST_CASE("a name of one letter is not taken for another", "[spec]") {
+  CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 4}]}\n" + std::string(base), {"mesh.axes.c=2"}) ==
+        R"(--set:1:11: error: the mesh has no axis 'c'
+    1 | mesh.axes.c=2
+      |           ^
+  help: the axes here are a, b
 )");
 }

@@ -253,3 +253,9 @@ train: {duration: 1 step}
   help: write true
 )");
 }
+
+TEST_CASE("a million brackets are too deep", "[spec]") {
+  const std::string error = errors_of("a: " + std::string(1'000'000, '['));
+  CHECK(error.find("this is nested more than 64 levels deep") != std::string::npos);
+  CHECK(error.find("is a bracket left open?") != std::string::npos);
+}

@@ -181,3 +181,16 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
   CHECK(full.message == "'a/b' cannot be written: No space left on device");
   CHECK(full.help == "free some space, or write to another disk with --run-dir");
 }
+
+TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[train]") {
+  const Folder root;
+  const fs::path dir = root / "foreign";
+  fs::create_directories(dir);
+  put(dir / "thesis.txt", "mine");
+  RunFolderOptions options;
+  options.explicit_dir = true;
+  const auto [status, error] = error_of([&] { RunFolder::check(dir, options); });
+  CHECK(status == ExitStatus::usage);
+  CHECK(error.help == "pmaptrain did not write it; choose another\npmaptrain run CONFIG --run-dir " + dir.string() +
+                          "-2   # keep it, write another");
+}

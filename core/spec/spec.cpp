@@ -1,0 +1,17 @@
+#include "core/spec/spec.h"
+
+namespace pmaptrain::spec {
+
+std::string to_string(Loss loss) {
+  return loss == Loss::softmax_cross_entropy ? "softmax_cross_entropy" : "mean_squared_error";
+}
+
+std::string to_string(Metric metric) { return metric == Metric::accuracy ? "accuracy" : "mean_absolute_error"; }
+
+std::string kind_name(const LayerKind& kind) {
+  static constexpr const char* names[] = {"dense", "conv", "max_pool", "flatten", "dropout", "relu", "tanh", "gelu"};
+  static_assert(std::variant_size_v<LayerKind> == std::size(names));
+  return names[kind.index()];
+}
+
+}  // namespace pmaptrain::spec
