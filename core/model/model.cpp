@@ -23,7 +23,7 @@ class Maker {
       check_initial_values();
     }
     if (!errors_.empty()) throw Error(ExitStatus::usage, std::move(errors_));
-    check_labels(labels);
+    check_labels(model_, labels);
   }
 
  private:
@@ -142,21 +142,6 @@ class Maker {
     }
   }
 
-  void check_labels(const std::optional<std::pair<std::int64_t, std::int64_t>>& labels) {
-    if (!labels || model_.loss != spec::Loss::softmax_cross_entropy) return;
-    const std::int64_t classes = model_.output.front();
-    if (labels->first >= 0 && labels->second < classes) return;
-    throw Error(ExitStatus::data,
-                Diagnostic{"data",
-                           model_.loss_place,
-                           "labels are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
-                               ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
-                               std::to_string(classes - 1),
-                           labels->first < 0 ? "labels count from 0"
-                                             : "end the layers with dense: " + std::to_string(labels->second + 1),
-                           {}});
-  }
-
   const spec::Spec& spec_;
   Model& model_;
   std::vector<Diagnostic> errors_;
@@ -176,6 +161,22 @@ std::vector<std::string> Model::drawing_layers() const {
     if (layer.draws) names.push_back(layer.name);
   }
   return names;
+}
+
+void check_labels(const Model& model, const std::optional<std::pair<std::int64_t, std::int64_t>>& labels,
+                  const std::string& whose) {
+  if (!labels || model.loss != spec::Loss::softmax_cross_entropy) return;
+  const std::int64_t classes = model.output.front();
+  if (labels->first >= 0 && labels->second < classes) return;
+  throw Error(ExitStatus::data,
+              Diagnostic{"data",
+                         model.loss_place,
+                         whose + " are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
+                             ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
+                             std::to_string(classes - 1),
+                         labels->first < 0 ? "labels count from 0"
+                                           : "end the layers with dense: " + std::to_string(labels->second + 1),
+                         {}});
 }
 
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,

@@ -28,7 +28,7 @@ struct Model {
   Place metrics_place;
 
   std::int64_t parameter_count() const;  // elements
-  // Names of the layers that draw random numbers, in order: each takes the hyper input "dropout.<name>".
+  // Names of the layers that draw random numbers, in order: each takes the hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
 };
 
@@ -37,6 +37,11 @@ struct Model {
 // smallest and largest label where the data knows it. A dtype of f64 is for checking derivatives.
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,
                  std::optional<std::pair<std::int64_t, std::int64_t>> labels = std::nullopt, DType dtype = DType::f32);
+
+// Throws Error (data) where `labels`, the smallest and largest of the split that `whose` names ("labels", "the test
+// split's labels"), are not classes of the model.
+void check_labels(const Model& model, const std::optional<std::pair<std::int64_t, std::int64_t>>& labels,
+                  const std::string& whose = "labels");
 
 struct Forward {
   Value inputs;                       // [B, input...] of the data's element type

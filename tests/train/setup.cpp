@@ -1,6 +1,8 @@
 // Durations, workers, memory and costs: what is known before the first step.
 #include "core/train/setup.h"
 
+#include <fstream>
+
 #include "core/base/error.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
@@ -38,6 +40,34 @@ std::string refused_duration(std::int64_t count, spec::Unit unit) {
 constexpr std::size_t mebi = 1024 * 1024;
 
 }  // namespace
+
+TEST_CASE("labels of the test split that the model has no output for are refused before the first step", "[train]") {
+  const RunDirectory directory;
+  const auto write = [&](const char* name, std::vector<unsigned char> header, const std::string& content) {
+    std::ofstream file(directory / name, std::ios::binary);
+    for (const unsigned char byte : header) file.put(static_cast<char>(byte));
+    file << content;
+    return (directory / name).string();
+  };
+  const std::string images = write("images", {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2}, "abcd");
+  const std::string train = write("train", {0, 0, 8, 1, 0, 0, 0, 2}, std::string("\0\2", 2));
+  const std::string test = write("test", {0, 0, 8, 1, 0, 0, 0, 2}, std::string("\0\5", 2));
+  const auto setup = [&](const std::string& labels) {
+    return setup_of_text(
+        "mesh: {axes: {a: 1}}\n"
+        "data: {source: {idx: {train: [" +
+        images + ", " + train + "], test: [" + images + ", " + labels +
+        "]}}, batch_size: 2}\n"
+        "model: {layers: [flatten, {dense: 3}]}\n"
+        "loss: softmax_cross_entropy\n"
+        "optimizer: {sgd: {}, learning_rate: 0.1}\n"
+        "train: {duration: 1 step}\n");
+  };
+  CHECK(setup(train).evaluation != nullptr);
+  CHECK(refusal([&] { setup(test); }, ExitStatus::data) ==
+        "the test split's labels are 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: "
+        "6");
+}
 
 TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {
   const auto steps = [](std::int64_t count, spec::Unit unit) {
