@@ -107,13 +107,17 @@ Argument relu_slope() {
   return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_WEIGHTS, scalar.get(), {Location::In::negative_zero, 0}};
 }
 
-bool is_slow_to_follow(const PrimitiveDesc& desc) {
+std::string implementation_of(const PrimitiveDesc& desc) {
   const char* text = nullptr;
   expect(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&text)), "a primitive",
          "its name");
-  const std::string_view implementation = text;
+  return text;
+}
+
+bool is_slow_to_follow(const PrimitiveDesc& desc) {
+  const std::string implementation = implementation_of(desc);
   return implementation.starts_with("ref") || implementation.starts_with("gemm:") ||
-         implementation.find(":gemm:") != std::string_view::npos;
+         implementation.find(":gemm:") != std::string::npos;
 }
 
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
@@ -170,12 +174,7 @@ void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Locati
   add(desc, {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}});
 }
 
-void Sequence::named(const PrimitiveDesc& desc) {
-  const char* text = nullptr;
-  expect(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&text)), op_,
-         "its name");
-  implementation_ = text;
-}
+void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementation_of(desc); }
 
 void Sequence::run(const CpuArguments& arguments) {
   alignas(64) static constexpr float negative_zero = -0.0F;

@@ -79,6 +79,9 @@ Argument relu_slope();
 // its GEMM-based primitives, which machines without AVX2 meet (measured there: relu takes 100 times the convolution).
 bool is_slow_to_follow(const PrimitiveDesc& desc);
 
+// The library's name for the primitive's implementation: "brg:avx512_core", "gemm:jit:f32".
+std::string implementation_of(const PrimitiveDesc& desc);
+
 // A kernel that runs primitives one after another: once for all devices of a request where they are `merged` into one
 // batch, else for each device in turn.
 class Sequence : public CpuKernel {

@@ -80,6 +80,20 @@ TEST_CASE("a row's bits in a plain matmul do not depend on the rows beside it", 
     CHECK(test::same_bits_alone(Matmul{true, false}, {{{16, 784}, {16, 128}}, devices, {true, true}}));
   }
 }
+
+TEST_CASE("devices share a multiplication only where their bits stay as they are alone, for many shapes", "[ops]") {
+  for (const bool transpose_b : {false, true}) {
+    for (const std::int64_t m : {1, 3, 16, 100}) {
+      for (const std::int64_t k : {31, 257, 1500, 3136}) {
+        for (const std::int64_t n : {1, 10, 33, 256}) {
+          INFO(m << " " << k << " " << n << (transpose_b ? " transposed" : ""));
+          const Shape b = transpose_b ? Shape{n, k} : Shape{k, n};
+          CHECK(test::same_bits_alone(Matmul{false, transpose_b}, {{{m, k}, b}, 8, {true, false}}));
+        }
+      }
+    }
+  }
+}
 #endif
 
 TEST_CASE("a matmul that does not fit says which sizes meet", "[ops]") {
