@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -104,6 +105,7 @@ ZipArchive::ZipArchive(const std::string& path) : path_(path), file_(map_file(pa
 
 void ZipArchive::read_directory(std::uint64_t offset, std::uint64_t size, std::uint64_t count) {
   const View directory = file_.view().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+  std::unordered_set<std::string> names;
   std::size_t at = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (!inside(at, directory_size, directory.size()) || u32(directory, at) != directory_signature) {
@@ -127,7 +129,7 @@ void ZipArchive::read_directory(std::uint64_t offset, std::uint64_t size, std::u
     if (!apply_zip64(directory.subspan(at + name, extra), entry)) {
       fail(fmt::format("is damaged: entry '{}' lacks its ZIP64 sizes", entry.name));
     }
-    if (find(entry.name) != nullptr) fail(fmt::format("has two entries named '{}'", entry.name));
+    if (!names.insert(entry.name).second) fail(fmt::format("has two entries named '{}'", entry.name));
     entries_.push_back(std::move(entry));
     at += name + extra + comment;
   }
