@@ -48,12 +48,6 @@ std::string parts(const Mesh& mesh, std::int64_t microbatches) {
   return text;
 }
 
-// "96 or 104": the multiples of `unit` next to `size`.
-std::string neighbours(std::int64_t size, std::int64_t unit) {
-  const std::int64_t below = size / unit * unit;
-  return below == 0 ? fmt::format("{}", below + unit) : fmt::format("{} or {}", below, below + unit);
-}
-
 // The batch sizes next to `size` that are multiples of `unit` and divide `examples`; empty when there are none.
 std::string exact_sizes(std::int64_t size, std::int64_t unit, std::int64_t examples) {
   std::optional<std::int64_t> below, above;
@@ -84,18 +78,18 @@ class TrainingPlanner {
     if (std::holds_alternative<spec::BatchAll>(spec_.batch_size)) {
       global_ = examples_;
       written_ = fmt::format("batch_size all ({} examples)", examples_);
-      check_total();
+      check_all();
     } else if (const auto* each = std::get_if<spec::BatchPerDevice>(&spec_.batch_size)) {
       written_ = fmt::format("batch_size_per_device {}", each->examples);
       if (each->examples < 1 || each->examples > max_rows / devices_) fail_size();
       global_ = each->examples * devices_;
-      check_per_device(each->examples);
     } else {
       global_ = std::get<std::int64_t>(spec_.batch_size);
       written_ = fmt::format("batch_size {}", global_);
       if (global_ < 1 || global_ > max_rows) fail_size();
-      check_total();
     }
+    // What the config says by itself has been checked with it (spec::check_division).
+    assert(!diagnostics_.empty() || spec_.remainder == spec::Remainder::mask || global_ % unit() == 0);
     check_epoch();
     if (!diagnostics_.empty()) throw Error(ExitStatus::usage, std::move(diagnostics_));
     return finish(examples_, global_, devices_, microbatches_, spec_.remainder != spec::Remainder::mask);
@@ -113,30 +107,14 @@ class TrainingPlanner {
     throw Error(ExitStatus::usage, std::move(diagnostics_));
   }
 
-  void check_total() {
-    const std::int64_t unit = devices_ * microbatches_;
-    if (spec_.remainder == spec::Remainder::mask || global_ % unit == 0) return;
-    const bool all = std::holds_alternative<spec::BatchAll>(spec_.batch_size);
-    const std::int64_t largest = global_ / unit * unit;
-    std::string help;
-    if (!all) {
-      help = fmt::format("{} would divide; {}", neighbours(global_, unit), mask_help);
-    } else if (largest > 0) {
-      help = fmt::format("batch_size {} would divide; {}", largest, mask_help);
-    } else {
-      help = std::string(mask_help);
-    }
-    add(spec_.batch_size_place,
-        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_), division(global_, unit)),
-        std::move(help));
-  }
+  std::int64_t unit() const { return devices_ * microbatches_; }
 
-  void check_per_device(std::int64_t each) {
-    if (spec_.remainder == spec::Remainder::mask || each % microbatches_ == 0) return;
+  void check_all() {
+    if (spec_.remainder == spec::Remainder::mask || global_ % unit() == 0) return;
+    const std::int64_t largest = global_ / unit() * unit();
     add(spec_.batch_size_place,
-        fmt::format("{} does not divide into {} microbatches: {}", written_, microbatches_,
-                    division(each, microbatches_)),
-        fmt::format("{} would divide; {}", neighbours(each, microbatches_), mask_help));
+        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_), division(global_, unit())),
+        largest > 0 ? fmt::format("batch_size {} would divide; {}", largest, mask_help) : std::string(mask_help));
   }
 
   void check_epoch() {
@@ -146,7 +124,7 @@ class TrainingPlanner {
           epoch_help());
     }
     if (spec_.remainder == spec::Remainder::error && examples_ % global_ != 0) {
-      const std::string sizes = exact_sizes(global_, devices_ * microbatches_, examples_);
+      const std::string sizes = exact_sizes(global_, unit(), examples_);
       const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
       add(spec_.remainder_place.known() ? spec_.remainder_place : spec_.batch_size_place,
           fmt::format("{} leaves a short last batch and remainder is error: {}", size_in_words(),
@@ -157,8 +135,7 @@ class TrainingPlanner {
   }
 
   std::string epoch_help() const {
-    const std::int64_t unit = devices_ * microbatches_;
-    const std::int64_t largest = examples_ / unit * unit;
+    const std::int64_t largest = examples_ / unit() * unit();
     if (largest == 0) return std::string(mask_help);
     if (std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size)) {
       return fmt::format("at most {} a device fit", largest / devices_);

@@ -32,9 +32,10 @@ struct BatchPlan {
   friend bool operator==(const BatchPlan&, const BatchPlan&) = default;
 };
 
-// The training batches. Throws Error (exit status usage) with every mistake at its place: a batch that does not divide
-// over devices and microbatches (unless remainder is mask), an epoch without a step, and, where remainder is error,
-// examples that do not fill the last batch; each names the nearest sizes that would do.
+// The training batches. Throws Error (exit status usage) with every mistake that only the number of examples
+// shows, at its place: a batch of all that does not divide over devices and microbatches (unless remainder is mask), an
+// epoch without a step, and, where remainder is error, examples that do not fill the last batch; each names the nearest
+// sizes that would do. What the config says by itself is checked before (spec/division.cpp).
 BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples);
 
 // Batches for evaluation: every example once, padded and masked. `batch` is the size to aim for, of which at most

@@ -1,5 +1,6 @@
 // What must divide: the batch over the devices, a device's examples over the microbatches, examples over batches.
 #include <algorithm>
+#include <limits>
 
 #include "core/base/text.h"
 #include "core/spec/bind.h"
@@ -38,11 +39,15 @@ std::string axes_text(const Mesh& mesh) {
          " devices)";
 }
 
-// The multiples of `unit` around `value`.
-std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
-  const std::int64_t below = value / unit * unit;
-  if (below == 0) return to_string(below + unit) + " would divide";
-  return to_string(below) + " or " + to_string(below + unit) + " would divide";
+constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
+
+// The multiples of `unit` around `value`, up to `most`; where that leaves one out, what else would do.
+std::string nearest_multiples(const std::string& key, std::int64_t value, std::int64_t unit,
+                              std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  const std::int64_t below = value / unit * unit, above = below + unit;
+  const std::string mask = "remainder: mask pads the rows that are left and masks them";
+  if (above > most) return below == 0 ? mask : key + to_string(below) + " would divide; " + mask;
+  return key + (below == 0 ? "" : to_string(below) + " or ") + to_string(above) + " would divide";
 }
 
 // Which options set the sizes of the axes, in words.
@@ -64,7 +69,7 @@ void check_examples(const Interval& interval, const Node* node, std::int64_t bat
   if (!interval || node == nullptr || interval->unit != Unit::examples || interval->count % batch == 0) return;
   reporter.report(*node,
                   name + " '" + node->text + "' is not a whole number of batches: " + division(interval->count, batch),
-                  nearest_multiples(interval->count, batch) + ", or count steps or epochs");
+                  nearest_multiples("", interval->count, batch) + ", or count steps or epochs");
 }
 
 }  // namespace
@@ -84,11 +89,15 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   const auto* batch_size = std::get_if<std::int64_t>(&spec.data.batch_size);
   const auto* each = std::get_if<BatchPerDevice>(&spec.data.batch_size);
   if (each == nullptr && batch_size == nullptr) return;
+  // Only a source that is written in the config says here how many examples there are.
+  const auto* values = std::get_if<Values>(&spec.data.source);
+  const std::int64_t most =
+      values != nullptr ? static_cast<std::int64_t>(values->inputs.size()) : std::numeric_limits<std::int64_t>::max();
   const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;
 
   // With remainder: mask, the rows of each device are padded to whatever must divide.
   if (!mask && batch % devices != 0) {
-    std::string help = nearest_multiples(batch, devices * microbatches);
+    std::string help = nearest_multiples("", batch, devices * microbatches, most);
     std::vector<std::string> notes = option_notes(*axes);
     if (microbatches > 1)
       notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
@@ -97,8 +106,9 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
                         division(batch, devices),
                     std::move(help), std::move(notes));
   } else if (const std::int64_t rows = batch / devices; !mask && micro != nullptr && rows % microbatches != 0) {
-    const std::string help = each != nullptr ? "batch_size_per_device " + nearest_multiples(rows, microbatches)
-                                             : "batch_size " + nearest_multiples(batch, devices * microbatches);
+    const std::string help = each != nullptr
+                                 ? nearest_multiples("batch_size_per_device ", rows, microbatches, most / devices)
+                                 : nearest_multiples("batch_size ", batch, devices * microbatches, most);
     reporter.report(*micro,
                     "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
                         " examples of each device: " + division(rows, microbatches),

@@ -128,25 +128,19 @@ TEST_CASE("remainder mask pads a batch that does not divide and the short last o
   CHECK(data::plan_training(with(std::int64_t{100}, spec::Remainder::mask, 4), eight, 250).rows_per_device == 16);
 }
 
-TEST_CASE("a plan of batches that do not divide is refused with the nearest sizes", "[data]") {
-  CHECK(refusal(with(std::int64_t{100}), 50000) ==
-        "batch_size 100 does not divide over axis 'devices' (8 devices): 100 = 8 × 12 + 4 | 96 or 104 would divide; "
-        "remainder: mask pads the rows that are left and masks them\n");
-  CHECK(refusal(with(std::int64_t{100}, spec::Remainder::drop, 4), 50000)
-            .starts_with(
-                "batch_size 100 does not divide over axis 'devices' (8 devices) and 4 microbatches: 100 = 32 × 3 + 4 | "
-                "96 or 128 would divide"));
-  CHECK(refusal(with(std::int64_t{5}), 50000).find("| 8 would divide") != std::string::npos);
-  CHECK(refusal(with(spec::BatchPerDevice{5}, spec::Remainder::drop, 2), 50000)
-            .starts_with(
-                "batch_size_per_device 5 does not divide into 2 microbatches: 5 = 2 × 2 + 1 | 4 or 6 would divide"));
-  CHECK(refusal(with(spec::BatchAll{}), 801)
-            .starts_with(
-                "batch_size all (801 examples) does not divide over axis 'devices' (8 devices): 801 = 8 × 100 + 1 | "
-                "batch_size 800 would divide"));
+TEST_CASE("a batch of all examples that does not divide is refused with the nearest size", "[data]") {
+  CHECK(refusal(with(spec::BatchAll{}), 801) ==
+        "batch_size all (801 examples) does not divide over axis 'devices' (8 devices): 801 = 8 × 100 + 1 | "
+        "batch_size 800 would divide; remainder: mask pads the rows that are left and masks them\n");
+  CHECK(refusal(with(spec::BatchAll{}, spec::Remainder::drop, 4), 801)
+            .starts_with("batch_size all (801 examples) does not divide over axis 'devices' (8 devices) and 4 "
+                         "microbatches: 801 = 32 × 25 + 1 | batch_size 800 would divide"));
+  CHECK(refusal(with(spec::BatchAll{}), 7).ends_with("| remainder: mask pads the rows that are left and masks them\n"));
   const Mesh nested({{"model_replicas", 2}, {"data_shards", 4}});
-  CHECK(refusal(with(std::int64_t{100}), 50000, nested)
-            .starts_with("batch_size 100 does not divide over axes 'model_replicas' and 'data_shards' (8 devices): "));
+  CHECK(
+      refusal(with(spec::BatchAll{}), 100, nested)
+          .starts_with("batch_size all (100 examples) does not divide over axes 'model_replicas' and 'data_shards' (8 "
+                       "devices): "));
 }
 
 TEST_CASE("an epoch without a step, and a remainder that must not be, are refused with what would fit", "[data]") {
@@ -161,9 +155,6 @@ TEST_CASE("an epoch without a step, and a remainder that must not be, are refuse
   CHECK(refusal(with(std::int64_t{120}, spec::Remainder::error), 60000).empty());
   CHECK(refusal(with(std::int64_t{1} << 50), 100).starts_with("batch_size 1125899906842624 is out of range"));
   CHECK(refusal(with(spec::BatchPerDevice{std::int64_t{1} << 60}), 100).find("out of range") != std::string::npos);
-  // Two mistakes are told at once.
-  CHECK(refusal(with(std::int64_t{100}, spec::Remainder::error), 60001).find("\nbatch_size 100 leaves a short") !=
-        std::string::npos);
 }
 
 TEST_CASE("evaluation counts every example once, whatever the batch", "[data]") {

@@ -149,6 +149,28 @@ train: {duration: 1 step}
 )");
 }
 
+TEST_CASE("no batch size above the number of examples is suggested, where the config holds them", "[spec]") {
+  const auto help = [](const char* data) {
+    const std::string text = errors_of(
+        "mesh: {axes: [{a: 2}, {b: 3}]}\n"
+        "data: {source: {values: {inputs: [[1], [2], [3], [4], [5], [6], [7]],\n"
+        "  targets: [[1], [2], [3], [4], [5], [6], [7]]}}, " +
+        std::string(data) +
+        "}\n"
+        "model: {layers: [{dense: 1}]}\n"
+        "loss: mean_squared_error\n"
+        "optimizer: {sgd: {}, learning_rate: 0.1}\n"
+        "train: {duration: 1 step}\n");
+    const std::size_t at = text.find("help: ");
+    return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string mask = "remainder: mask pads the rows that are left and masks them";
+  CHECK(help("batch_size: 7, microbatches: 2") == "help: " + mask);
+  CHECK(help("batch_size: 7") == "help: 6 would divide; " + mask);
+  CHECK(help("batch_size: 6, microbatches: 2") == "help: " + mask);
+  CHECK(help("batch_size: 5") == "help: 6 would divide");
+}
+
 TEST_CASE("examples must be whole batches", "[spec]") {
   CHECK(errors_of(R"(train: {duration: 1000 examples, log_every: 12 examples, eval_every: 256 examples}
 data: {source: fashion_mnist, batch_size: 128}
