@@ -83,6 +83,7 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecu
     nlohmann::ordered_json state;
     state["step"] = progress.step;
     state["example_cursor"] = progress.example_cursor;
+    state["steps_skipped"] = progress.steps_skipped;
     state["seed"] = setup.spec().seed;
     state["data_seed"] = data::seed_of(setup.spec().data, setup.spec().seed);
     state["config_hash"] = hash_hex(std::as_bytes(std::span(config.data(), config.size())));

@@ -20,12 +20,13 @@ Tensors read_group(const CpuExecutor& executor, Group group);
 void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file);
 
 struct Progress {
-  std::int64_t step = 0;            // updates done
+  std::int64_t step = 0;            // steps done
   std::int64_t example_cursor = 0;  // positions of the sample stream consumed
+  std::int64_t steps_skipped = 0;   // of the steps, those that were not finite and changed nothing
 };
 
 // Commits checkpoints/step-NNNNNNNN: params.safetensors, optimizer.safetensors (all state inputs) and state.json (step,
-// example cursor, seeds, a hash of the config, checksums of the two files). Throws Error (failed).
+// example cursor, steps skipped, seeds, a hash of the config, checksums of the two files). Throws Error (failed).
 void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
                      const Progress& progress);
 

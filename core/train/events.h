@@ -74,6 +74,7 @@ struct Ended {
   std::string reason;  // duration | max_steps | signal | guard | error
   int exit_status = 0;
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
+  std::int64_t steps_skipped = 0;  // among the steps, those that changed nothing (train.on_nonfinite: skip)
   std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, test
   std::vector<Comparison> comparisons;
   std::string run_dir;

@@ -24,7 +24,7 @@ struct Update {
 };
 
 // Appends the update of every parameter. Gradients and slots have the parameters' types; `slots` is by kind, then by
-// parameter; `step` is i32[], 1 for the first update; `learning_rate` is a scalar of the parameters' dtype.
+// parameter; `step` is i64[], 1 for the first update; `learning_rate` is a scalar of the parameters' dtype.
 //
 //   sgd     t' = g + momentum·t          w' = w - rate·t', with nesterov w - rate·(g + momentum·t')
 //   adam    m' = b1·m + (1-b1)·g,  v' = b2·v + (1-b2)·g²

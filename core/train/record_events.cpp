@@ -91,6 +91,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("reason", ended.reason);
   summary.add("exit_status", ended.exit_status);
   summary.add("steps", ended.steps);
+  summary.add("steps_skipped", ended.steps_skipped);
   summary.add("epochs", ended.epochs);
   summary.add("examples_seen", ended.examples_seen);
   summary.add("examples_skipped", ended.examples_skipped);

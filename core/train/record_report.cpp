@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -54,8 +55,9 @@ std::string headline(const Ended& ended, bool color) {
     const std::string_view style = ended.status == "done" ? green : ended.exit_status == 0 ? yellow : red;
     what = std::string(style) + what + std::string(plain);
   }
-  std::string text = fmt::format("{} after {} ({}, {}", what, plural(ended.steps, "step"),
-                                 plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
+  std::string text = fmt::format("{} after {}", what, plural(ended.steps, "step"));
+  if (ended.steps_skipped > 0) text += fmt::format(", {} of them skipped", with_commas(ended.steps_skipped));
+  text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
   return text + ") in " + duration(ended.seconds) + "\n";
 }
@@ -85,9 +87,10 @@ std::string value_at(const std::vector<double>& values, std::size_t i) {
   return i < values.size() ? compact(values[i]) : "-";
 }
 
-// |a - b|, or NaN where one of them is missing.
-double distance(const std::vector<double>& a, const std::vector<double>& b, std::size_t i) {
-  return i < a.size() && i < b.size() ? std::abs(a[i] - b[i]) : std::nan("");
+// |a - b|; none where one of them is missing.
+std::optional<double> distance(const std::vector<double>& a, const std::vector<double>& b, std::size_t i) {
+  if (i >= a.size() || i >= b.size()) return std::nullopt;
+  return std::abs(a[i] - b[i]);
 }
 
 std::string comparison_table(const std::vector<Comparison>& comparisons, bool with_truth, bool color) {
@@ -104,13 +107,14 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
       const std::string index = count == 1 ? "" : "[" + std::to_string(i) + "]";
       Row row{printable(c.parameter) + index, value_at(c.initial, i), value_at(c.learned, i)};
       if (with_truth) row.push_back(value_at(c.truth, i));
-      row.push_back(compact(distance(c.learned, reference, i)));
+      const std::optional<double> d = distance(c.learned, reference, i);
+      row.push_back(d ? compact(*d) : "-");
       rows.push_back(std::move(row));
     }
     if (shown < count) {
       double largest = 0;
       for (std::size_t i = 0; i < count; ++i) {
-        const double d = distance(c.learned, reference, i);
+        const double d = distance(c.learned, reference, i).value_or(0);
         if (!(d <= largest)) largest = d;  // NaN wins
         if (std::isnan(largest)) break;
       }

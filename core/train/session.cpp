@@ -100,8 +100,7 @@ class Session {
       comparison.parameter = name;
       comparison.initial = parameter(name);
     }
-    for (const data::Truth& truth : setup_.source.truths) {
-      if (program.find_input(truth.parameter) == nullptr) continue;
+    for (const data::Truth& truth : known_truths()) {
       const auto known = std::find_if(ended_.comparisons.begin(), ended_.comparisons.end(),
                                       [&](const Comparison& c) { return c.parameter == truth.parameter; });
       Comparison& comparison = known != ended_.comparisons.end() ? *known : ended_.comparisons.emplace_back();
@@ -111,6 +110,22 @@ class Session {
     }
   }
 
+  // What the source knows of this model's parameters: it made its targets by one dense layer on its features, so it
+  // knows nothing of a model that computes anything else.
+  std::vector<data::Truth> known_truths() const {
+    const model::Model& model = setup_.model;
+    if (model.layers.size() != 1 || model.layers.front().kind != "dense" || model.normalize) return {};
+    std::vector<data::Truth> truths;
+    for (const data::Truth& truth : setup_.source.truths) {
+      const auto parameter = std::find_if(model.parameters.begin(), model.parameters.end(),
+                                          [&](const model::Parameter& p) { return p.name == truth.parameter; });
+      if (parameter == model.parameters.end()) continue;  // a layer of another name, or without a bias
+      if (numel(parameter->shape) != static_cast<std::int64_t>(truth.values.size())) return {};
+      truths.push_back(truth);
+    }
+    return truths;
+  }
+
   void set_hyper(const Program& program, const Input& input) {
     if (input.name == "learning_rate") {
       const double rate = scaled_learning_rate(setup_.spec().optimizer, setup_.batch.global);
@@ -118,9 +133,8 @@ class Session {
         const T value = static_cast<T>(rate);
         executor_->set(input.name, std::as_bytes(std::span(&value, 1)));
       });
-    } else {  // dropout.<layer>
-      const std::string stream = "dropout/" + input.name.substr(input.name.find('.') + 1);
-      const PhiloxKey key = stream_key(setup_.spec().seed, stream);
+    } else {  // "dropout/<layer>", which is the stream's name too
+      const PhiloxKey key = stream_key(setup_.spec().seed, input.name);
       executor_->set(input.name, std::as_bytes(std::span(key)));
     }
   }
@@ -168,6 +182,9 @@ class Session {
   std::vector<double> parameter(const std::string& name) const {
     return as_numbers(setup_.training->type(setup_.training->find_input(name)->value).dtype, executor_->input(name));
   }
+  std::int64_t steps_skipped() const {
+    return setup_.training->find_input("skipped") == nullptr ? 0 : static_cast<std::int64_t>(state("skipped"));
+  }
   std::int64_t epoch_of(std::int64_t step) const { return (step - 1) / timetable_.steps_per_epoch + 1; }
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
 
@@ -189,14 +206,16 @@ class Session {
       ++step_;
       emit(Progressed{step_, epoch_of(step_)});
       const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
-      // Asked once a step, so that the step that turns out to be the last is logged as such.
-      last = step_ == steps_ || signalled() || (epoch_ends && !finite());
+      const bool evaluates = evaluator_ && is_due(step_, timetable_.eval_every);
+      // Asked once a step, so that the step that turns out to be the last is logged as such. What would be measured
+      // after a bad step are the parameters of an earlier one.
+      last = step_ == steps_ || signalled() || ((epoch_ends || evaluates) && !finite());
       if (step_ == 1 || last || is_due(step_, timetable_.log_every)) log();
       if (options_.between_steps) options_.between_steps(*executor_, step_);
       if (is_due(step_, timetable_.verify_every)) verify();
       if (!guard_.empty() && logged_step_ != step_) log();
       if (epoch_ends) end_epoch();
-      if (is_due(step_, timetable_.eval_every) && !signalled()) evaluate();
+      if (evaluates && !signalled()) evaluate();
       last = last || !guard_.empty();
     }
   }
@@ -255,17 +274,18 @@ class Session {
 
   // Means over the epoch so far, then the sums begin anew.
   void end_epoch() {
-    const double examples = state("epoch.examples");
+    const double examples = state("epoch/examples");
     EpochEnded event;
     event.step = step_;
     event.epoch = epoch_of(step_);
     event.examples = static_cast<std::int64_t>(examples);
     event.seconds = seconds_since(begin_) - epoch_began_;
     epoch_began_ = seconds_since(begin_);
-    for (const std::string& name : measures_) event.measures.emplace_back(name, state("epoch." + name) / examples);
+    for (const std::string& name : measures_) event.measures.emplace_back(name, state("epoch/" + name) / examples);
     const double zero = 0;
     for (const Input& input : setup_.training->inputs) {
-      if (input.name.starts_with("epoch.")) executor_->set(input.name, std::as_bytes(std::span(&zero, 1)));
+      const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
+      if (sum) executor_->set(input.name, std::as_bytes(std::span(&zero, 1)));
     }
     if (examples > 0) {
       last_measures_ = event.measures;
@@ -298,9 +318,9 @@ class Session {
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
-    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor});
-    if (setup_.training->find_input("skipped") != nullptr && state("skipped") > 0) {
-      const auto skipped = static_cast<std::int64_t>(state("skipped"));
+    const std::int64_t skipped = steps_skipped();
+    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, skipped});
+    if (skipped > 0) {
       emit(Warned{(skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
                   std::string(" skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)")});
     }
@@ -324,6 +344,7 @@ class Session {
 
   void fill_totals(std::int64_t steps) {
     ended_.steps = steps;
+    ended_.steps_skipped = steps_skipped();
     ended_.epochs = steps / timetable_.steps_per_epoch;
     ended_.examples_seen = examples_until(steps);
     ended_.examples_skipped = ended_.epochs * setup_.batch.skipped_per_epoch;

@@ -102,13 +102,13 @@ class StepBuilder {
         slots.push_back(b_.input(Group::state, kind + "/" + parameter.name, {model_.dtype, parameter.shape, {}}));
       }
     }
-    step_ = b_.input(Group::state, "step", {DType::i32, {}, {}});
+    step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
     guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
-                     : b_.input(Group::state, "skipped", {DType::i32, {}, {}});
+                     : b_.input(Group::state, "skipped", {DType::i64, {}, {}});
     for (const std::string& name : model::measure_names(model_)) {
-      epoch_.push_back(b_.input(Group::state, "epoch." + name, {DType::f64, {}, {}}));
+      epoch_.push_back(b_.input(Group::state, "epoch/" + name, {DType::f64, {}, {}}));
     }
-    epoch_.push_back(b_.input(Group::state, "epoch.examples", {DType::f64, {}, {}}));
+    epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
   }
 
   void declare_batch(std::int64_t rows) {
@@ -118,7 +118,7 @@ class StepBuilder {
 
   void declare_dropout() {
     for (const std::string& layer : model_.drawing_layers()) {
-      dropout_keys_.push_back(b_.input(Group::hyper, "dropout." + layer, {DType::u32, {2}, {}}));
+      dropout_keys_.push_back(b_.input(Group::hyper, "dropout/" + layer, {DType::u32, {2}, {}}));
     }
   }
 
@@ -197,7 +197,8 @@ class StepBuilder {
     return b_.emit(ops::Sqrt{}, {total});
   }
 
-  // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite.
+  // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite; so has one whose
+  // squares overflow, in f32 above some 1.8e19, which no run comes back from.
   Value guard(Value loss, Value norm, Value count) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);

@@ -66,6 +66,7 @@ TEST_CASE("a checkpoint holds every parameter and slot, and says where training 
   const std::string state = read_text(root / "run/checkpoints/step-00000004/state.json");
   CHECK(state.find("\"step\": 4") != std::string::npos);
   CHECK(state.find("\"example_cursor\": 64") != std::string::npos);
+  CHECK(state.find("\"steps_skipped\": 0") != std::string::npos);
 }
 
 TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {

@@ -23,7 +23,7 @@ Program program_of(const spec::OptimizerSpec& optimizer, DType dtype) {
     slots.push_back({b.input(Group::state, kind + "/w", type)});
   }
   const std::vector<Value> g{b.input(Group::batch, "g", type)};
-  const Value step = b.input(Group::hyper, "step", {DType::i32, {}, {}});
+  const Value step = b.input(Group::hyper, "step", {DType::i64, {}, {}});
   const Value rate = b.input(Group::hyper, "rate", {dtype, {}, {}});
   const train::Update update = train::optimizer_update(b, optimizer, w, g, slots, step, rate);
   program.inputs.front().next = update.parameters.front();

@@ -97,11 +97,12 @@ TEST_CASE("the summary has the documented fields", "[train]") {
   const auto json = nlohmann::ordered_json::parse(summary_json(ended(), "1.2.3"));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"status", "reason", "exit_status", "steps", "epochs", "examples_seen",
-                                         "examples_skipped", "final", "best", "seconds", "version"});
+  CHECK(keys == std::vector<std::string>{"status", "reason", "exit_status", "steps", "steps_skipped", "epochs",
+                                         "examples_seen", "examples_skipped", "final", "best", "seconds", "version"});
   CHECK(json["final"]["train"]["accuracy"] == 0.9);
   CHECK(json["final"]["test"].size() == 1);
   CHECK(json["best"].is_null());
+  CHECK(json["steps_skipped"] == 0);
 
   Ended nan = ended();
   nan.final_measures[0].second[0].second = std::nan("");
@@ -199,6 +200,22 @@ TEST_CASE("learned values stand beside the true ones, and long parameters are ab
   CHECK(report.find("  dense_0.kernel[7]   0.0000   1.5000  1.5000\n"
                     "  dense_0.kernel: 2 more values; largest change 1.5000\n") != std::string::npos);
   CHECK(report.find("kernel[8]") == std::string::npos);
+}
+
+TEST_CASE("a report shows no error of a value whose truth is absent", "[train]") {
+  Ended event = ended();
+  event.comparisons.push_back({"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
+  const std::string report = final_report(event);
+  CHECK(report.find("  w[1]   0.0000   1.5000  1.2500  0.2500\n"
+                    "  w[2]   0.0000   1.5000       -       -\n") != std::string::npos);
+  CHECK(report.find("nan") == std::string::npos);
+}
+
+TEST_CASE("the report counts the steps that were skipped", "[train]") {
+  Ended event = ended();
+  event.steps_skipped = 2;
+  CHECK(final_report(event).starts_with("done after 20 steps, 2 of them skipped (5 epochs, 2,560 examples, 80 "));
+  CHECK(nlohmann::json::parse(summary_json(event, "1"))["steps_skipped"] == 2);
 }
 
 TEST_CASE("the report says why a run ended before its end", "[train]") {

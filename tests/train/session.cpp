@@ -1,6 +1,7 @@
 // Whole runs: what they learn, that the cut into devices and microbatches does not change it, and how they end.
 #include "core/train/session.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -202,6 +203,52 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
   }
 }
 
+TEST_CASE("nothing is evaluated after a bad step, whenever it is noticed", "[train]") {
+  std::string text = small_images;
+  text.replace(text.find("eval_every: 1 epoch"), 19, "eval_every: 2 steps");
+  text.replace(text.find("log_every: 1 step"), 17, "log_every: never");
+  const Trained trained =
+      train_setup(setup_of_text(text, {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps"}));
+  REQUIRE(trained.ended.reason == "guard");
+  const std::int64_t good = trained.ended.steps;
+  REQUIRE(good < 8);
+  for (const train::Evaluated& evaluated : trained.of<train::Evaluated>()) CHECK(evaluated.step <= good);
+  // The run ends at the first step at which anything would have looked.
+  CHECK(trained.of<train::Progressed>().back().step <= good + 2);
+  CHECK(trained.of<train::Logged>().back().step == trained.of<train::Progressed>().back().step);
+}
+
+TEST_CASE("layers may be called like what a step keeps", "[train]") {
+  const std::vector<std::string> to_names = {
+      "model.layers=[{name: dropout, conv: {features: 3, kernel_size: [3, 3]}}, {name: kernel, dropout: {rate: 0.5}}, "
+      "flatten, {name: epoch, dense: {features: 3}}]"};
+  const std::vector<std::string> plain = {
+      "model.layers=[{name: x, conv: {features: 3, kernel_size: [3, 3]}}, {name: kernel, dropout: {rate: 0.5}}, "
+      "flatten, {name: y, dense: {features: 3}}]"};
+  const Trained named = train_setup(setup_of_text(small_images, to_names));
+  CHECK(named.ended.status == "done");
+  for (const char* name : {"epoch.kernel", "epoch.bias", "dropout.kernel", "dropout.bias"}) {
+    INFO(name);
+    const std::vector<double> values = numbers(named.parameters.at(name));
+    CHECK(std::any_of(values.begin(), values.end(), [](double value) { return value != 0; }));
+  }
+  CHECK(named.ended.steps == train_setup(setup_of_text(small_images, plain)).ended.steps);
+}
+
+TEST_CASE("true values stand beside those of one dense layer, and of no other model", "[train]") {
+  const auto truths = [](const char* layers) {
+    const Trained trained = train_setup(
+        setup_of_config("linear_regression.yaml", {"train.duration=2 steps", std::string("model.layers=") + layers}));
+    std::size_t count = 0;
+    for (const train::Comparison& comparison : trained.ended.comparisons) count += comparison.truth.empty() ? 0U : 1U;
+    return count;
+  };
+  CHECK(truths("[{dense: 1}]") == 2);
+  CHECK(truths("[{dense: 3}, tanh, {dense: 1}]") == 0);
+  CHECK(truths("[{dense: 1}, tanh]") == 0);
+  CHECK(truths("[{dense: 1}, {dense: 1}]") == 0);
+}
+
 TEST_CASE("a run that is bad from its first step keeps what it began with", "[train]") {
   const std::string text = R"(mesh: {axes: {a: 2}}
 data:
@@ -240,6 +287,7 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(trained.ended.status == "done");
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 6);
+  CHECK(trained.ended.steps_skipped == 2);
   CHECK(numbers(trained.state.at("skipped")).front() == 2);
   CHECK(numbers(trained.state.at("step")).front() == 4);
   CHECK(trained.of<train::Warned>().back().text ==

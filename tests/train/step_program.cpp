@@ -137,7 +137,7 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
   const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, std::pair{0, 2}, DType::f64);
   const Program program = train::train_program(model, spec, {2, 2}, all_ops());
   Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}, {"learning_rate", {1.0}}};
-  feed["dropout.dropout_0"] = {11, 12};
+  feed["dropout/dropout_0"] = {11, 12};
   for (int i = 0; i < 64; ++i) feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
   for (const model::Parameter& parameter : model.parameters) {
     feed[parameter.name] = to_numbers(train::draw(parameter, 5, DType::f64), DType::f64);
@@ -202,7 +202,7 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
     dense.mask.push_back(1);
   }
   Feed parameters = initial_parameters();
-  parameters["dropout.dropout_0"] = {123456, 7890};
+  parameters["dropout/dropout_0"] = {123456, 7890};
   for (DType dtype : {DType::f32, DType::f64}) {
     const Feed a = run(step_of(split, {2, 2}, dtype), with_batch(parameters, padded));
     const Feed b = run(step_of(whole, {8, 1}, dtype), with_batch(parameters, dense));
@@ -270,7 +270,7 @@ TEST_CASE("halt keeps everything as it was before the first step that is not fin
   CHECK(std::isnan(bad.at("loss").front()));
   CHECK(bad.at("finite").front() == 0.0);
   CHECK(bad.at("step").front() == 0.0);
-  CHECK(bad.at("epoch.examples").front() == 0.0);
+  CHECK(bad.at("epoch/examples").front() == 0.0);
   for (const auto& [name, values] : before) CHECK(bad.at(name) == values);
 
   Feed later = with_batch(before, rows);
@@ -315,11 +315,11 @@ TEST_CASE("epoch sums add up over steps in double", "[train]") {
   Feed feed = with_batch(initial_parameters(), Rows());
   feed["learning_rate"] = {0.0};
   const Feed first = run(program, feed);
-  for (const char* name : {"epoch.loss", "epoch.accuracy", "epoch.examples"}) feed[name] = first.at(name);
+  for (const char* name : {"epoch/loss", "epoch/accuracy", "epoch/examples"}) feed[name] = first.at(name);
   const Feed second = run(program, feed);
-  CHECK(second.at("epoch.examples").front() == 16.0);
-  CHECK(second.at("epoch.loss").front() == Approx(16 * first.at("loss").front()).epsilon(1e-6));
-  CHECK(second.at("epoch.accuracy").front() == Approx(16 * first.at("accuracy").front()).epsilon(1e-6));
+  CHECK(second.at("epoch/examples").front() == 16.0);
+  CHECK(second.at("epoch/loss").front() == Approx(16 * first.at("loss").front()).epsilon(1e-6));
+  CHECK(second.at("epoch/accuracy").front() == Approx(16 * first.at("accuracy").front()).epsilon(1e-6));
 }
 
 TEST_CASE("the stages show the forward pass, then this device's gradients, then the whole step", "[train]") {
