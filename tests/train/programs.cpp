@@ -1,0 +1,34 @@
+// The programs of two configs at every stage, as golden text.
+#include <utility>
+
+#include "core/graph/text.h"
+#include "core/train/setup.h"
+#include "tests/catch.h"
+#include "tests/golden.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+void check_stages(const std::string& file, const train::Setup& setup) {
+  std::string all;
+  for (const auto& [name, stage] : {std::pair{"model", train::Stage::model}, std::pair{"grad", train::Stage::grad},
+                                    std::pair{"final", train::Stage::final}}) {
+    all += std::string("# ") + name + "\n" + to_text(train::program_at(setup, stage)) + "\n";
+  }
+  all += "# what runs\n" + to_text(*setup.training);
+  test::check_golden("programs/" + file, all);
+}
+
+}  // namespace
+
+TEST_CASE("the programs of linear_regression.yaml are what the golden text says", "[train]") {
+  check_stages("linear_regression.txt", setup_of_config("linear_regression.yaml"));
+}
+
+TEST_CASE("the programs of a masked, microbatched convolutional network are what the golden text says", "[train]") {
+  check_stages("conv.txt", setup_of_text(small_images, {"data.batch_size=10", "data.remainder=mask",
+                                                        "data.microbatches=2", "mesh.axes=[{a: 2}, {b: 3}]"}));
+}
