@@ -176,13 +176,21 @@ class Scheduler {
     const int published = first_stage(equation.operands, Class::varying);
     if (is_reduction(equation.op) && over_whole_mesh(equation)) return schedule_reduction(equation, published);
 
-    Step step = step_of(Step::Kind::exchange, equation);
-    const bool varies = per_device(equation.results.front());
-    for (Value operand : equation.operands) schedule_.exchanged.insert(info(operand).root);
-    const Class of = varies ? Class::varying : Class::worker;
-    for (Value result : equation.results) define(result, of, published + 1);
-    step.results = roots(equation.results);
-    add(std::move(step), of, published + 1);
+    // One step for each operand: their sets may differ, and with them who computes which result.
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i], result = equation.results[i];
+      schedule_.exchanged.insert(info(operand).root);
+      const Class of = per_device(result) ? Class::varying : Class::worker;
+      define(result, of, published + 1);
+      Step step;
+      step.kind = Step::Kind::exchange;
+      step.equation = &equation;
+      step.operand_types = {type(operand)};
+      step.result_types = {type(result)};
+      step.operands = {info(operand).root};
+      step.results = {result.id};
+      add(std::move(step), of, published + 1);
+    }
   }
 
   // Each block adds up its devices, then the blocks are combined in index order by whoever needs the result.
@@ -305,10 +313,7 @@ class Scheduler {
 
   // Inside a loop everything is of the loop's class, and in its stage.
   void schedule_inner(const Equation& equation) {
-    if (equation.op.as<ops::AxisIndex>() != nullptr || make_alias(equation) || make_constant(equation)) {
-      if (equation.op.as<ops::AxisIndex>() != nullptr) schedule_equation(equation);
-      return;
-    }
+    if (make_alias(equation) || make_constant(equation)) return;
     if (equation.op.as<ops::Loop>() != nullptr || !collective_axes(equation.op).empty()) {
       return schedule_equation(equation);
     }
