@@ -1,0 +1,244 @@
+// Random programs over two axes: what the schedule, the memory plan and the passes make of any mixture of ops.
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/graph/passes.h"
+#include "core/graph/text.h"
+#include "core/passes/fuse.h"
+#include "core/passes/fuse_epilogues.h"
+#include "tests/catch.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+// Writes a program of i32 values, whose sums wrap and so are the same in any order. `a` and `b` are its axes.
+class Writer {
+ public:
+  explicit Writer(std::uint32_t seed) : state_(seed * 2654435761u + 12345u) {}
+
+  std::string write() {
+    const std::vector<std::string> meshes{"a=2 b=3", "a=3 b=1", "a=1 b=9", "a=2 b=5", "a=1 b=1", "a=17 b=1"};
+    text_ = "mesh " + meshes[below(6)] + "\n";
+    const std::uint32_t inputs = 3 + below(5);
+    for (std::uint32_t i = 0; i < inputs; ++i) {
+      const char* const groups[] = {"state", "params", "batch", "state"};
+      const std::uint32_t group = below(4);
+      const Named input{"i" + std::to_string(i), static_cast<int>(below(3)), below(4)};
+      line(groups[group] + (" %" + input.name) + ":" + type(input.shape, input.set));
+      values_.push_back(input);
+      if (group != 2) kept_.push_back(input);
+    }
+    const std::uint32_t equations = 6 + below(24);
+    for (std::uint32_t i = 0; i < equations; ++i) add_equation();
+    for (const Named& input : kept_) {
+      if (below(6) == 0) continue;
+      const Named& next = pick(values_, [&](const Named& v) { return v.shape == input.shape && v.set == input.set; });
+      line("update %" + input.name + " = %" + next.name);
+    }
+    for (int i = 0; i < 3; ++i) line("return o" + std::to_string(i) + " = %" + pick(values_).name);
+    return text_;
+  }
+
+ private:
+  // Of shape [], [6] or [5000], which is large enough to be split between workers; a bit of `set` for each axis.
+  struct Named {
+    std::string name;
+    int shape;
+    std::uint32_t set;
+  };
+
+  std::uint32_t below(std::uint32_t n) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return (state_ >> 16) % n;
+  }
+  void line(const std::string& text) { text_ += text + "\n"; }
+  std::string fresh() { return "v" + std::to_string(count_++); }
+  static std::string shape_text(int shape, int parts = 1) {
+    return shape == 0 ? "[]" : "[" + std::to_string((shape == 1 ? 6 : 5000) / parts) + "]";
+  }
+  static std::string axes(std::uint32_t set) {
+    return set == 3 ? "{a, b}" : set == 1 ? "{a}" : set == 2 ? "{b}" : "{}";
+  }
+  static std::string type(int shape, std::uint32_t set, int parts = 1) {
+    return "i32" + shape_text(shape, parts) + axes(set);
+  }
+
+  // One of those that fit, by preference a late one. At least one fits.
+  template <class Fits>
+  Named pick(const std::vector<Named>& from, Fits fits) {
+    std::vector<Named> good;
+    std::copy_if(from.begin(), from.end(), std::back_inserter(good), fits);
+    const auto count = static_cast<std::uint32_t>(good.size());
+    const std::uint32_t window = below(3) == 0 ? count : std::min(count, 8u);
+    return good[count - 1 - below(window)];
+  }
+  Named pick(const std::vector<Named>& from) {
+    return pick(from, [](const Named&) { return true; });
+  }
+
+  void add_elementwise(std::vector<Named>& values, const std::string& indent = "") {
+    Named x = pick(values);
+    Named y = pick(values, [&](const Named& v) { return v.shape == x.shape || v.shape == 0 || x.shape == 0; });
+    const Named result{fresh(), std::max(x.shape, y.shape), x.set | y.set};
+    if (below(2) == 0) std::swap(x, y);
+    const char* const ops[] = {"add", "sub", "mul", "max"};
+    line(indent + "%" + result.name + " = " + ops[below(4)] + " %" + x.name + ", %" + y.name);
+    values.push_back(result);
+  }
+
+  void add_reduction() {
+    const Named first = pick(values_);
+    if (first.set == 0) return;
+    const std::uint32_t over = first.set == 3 ? 1 + below(3) : first.set;
+    std::vector<Named> operands{first};
+    for (std::uint32_t more = below(3); more > 0; --more) {
+      operands.push_back(pick(values_, [&](const Named& v) { return (v.set & over) == over; }));
+    }
+    const char* const ops[] = {"psum", "psum", "pmax", "pmin"};
+    std::string results, arguments;
+    for (const Named& operand : operands) {
+      const Named result{fresh(), operand.shape, operand.set & ~over};
+      results += (results.empty() ? "%" : ", %") + result.name;
+      arguments += (arguments.empty() ? "%" : ", %") + operand.name;
+      values_.push_back(result);
+    }
+    line(results + " = " + ops[below(4)] + "[axes=" + axes(over) + "] " + arguments);
+  }
+
+  void add_loop() {
+    const std::uint32_t set = below(2) == 0 ? 0 : 3;
+    const auto within = [&](const Named& v) { return (v.set & ~set) == 0; };
+    const auto carried = [&](const Named& v) { return v.set == set; };
+    if (std::none_of(values_.begin(), values_.end(), carried)) return;
+    const int parts = 1 + static_cast<int>(below(2));
+    std::vector<Named> operands;
+    const std::uint32_t consts = below(3), carries = 1 + below(3);
+    for (std::uint32_t i = 0; i < consts; ++i) operands.push_back(pick(values_, within));
+    for (std::uint32_t i = 0; i < carries; ++i) operands.push_back(pick(values_, carried));
+    const auto sliced = [&](const Named& v) { return v.shape == 1 && within(v); };
+    if (parts == 1 && std::any_of(values_.begin(), values_.end(), sliced)) operands.push_back(pick(values_, sliced));
+
+    std::vector<Named> inside;
+    std::string head, arguments, params;
+    for (const Named& operand : operands) {
+      inside.push_back({fresh(), operand.shape, operand.set});
+      arguments += (arguments.empty() ? "%" : ", %") + operand.name;
+      params += (params.empty() ? "%" : ", %") + inside.back().name + ":" + type(operand.shape, operand.set);
+    }
+    std::vector<Named> results;
+    for (std::uint32_t i = 0; i < carries; ++i) {
+      results.push_back({fresh(), operands[consts + i].shape, set});
+      head += (head.empty() ? "%" : ", %") + results.back().name;
+    }
+    line(head + " = loop[iterations=" + std::to_string(parts) + ", consts=" + std::to_string(consts) +
+         ", carries=" + std::to_string(carries) + "] " + arguments + " (" + params + ") {");
+    for (std::uint32_t i = 1 + below(6); i > 0; --i) add_elementwise(inside, "  ");
+    std::string yields;
+    for (const Named& result : results) {
+      const Named& next = pick(inside, [&](const Named& v) { return v.shape == result.shape && v.set == result.set; });
+      yields += (yields.empty() ? "%" : ", %") + next.name;
+    }
+    line("  yield " + yields + "\n}");
+    values_.insert(values_.end(), results.begin(), results.end());
+  }
+
+  void add_equation() {
+    const Named x = pick(values_);
+    const std::string head = "%v" + std::to_string(count_) + " = ";
+    switch (below(16)) {
+      case 0:
+        line(head + "constant[dtype=i32, shape=" + shape_text(x.shape) + ", value=" + std::to_string(below(4)) + "]");
+        return values_.push_back({fresh(), x.shape, 0});
+      case 1:
+      case 2:
+      case 3: return add_reduction();
+      case 4:
+        if (x.set == 3) return;
+        line(head + "pvary[axes=" + axes(3 & ~x.set) + "] %" + x.name);
+        return values_.push_back({fresh(), x.shape, 3});
+      case 5:
+        if (x.set == 0) return;
+        line(head + "ppermute[axes=" + axes((x.set & 1) != 0 ? 1 : 2) + ", pairs=[0:0]] %" + x.name);
+        return values_.push_back({fresh(), x.shape, x.set});
+      case 6:
+        if (x.shape == 0) return;
+        line(head + "reduce_sum[dims=[0]] %" + x.name);
+        return values_.push_back({fresh(), 0, x.set});
+      case 7: {
+        const std::uint32_t axis = 1 + below(2);
+        line(head + "axis_index[axes=" + axes(axis) + "]");
+        return values_.push_back({fresh(), 0, axis});
+      }
+      case 8: {
+        line(head + "stop_gradient %" + x.name);
+        return values_.push_back({fresh(), x.shape, x.set});
+      }
+      case 9:
+      case 10: return add_loop();
+      default: return add_elementwise(values_);
+    }
+  }
+
+  std::uint32_t state_;
+  std::string text_;
+  int count_ = 0;
+  std::vector<Named> values_, kept_;
+};
+
+void check_plans(std::shared_ptr<const Program> program, const test::Values& inputs, const test::Values& expected) {
+  for (const int workers : {1, 2, 5}) {
+    for (const bool private_copies : {false, true}) {
+      for (const bool step_by_step : {false, true}) {
+        INFO("workers " << workers << ", private copies " << private_copies << ", step by step " << step_by_step);
+        const bool same = test::run(program, inputs, {workers, private_copies, 4, step_by_step}) == expected;
+        REQUIRE(same);
+      }
+    }
+  }
+}
+
+TEST_CASE("random programs over two axes run as the interpreter says, with passes and without", "[runtime]") {
+  // More, by hand: PMAPTRAIN_RANDOM_PROGRAMS=FIRST:LAST
+  std::uint32_t first = 0, last = 40;
+  if (const char* range = std::getenv("PMAPTRAIN_RANDOM_PROGRAMS")) {
+    const std::string text = range;
+    first = static_cast<std::uint32_t>(std::stoul(text));
+    last = static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
+  }
+  for (std::uint32_t seed = first; seed < last; ++seed) {
+    const auto program = test::program_of(Writer(seed).write());
+    INFO("seed " << seed << "\n" << to_text(*program));
+    const test::Values inputs = test::random_inputs(*program, seed);
+    const test::Values expected = test::interpreted(*program, inputs, 4);
+    check_plans(program, inputs, expected);
+    check_plans(std::make_shared<const Program>(fuse(fuse_epilogues(simplify(*program)))), inputs, expected);
+  }
+}
+
+TEST_CASE("the operands of one reduction over some of the axes may have different sets", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=2 b=2
+%i = axis_index[axes={a}]
+%j = axis_index[axes={b}]
+%x = add %i, %j
+%p, %q = psum[axes={a}] %x, %i
+%r = add %q, %q
+%s, %t = psum[axes={a}] %i, %x
+return r = %r
+return t = %t
+)");
+  const test::Values expected = test::interpreted(*program, {}, 4);
+  const auto first_byte = [](const PerDevice& value) {
+    std::vector<int> numbers;
+    for (const auto& bytes : value) numbers.push_back(std::to_integer<int>(bytes.front()));
+    return numbers;
+  };
+  CHECK(first_byte(expected.at("output r")) == std::vector<int>{2, 2, 2, 2});
+  CHECK(first_byte(expected.at("output t")) == std::vector<int>{1, 3, 1, 3});
+  check_plans(program, {}, expected);
+}
+
+}  // namespace
+}  // namespace pmaptrain
