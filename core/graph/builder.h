@@ -63,9 +63,8 @@ class Builder {
   };
   const Origin& origin() const { return origin_; }
 
-  Value new_value(Type type);
-
  private:
+  Value new_value(Type type);
   std::vector<Value> append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);
 
   Program& program_;

@@ -16,6 +16,8 @@ class Checker {
     std::set<std::string> names;
     for (const Input& input : program_.inputs) {
       define(input.value, visible, nullptr, 0);
+      const std::string error = size_error(program_.type(input.value), program_.mesh);
+      if (!error.empty()) fail("input '" + input.name + "': " + error);
       if (!names.insert(input.name).second) fail("two inputs are named '" + input.name + "'");
     }
     check_equations(program_.equations, visible);

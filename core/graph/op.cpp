@@ -1,5 +1,7 @@
 #include "core/graph/op.h"
 
+#include <algorithm>
+
 #include "core/base/text.h"
 
 namespace pmaptrain {
@@ -47,7 +49,28 @@ std::string to_string(const Type& type, const Mesh& mesh) {
   return std::string(to_string(type.dtype)) + to_string(type.shape) + mesh.to_string(type.varying);
 }
 
+std::string size_error(const Type& type, const Mesh& mesh) {
+  constexpr double most_elements = 1e12, most_bytes = 1e15;
+  double elements = 1;
+  for (const std::int64_t size : type.shape) {
+    if (size < 0) return "a dimension has a negative size";
+    elements *= static_cast<double>(std::max<std::int64_t>(size, 1));  // strides count what 0 elements would hide
+  }
+  if (elements > most_elements) return "a value of more than 10^12 elements";
+  const double bytes = elements * static_cast<double>(size_of(type.dtype)) * static_cast<double>(mesh.devices());
+  return bytes > most_bytes ? "a value of more than 10^15 bytes over all devices" : "";
+}
+
 std::vector<Type> Op::infer(const InferContext& context) const {
+  std::vector<Type> results = infer_unchecked(context);
+  for (const Type& result : results) {
+    const std::string error = size_error(result, context.mesh);
+    if (!error.empty()) throw TypeError(6, std::string(name()) + " gives " + to_string(result.shape) + ": " + error);
+  }
+  return results;
+}
+
+std::vector<Type> Op::infer_unchecked(const InferContext& context) const {
   if (!local()) return rules_->infer(op_.get(), context);
   // Rule 1: operands of a local op have equal sets, and its results have that set.
   const AxisSet varying = context.operands.empty() ? AxisSet{} : context.operands.front().varying;

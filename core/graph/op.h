@@ -208,7 +208,7 @@ class Op {
     return rules_ == &rules_of<T>() ? static_cast<const T*>(op_.get()) : nullptr;
   }
 
-  // Types of the results. Applies rule 1 to local ops. Throws TypeError.
+  // Types of the results. Applies rule 1 to local ops, and to all the bounds of rule 6. Throws TypeError.
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const {
     return rules_->cost(op_.get(), mesh, operands, results);
@@ -219,6 +219,8 @@ class Op {
   const std::shared_ptr<const void>& shared() const { return op_; }
 
  private:
+  std::vector<Type> infer_unchecked(const InferContext& context) const;
+
   const OpRules* rules_;
   std::shared_ptr<const void> op_;
 };

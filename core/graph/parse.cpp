@@ -168,6 +168,8 @@ class Parser {
 
  private:
   using Names = std::unordered_map<std::string, Value>;
+  // Everything that reads a program's regions calls itself for the regions in them.
+  static constexpr int deepest = 64;
 
   void skip_lines() {
     while (lexer_.peek().kind == Token::Kind::end_of_line && !lexer_.at_end()) lexer_.next();
@@ -265,10 +267,9 @@ class Parser {
   void parse_equation(Names& names) {
     std::vector<Token> results;
     std::vector<std::optional<Type>> annotations;
-    Names fresh = names;  // a result may not repeat another of the same line
+    Names line;  // a result may not repeat another of the same line
     do {
-      results.push_back(parse_new_name(fresh));
-      fresh[results.back().text] = Value{};
+      results.push_back(parse_new_name(names, &line));
       annotations.push_back(lexer_.accept(":") ? std::optional(parse_type()) : std::nullopt);
     } while (lexer_.accept(","));
     lexer_.expect("=");
@@ -288,8 +289,15 @@ class Parser {
     const Op op(*rules, parse_attributes(*rules, rules->name));
     const std::vector<Value> operands = parse_operands(names);
     if (rules->region) {
+      if (depth_ == deepest) {
+        lexer_.fail(op_name, "a region inside " + std::to_string(deepest) + " others",
+                    "regions stand at most " + std::to_string(deepest) + " deep");
+      }
       lexer_.expect("(");
-      return name_results(parse_region(op, operands), results, annotations, names);
+      ++depth_;
+      const std::vector<Value> values = parse_region(op, operands);
+      --depth_;
+      return name_results(values, results, annotations, names);
     }
     name_results(builder_.emit_all(op, operands), results, annotations, names);
   }
@@ -378,10 +386,12 @@ class Parser {
     lexer_.expect_end_of_line();
   }
 
-  Token parse_new_name(const Names& names) {
+  // A name that is not among `names`, nor among those given in this line, which it joins.
+  Token parse_new_name(const Names& names, Names* line = nullptr) {
     lexer_.expect("%");
     const Token name = lexer_.expect_name();
-    if (names.contains(name.text))
+    const bool repeated = line != nullptr && !line->try_emplace(name.text).second;
+    if (repeated || names.contains(name.text))
       lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
     return name;
   }
@@ -393,6 +403,7 @@ class Parser {
     if (found != names.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [text, value] : names) known.push_back(text);
+    std::sort(known.begin(), known.end());  // of equally near names, the first
     const bool is_outside = &names != &names_ && names_.contains(name.text);
     const std::string near = is_outside ? "" : nearest(name.text, known);
     lexer_.fail(name, "%" + name.text + " is not defined before this line",
@@ -406,12 +417,8 @@ class Parser {
     type.dtype = AttributeParser::parse_dtype_token(lexer_);
     const Token shape = lexer_.peek();
     type.shape = AttributeParser::parse_shape(lexer_);
-    double elements = 1;
-    for (const std::int64_t size : type.shape) {
-      if (size < 0) lexer_.fail(shape, "a dimension has a negative size");
-      elements *= static_cast<double>(size);
-    }
-    if (elements > 1e12) lexer_.fail(shape, "a value of more than 10^12 elements");
+    const std::string error = size_error(type, program_.mesh);
+    if (!error.empty()) lexer_.fail(shape, error);
     type.varying = AttributeParser::parse_axes(lexer_, program_.mesh, "");
     return type;
   }
@@ -421,6 +428,7 @@ class Parser {
   Program program_;
   Builder builder_;
   Names names_;
+  int depth_ = 0;  // regions around the present line
   std::vector<Axis> given_mesh_;
 };
 

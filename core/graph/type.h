@@ -21,6 +21,10 @@ struct Type {
 inline std::int64_t numel(const Type& type) { return numel(type.shape); }
 inline std::size_t bytes(const Type& type) { return size_of(type.dtype) * static_cast<std::size_t>(numel(type.shape)); }
 
+// Why `type` is no type of a value on this mesh: a negative size, or more elements or bytes than sums of such sizes
+// could count. Empty where it is one.
+std::string size_error(const Type& type, const Mesh& mesh);
+
 // "f32[16,10]{data_shards}"
 std::string to_string(const Type& type, const Mesh& mesh);
 

@@ -209,6 +209,64 @@ batch %a:bool[2]{devices}
 )",
     R"(batch %x:f32[2]{}
 %y = neg %missing
+)",
+    R"(%c = constant[dtype=f32, shape=[4294967296,4294967296], value=0.0]
+)",
+    R"(%c = constant[dtype=f32, shape=[4611686018427387904], value=0.0]
+)",
+    R"(%c = constant[dtype=f32, shape=[0,4294967296,4294967296], value=0.0]
+)",
+    R"(batch %x:i32[4]{}
+%y = one_hot[depth=4611686018427387904, dtype=f32] %x
+)",
+    R"(batch %x:f32[]{}
+%y = broadcast[shape=[4611686018427387904], dims=[]] %x
+)",
+    R"(batch %x:f32[1000000]{}
+%y = pad[low=[9223372036854775807], high=[9223372036854775807]] %x
+)",
+    R"(batch %x:f32[1000000]{}
+%y = pad[low=[999999999999], high=[1]] %x
+)",
+    R"(batch %x:f32[1]{}
+%y = slice[starts=[-9223372036854775808], limits=[9223372036854775807]] %x
+)",
+    R"(batch %x:f32[0]{}
+%y = reshape[shape=[4294967296,4294967296]] %x
+)",
+    R"(batch %k:u32[2]{}
+batch %r:i64[4]{}
+%y = random_normal[shape=[4294967296,4294967296]] %k, %r
+)",
+    R"(mesh devices=65536
+batch %x:f32[1000]{devices}
+%y = all_gather[axes={devices}, dim=0] %x
+%z = all_gather[axes={devices}, dim=0] %y
+)",
+    R"(mesh devices=65536
+batch %x:f32[100000000000]{}
+)",
+    R"(batch %x:f32[1,4,4,1]{}
+batch %k:f32[2,2,1,1]{}
+%y = conv_input_grad[strides=[1,1], padding=[1:1,1:1], input_shape=[1,9223372036854775807,4,1]] %k, %x
+)",
+    R"(batch %x:f32[1,4,4,1]{}
+%y = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[2,2,1,4611686018427387904]] %x, %x
+)",
+    R"(batch %x:f32[1,4,4,1]{}
+%y = max_pool[window=[9223372036854775807,2], strides=[1,1], padding=[0:0,0:0]] %x
+)",
+    R"(batch %x:f32[4]{}
+%s = loop[iterations=1, consts=9223372036854775807, carries=1] %x (%a:f32[4]{}) {
+  yield %a
+}
+)",
+    R"(batch %xa:f32[4]{}
+batch %xb:f32[4]{}
+%y = neg %xc
+)",
+    R"(batch %x:f32[4]{}
+%a, %a = psum %x, %x
 )"};
 
 TEST_CASE("every mistake in program text is answered in the words of the golden text", "[graph]") {
@@ -238,6 +296,26 @@ std::string error_of(const std::string& text, const std::vector<Axis>& mesh = {}
 
 TEST_CASE("program text that is not UTF-8 is refused", "[graph]") {
   CHECK(error_of("batch %x\xff") == "the program is not UTF-8 text");
+}
+
+TEST_CASE("regions stand in each other to a depth that no reader of programs minds", "[graph]") {
+  const auto nested = [](int depth) {
+    std::string text = "batch %x:f32[]{}\n", end;
+    for (int i = 0; i < depth; ++i) {
+      text += "%y = loop[iterations=1, consts=0, carries=1] %x (%x:f32[]{}) {\n";
+      end += "yield %y\n}\n";
+    }
+    return text + "%y = neg %x\n" + end + "return y = %y\n";
+  };
+  CHECK(error_of(nested(64)) == "accepted");
+  CHECK(error_of(nested(65)) == "a region inside 64 others");
+  CHECK(error_of(nested(100000)) == "a region inside 64 others");
+}
+
+TEST_CASE("a program of many equations is read in time that grows with its length", "[graph]") {
+  std::string text = "batch %x:f32[]{}\n";
+  for (int i = 0; i < 20000; ++i) text += "%v" + std::to_string(i) + " = neg %x\n";
+  CHECK(error_of(text) == "accepted");
 }
 
 TEST_CASE("an axis that is given from outside needs a device", "[graph]") {

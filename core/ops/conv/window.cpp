@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/graph/op.h"
+#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -42,6 +42,10 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
                       "padding counts rows before and after: no number is negative");
     }
     const std::int64_t in = image[d + 1];
+    if (in < 0 || in > most_elements) {
+      throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
+                      "a size is not negative, and an image has at most 10^12 elements");
+    }
     if (hw[d] < 1 || hw[d] > in + low + high) {
       throw TypeError(6,
                       fmt::format("{} with a window of {} over {} + {} + {} elements of {}", op, hw[d], low, in, high,

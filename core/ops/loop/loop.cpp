@@ -8,11 +8,12 @@ std::vector<Type> param_types(const Loop& loop, std::span<const Type> operands) 
   if (loop.iterations < 1) {
     throw TypeError(7, "loop: iterations=" + std::to_string(loop.iterations) + "; at least 1 is needed");
   }
-  const std::int64_t fixed = loop.consts + loop.carries;
-  if (loop.consts < 0 || loop.carries < 0 || fixed > static_cast<std::int64_t>(operands.size())) {
-    throw TypeError(7, "loop: consts and carries count " + std::to_string(fixed) + " of its " +
-                           std::to_string(operands.size()) + " operands");
+  const auto count = static_cast<std::int64_t>(operands.size());
+  if (loop.consts < 0 || loop.carries < 0 || loop.consts > count || loop.carries > count - loop.consts) {
+    throw TypeError(7, "loop: consts=" + std::to_string(loop.consts) + " and carries=" + std::to_string(loop.carries) +
+                           " of " + std::to_string(count) + " operands");
   }
+  const std::int64_t fixed = loop.consts + loop.carries;
   std::vector<Type> params(operands.begin(), operands.end());
   for (std::size_t i = static_cast<std::size_t>(fixed); i < params.size(); ++i) {
     Shape& shape = params[i].shape;

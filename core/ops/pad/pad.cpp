@@ -29,6 +29,10 @@ std::vector<Type> Pad::infer(const InferContext& context) const {
                                   high[i], i, describe(x)),
                       "slice takes elements away");
     }
+    if (low[i] > most_elements || high[i] > most_elements) {
+      throw TypeError(6, fmt::format("{}: {} before and {} after dimension {} of {}: more than 10^12 elements", name,
+                                     low[i], high[i], i, describe(x)));
+    }
     shape.push_back(low[i] + x.shape[i] + high[i]);
   }
   return one_result(x.dtype, std::move(shape));

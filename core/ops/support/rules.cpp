@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace pmaptrain::ops {
@@ -45,8 +46,13 @@ void expect_rank(std::string_view op, const Shape& shape) {
 }
 
 void expect_sizes(std::string_view op, const Shape& shape) {
+  std::int64_t elements = 1;
   for (std::int64_t size : shape) {
     if (size < 0) throw TypeError(6, fmt::format("{}: the shape {} has a negative size", op, to_string(shape)));
+    if (size > most_elements / elements) {
+      throw TypeError(6, fmt::format("{}: the shape {} has more than 10^12 elements", op, to_string(shape)));
+    }
+    elements *= std::max<std::int64_t>(size, 1);
   }
 }
 

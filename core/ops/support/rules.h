@@ -16,6 +16,9 @@ namespace pmaptrain::ops {
 // Kernels that walk dimensions keep their counters in arrays of this size, so that they never allocate.
 inline constexpr std::size_t max_rank = 8;
 
+// More than any attribute that is a size or is added to one may be, so that sums of a few do not overflow.
+inline constexpr std::int64_t most_elements = 1'000'000'000'000;
+
 // "f32[2,3]": a type without its set, which local ops do not see.
 std::string describe(const Type& type);
 std::string describe(std::span<const Type> types);
