@@ -17,10 +17,4 @@ std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
-Shape row_major_strides(const Shape& shape) {
-  Shape strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 }  // namespace pmaptrain

@@ -15,7 +15,4 @@ std::int64_t numel(const Shape& shape);
 // "[16,10]"; "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
-// Elements between neighbours along each dimension.
-Shape row_major_strides(const Shape& shape);
-
 }  // namespace pmaptrain
