@@ -146,10 +146,3 @@ namespace pmaptrain {
 AxisSet collective_axes(const Op& op);
 
 }  // namespace pmaptrain
-
-namespace pmaptrain::ops {
-
-// The mean over the group: psum and a division, as one bucket. `values` are floating.
-std::vector<Value> pmean(Builder& b, AxisSet axes, std::span<const Value> values);
-
-}  // namespace pmaptrain::ops

@@ -2,7 +2,6 @@
 
 #include "core/base/text.h"
 #include "core/ops/collective/collective.h"
-#include "core/ops/elementwise/binary.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -60,7 +59,9 @@ void check_dim(std::string_view op, std::int64_t dim, const Type& operand) {
       6, std::string(op) + ": dim=" + std::to_string(dim) + " is not a dimension of " + to_string(operand.shape));
 }
 
-Cost sends_operands(AxisSet axes, std::span<const Type> operands, bool adds) {
+// What the shared-memory collectives do: each operand is read once by others, who are none in a group of one device.
+// Axes of size 1 carry nothing.
+Cost sends_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operands, bool adds) {
   Cost cost;
   double wire = 0;
   for (const Type& operand : operands) {
@@ -68,7 +69,12 @@ Cost sends_operands(AxisSet axes, std::span<const Type> operands, bool adds) {
     if (adds) cost.flops += static_cast<double>(numel(operand));
   }
   cost.bytes = 2 * wire;
-  cost.wire.emplace_back(axes, wire);
+  AxisSet crossed;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    const int number = static_cast<int>(axis);
+    if (axes.contains(number) && mesh.axes()[axis].size > 1) crossed = crossed | AxisSet::of(number);
+  }
+  if (!crossed.empty()) cost.wire.emplace_back(crossed, wire);
   return cost;
 }
 
@@ -94,14 +100,14 @@ std::vector<Type> Psum::infer(const InferContext& context) const { return reduce
 std::vector<Type> Pmax::infer(const InferContext& context) const { return reduced(name, axes, context); }
 std::vector<Type> Pmin::infer(const InferContext& context) const { return reduced(name, axes, context); }
 
-Cost Psum::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(axes, operands, true);
+Cost Psum::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, true);
 }
-Cost Pmax::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(axes, operands, true);
+Cost Pmax::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, true);
 }
-Cost Pmin::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(axes, operands, true);
+Cost Pmin::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, true);
 }
 
 Cotangents Psum::derivative(VjpContext& context) const {
@@ -122,7 +128,7 @@ std::vector<Type> AllGather::infer(const InferContext& context) const {
 }
 
 Cost AllGather::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  Cost cost = sends_operands(axes, operands, false);
+  Cost cost = sends_operands(mesh, axes, operands, false);
   cost.bytes += static_cast<double>(bytes(operands.front())) * static_cast<double>(mesh.group_size(axes) - 1);
   return cost;
 }
@@ -148,8 +154,8 @@ std::vector<Type> PsumScatter::infer(const InferContext& context) const {
   return {type};
 }
 
-Cost PsumScatter::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(axes, operands, true);
+Cost PsumScatter::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, true);
 }
 
 Cotangents PsumScatter::derivative(VjpContext& context) const {
@@ -176,8 +182,8 @@ std::vector<Type> Ppermute::infer(const InferContext& context) const {
   return {context.operands.front()};
 }
 
-Cost Ppermute::cost(const Mesh&, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(axes, operands, false);
+Cost Ppermute::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, false);
 }
 
 Cotangents Ppermute::derivative(VjpContext& context) const {
@@ -190,15 +196,6 @@ std::vector<Type> AxisIndex::infer(const InferContext& context) const {
   check_count(name, context, 0);
   check_axes(name, axes, context, true);
   return {Type{DType::i32, {}, axes}};
-}
-
-std::vector<Value> pmean(Builder& b, AxisSet axes, std::span<const Value> values) {
-  std::vector<Value> means = b.emit_all(Psum{axes}, values);
-  for (Value& mean : means) {
-    const auto members = static_cast<double>(b.mesh().group_size(axes));
-    mean = b.emit(Div{}, {mean, b.constant(b.type(mean).dtype, members)});
-  }
-  return means;
 }
 
 }  // namespace pmaptrain::ops
