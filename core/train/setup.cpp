@@ -52,9 +52,9 @@ void add_cost(const Program& program, const std::vector<Equation>& equations, do
     for (Value value : equation.results) varies |= !program.type(value).varying.empty();
     total.flops += times * cost.flops * static_cast<double>(varies ? program.mesh.devices() : 1);
     for (const auto& [axes, bytes] : cost.wire) {
-      for (std::size_t axis = 0; axis < program.mesh.axes().size(); ++axis) {
-        if (axes.contains(static_cast<int>(axis))) total.wire_bytes[axis].second += times * bytes;
-      }
+      std::size_t outermost = 0;
+      while (!axes.contains(static_cast<int>(outermost))) ++outermost;
+      total.wire_bytes[outermost].second += times * bytes;
     }
   }
 }

@@ -66,7 +66,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
 void check_memory(const MemoryEstimate& estimate, const Setup& setup);
 
 // Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several
-// axes counts for each of them).
+// axes counts once: for the outermost of more than one device).
 struct StepCost {
   double flops = 0;
   std::vector<std::pair<std::string, double>> wire_bytes;

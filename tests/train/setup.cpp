@@ -163,8 +163,24 @@ return both = %both
   const double products = 2 * 4 * 5 * 7, sums = 2 * 4 * 7;  // on one device: the matmul, and both psums
   CHECK(cost.flops == 6 * (products + sums));
   REQUIRE(cost.wire_bytes.size() == 2);
+  // What is summed over both axes travels once, and counts for the outermost.
   CHECK(cost.wire_bytes[0] == std::pair<std::string, double>("rows", 2 * 4 * 7 * 4));
-  CHECK(cost.wire_bytes[1] == std::pair<std::string, double>("columns", 4 * 7 * 4));
+  CHECK(cost.wire_bytes[1] == std::pair<std::string, double>("columns", 0));
+}
+
+TEST_CASE("a group of one device sends nothing, and a larger one each operand once", "[train]") {
+  const auto sent = [](const std::string& mesh) {
+    const Program program = parse_program("mesh " + mesh +
+                                              "\nbatch %x:f32[10]{a, b}\n%s = psum[axes={a, b}] %x\n"
+                                              "%t = pmax[axes={b}] %x\nreturn s = %s\nreturn t = %t\n",
+                                          "sum.pmt", all_ops());
+    const train::StepCost cost = train::cost_of(program);
+    return std::pair(cost.wire_bytes[0].second, cost.wire_bytes[1].second);
+  };
+  CHECK(sent("a=1 b=1") == std::pair(0.0, 0.0));
+  CHECK(sent("a=2 b=1") == std::pair(40.0, 0.0));
+  CHECK(sent("a=1 b=8") == std::pair(0.0, 80.0));
+  CHECK(sent("a=2 b=3") == std::pair(40.0, 40.0));
 }
 
 TEST_CASE("a step sends its gradients, sums and count once, however many microbatches it has", "[train]") {
