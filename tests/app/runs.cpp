@@ -126,7 +126,7 @@ TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
   CHECK(run_binary({"run", "nothing.yaml"}).status == 2);
   CHECK(run_binary({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"})
             .status == 3);
-  const Finished large = run_binary({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=1000000000"});
+  const Finished large = run_binary({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=10000000"});
   INFO(large.err);
   CHECK(large.status == 4);
   CHECK(contains(large.err, "available"));
