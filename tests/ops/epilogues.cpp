@@ -84,8 +84,9 @@ TEST_CASE("a NaN passes the relu of a convolution and of a product, and what is 
 }
 
 TEST_CASE("the kernel's gradient sums the cotangents beside it", "[ops]") {
-  const Case c{{{4, 14, 14, 8}, {4, 14, 14, 16}}, 3, {true, true}};
-  const ConvKernelGrad op{ones, same, {3, 3, 8, 16}, true};
+  const auto channels = GENERATE(std::int64_t{1}, std::int64_t{8}, std::int64_t{32});
+  const Case c{{{4, 14, 14, channels}, {4, 14, 14, 16}}, 3, {true, true}};
+  const ConvKernelGrad op{ones, same, {3, 3, channels, 16}, true};
   const std::vector<Type> operands = c.types(DType::f32);
   const Mesh mesh;
   const std::vector<Type> results = op.infer({.mesh = mesh, .operands = operands});
@@ -100,7 +101,7 @@ TEST_CASE("the kernel's gradient sums the cotangents beside it", "[ops]") {
   const auto chosen = op.cpu(c.request(operands, results));
   for (CpuKernel* kernel : {reference.get(), chosen.get()}) {
     if (kernel == nullptr) continue;
-    std::vector<float> dkernel(3 * 9 * 8 * 16), dbias(3 * 16);
+    std::vector<float> dkernel(static_cast<std::size_t>(3 * 9 * channels * 16)), dbias(3 * 16);
     std::vector<std::byte> scratch(kernel->scratch_bytes() + 64);
     const std::byte* from[] = {reinterpret_cast<const std::byte*>(values[0].data()),
                                reinterpret_cast<const std::byte*>(values[1].data())};

@@ -5,12 +5,12 @@
 #include <array>
 #include <type_traits>
 
-#include "core/kernel/vector_math.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/cast/cast.h"
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/vector_fold.h"
 #include "core/ops/support/boxes.h"
 #include "core/ops/support/rules.h"
 
@@ -123,16 +123,6 @@ Cotangents ReduceSum::derivative(VjpContext& context) const {
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest&) const { return nullptr; }
 
 #else
-
-namespace {
-
-struct VectorSumFold : SumFold {
-  static void add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
-    vector_add_rows(rows, width, x, out);
-  }
-};
-
-}  // namespace
 
 // The reference with vectors for rows of f32: the same order, so the same bits.
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {

@@ -1,0 +1,19 @@
+// Sums of f32 rows by vectors: SumFold's order, and so its bits.
+#pragma once
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include "core/kernel/vector_math.h"
+#include "core/ops/reduce/fold.h"
+
+namespace pmaptrain::ops {
+
+struct VectorSumFold : SumFold {
+  static void add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
+    vector_add_rows(rows, width, x, out);
+  }
+};
+
+}  // namespace pmaptrain::ops
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
