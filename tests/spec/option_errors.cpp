@@ -3,34 +3,9 @@
 
 #include "core/spec/load.h"
 #include "tests/catch.h"
+#include "tests/spec/errors_of.h"
 
 using namespace pmaptrain;
-
-namespace {
-
-// A config without mistakes, to be put behind lines that have some.
-const std::string base = R"(data: {source: fashion_mnist, batch_size: 128}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)";
-
-// What load_text says about `text`, as it is shown to the user; empty if it is accepted.
-std::string errors_of(const std::string& text, std::vector<std::string> set = {}, std::int64_t devices = 0) {
-  spec::Overrides overrides;
-  overrides.set = std::move(set);
-  if (devices != 0) overrides.devices = devices;
-  try {
-    spec::load_text(text, "c.yaml", "/base", overrides);
-  } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::usage);
-    return error.what();
-  }
-  return {};
-}
-
-}  // namespace
 
 TEST_CASE("an error in --set points into the argument", "[spec]") {
   CHECK(errors_of(base, {"data.batch_sise=64"}) ==
