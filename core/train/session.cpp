@@ -5,17 +5,15 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/base/philox.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/data/open.h"
 #include "core/graph/passes.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
-#include "core/train/initialize.h"
-#include "core/train/optimizer.h"
 #include "core/train/record_events.h"
 #include "core/train/replicas.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -84,13 +82,7 @@ class Session {
     check_memory(estimate_memory(setup_, plan, workers), setup_);
     const CpuOptions cpu{workers, options_.kernels};
     executor_.emplace(std::move(plan), cpu);
-    const Program& program = *setup_.training;
-    const auto initial = initial_parameters(setup_.model, setup_.spec().model, setup_.spec().seed);
-    for (const Input& input : program.inputs) {
-      if (input.group == Group::params) executor_->set(input.name, initial.at(input.name));
-      if (input.group == Group::state) executor_->set(input.name, initial_state(program, input));
-      if (input.group == Group::hyper) set_hyper(program, input);
-    }
+    set_initial_values(*executor_, setup_);
     if (setup_.evaluation) {
       evaluator_.emplace(setup_.evaluation, setup_.source.test, *setup_.evaluation_batch, measures_,
                          setup_.source.test_name, cpu);
@@ -124,19 +116,6 @@ class Session {
       truths.push_back(truth);
     }
     return truths;
-  }
-
-  void set_hyper(const Program& program, const Input& input) {
-    if (input.name == "learning_rate") {
-      const double rate = scaled_learning_rate(setup_.spec().optimizer, setup_.batch.global);
-      dispatch_floating(program.type(input.value).dtype, [&]<class T>() {
-        const T value = static_cast<T>(rate);
-        executor_->set(input.name, std::as_bytes(std::span(&value, 1)));
-      });
-    } else {  // "dropout/<layer>", which is the stream's name too
-      const PhiloxKey key = stream_key(setup_.spec().seed, input.name);
-      executor_->set(input.name, std::as_bytes(std::span(key)));
-    }
   }
 
   void add_recorders() {

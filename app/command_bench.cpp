@@ -1,0 +1,68 @@
+// bench: how fast a config's steps are here.
+#include <fmt/format.h>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/config_options.h"
+#include "app/json.h"
+#include "core/base/text.h"
+#include "core/train/benchmark.h"
+
+namespace pmaptrain::app {
+namespace {
+
+Json to_json(const train::Benchmark& b, const train::Setup& setup) {
+  return {{"steps", b.steps},
+          {"step_seconds", {{"median", b.median_step_seconds}, {"min", b.min_step_seconds}}},
+          {"examples_per_second", b.examples_per_second},
+          {"first_step_seconds", b.first_step_seconds},
+          {"peak_rss_bytes", b.peak_rss_bytes},
+          {"flops_per_step", b.flops_per_step},
+          {"precision", "float32"},
+          {"logical_devices", setup.mesh().devices()},
+          {"workers", b.workers},
+          {"machine",
+           {{"gemm_flops_per_second", b.gemm_flops_per_second}, {"copy_bytes_per_second", b.copy_bytes_per_second}}},
+          {"share_of_gemm_peak", b.share_of_gemm_peak()}};
+}
+
+std::string microseconds(double seconds) { return fmt::format("{:.4g} µs", seconds * 1e6); }
+
+}  // namespace
+
+int command_bench(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  std::optional<std::int64_t> steps;
+  bool json = false;
+  Arguments a("bench", "Times a config's training steps on one batch that stays in memory; writes nothing.");
+  config.add_to(a);
+  a.integer("--steps", "N", 1, steps, "time at least N steps (default 200)");
+  a.flag("--json", json, "print the figures as a JSON document");
+  if (!a.parse(arguments, streams.out)) return 0;
+
+  spec::Loaded loaded = spec::load(config.config, config.overrides);
+  if (!json) print_notes(loaded.notes, streams);
+  const train::Setup setup = train::make_setup(std::move(loaded));
+  const train::Benchmark b = train::benchmark(setup, steps.value_or(200));
+  if (json) {
+    streams.out << to_text(to_json(b, setup));
+    return 0;
+  }
+  const auto line = [&](std::string_view what, const std::string& figure) {
+    streams.out << fmt::format("{:<22}{}\n", what, figure);
+  };
+  streams.out << fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"),
+                             counted(b.workers, "worker"));
+  line("step, median", microseconds(b.median_step_seconds) + fmt::format(" over {}", counted(b.steps, "step")));
+  line("step, least", microseconds(b.min_step_seconds));
+  line("examples a second", fmt::format("{:.4g}", b.examples_per_second));
+  line("first step after", fmt::format("{:.3f} s from the start of the process", b.first_step_seconds));
+  line("peak memory", human_bytes(static_cast<double>(b.peak_rss_bytes)));
+  line("work of a step", fmt::format("{:.4g} GFLOP", b.flops_per_step * 1e-9));
+  line("machine's products", fmt::format("{:.4g} GFLOP/s, of which a step reaches {:.1f} %",
+                                         b.gemm_flops_per_second * 1e-9, 100 * b.share_of_gemm_peak()));
+  line("machine's copies", fmt::format("{:.4g} GB/s", b.copy_bytes_per_second * 1e-9));
+  return 0;
+}
+
+}  // namespace pmaptrain::app
