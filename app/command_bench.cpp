@@ -1,6 +1,8 @@
 // bench: how fast a config's steps are here.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/config_options.h"
@@ -22,11 +24,10 @@ Json to_json(const train::Benchmark& b, const train::Setup& setup) {
           {"logical_devices", setup.mesh().devices()},
           {"workers", b.workers},
           {"machine",
-           {{"gemm_flops_per_second", b.gemm_flops_per_second}, {"copy_bytes_per_second", b.copy_bytes_per_second}}},
+           {{"gemm_flops_per_second", b.peaks.gemm_flops_per_second},
+            {"copy_bytes_per_second", b.peaks.copy_bytes_per_second}}},
           {"share_of_gemm_peak", b.share_of_gemm_peak()}};
 }
-
-std::string microseconds(double seconds) { return fmt::format("{:.4g} µs", seconds * 1e6); }
 
 }  // namespace
 
@@ -36,14 +37,14 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   bool json = false;
   Arguments a("bench", "Times a config's training steps on one batch that stays in memory; writes nothing.");
   config.add_to(a);
-  a.integer("--steps", "N", 1, steps, "time at least N steps (default 200)");
+  a.integer("--steps", "N", 1, steps, "how many steps are timed (default: 200, or as many as 0.2 seconds hold)");
   a.flag("--json", json, "print the figures as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
 
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const train::Setup setup = train::make_setup(std::move(loaded));
-  const train::Benchmark b = train::benchmark(setup, steps.value_or(200));
+  const train::Benchmark b = train::benchmark(setup, steps);
   if (json) {
     streams.out << to_text(to_json(b, setup));
     return 0;
@@ -53,15 +54,15 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   };
   streams.out << fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"),
                              counted(b.workers, "worker"));
-  line("step, median", microseconds(b.median_step_seconds) + fmt::format(" over {}", counted(b.steps, "step")));
-  line("step, least", microseconds(b.min_step_seconds));
-  line("examples a second", fmt::format("{:.4g}", b.examples_per_second));
-  line("first step after", fmt::format("{:.3f} s from the start of the process", b.first_step_seconds));
+  line("step, median", with_prefix(b.median_step_seconds, "s") + " over " + counted(b.steps, "step"));
+  line("step, least", with_prefix(b.min_step_seconds, "s"));
+  line("examples a second", with_commas(std::llround(b.examples_per_second)));
+  line("first step after", with_prefix(b.first_step_seconds, "s") + " from the start of the process");
   line("peak memory", human_bytes(static_cast<double>(b.peak_rss_bytes)));
-  line("work of a step", fmt::format("{:.4g} GFLOP", b.flops_per_step * 1e-9));
-  line("machine's products", fmt::format("{:.4g} GFLOP/s, of which a step reaches {:.1f} %",
-                                         b.gemm_flops_per_second * 1e-9, 100 * b.share_of_gemm_peak()));
-  line("machine's copies", fmt::format("{:.4g} GB/s", b.copy_bytes_per_second * 1e-9));
+  line("work of a step", with_prefix(b.flops_per_step, "FLOP"));
+  line("machine's products", with_prefix(b.peaks.gemm_flops_per_second, "FLOP/s") +
+                                 fmt::format(", of which a step reaches {:.1f} %", 100 * b.share_of_gemm_peak()));
+  line("machine's copies", with_prefix(b.peaks.copy_bytes_per_second, "B/s"));
   return 0;
 }
 

@@ -130,4 +130,22 @@ std::string human_bytes(double bytes) {
   return std::string(buffer.data(), end) + " " + std::string(units[unit]);
 }
 
+std::string with_prefix(double value, std::string_view unit) {
+  constexpr std::array<std::string_view, 8> prefixes{"n", "µ", "m", "", "k", "M", "G", "T"};
+  std::size_t prefix = 3;
+  // 999.96 would round to 1000 of the smaller one.
+  while (prefix + 1 < prefixes.size() && std::abs(value) >= 999.95) {
+    value /= 1000;
+    ++prefix;
+  }
+  while (prefix > 0 && value != 0 && std::abs(value) < 0.99995) {
+    value *= 1000;
+    --prefix;
+  }
+  std::array<char, 64> buffer;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 4).ptr;
+  return std::string(buffer.data(), end) + " " + std::string(prefixes[prefix]) + std::string(unit);
+}
+
 }  // namespace pmaptrain

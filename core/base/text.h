@@ -32,5 +32,7 @@ std::string with_commas(std::int64_t value);
 std::string counted(std::int64_t count, std::string_view noun);
 // "1.5 MiB", "832 B"
 std::string human_bytes(double bytes);
+// Four digits and the prefix that they ask for, from nano to tera: "14.92 ms", "303.8 GFLOP/s", "0 s".
+std::string with_prefix(double value, std::string_view unit);
 
 }  // namespace pmaptrain

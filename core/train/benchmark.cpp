@@ -5,19 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <fstream>
-#include <functional>
-#include <memory>
+#include <limits>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/data/loader.h"
 #include "core/data/open.h"
-#include "core/ops/all.h"
-#include "core/ops/matmul/matmul.h"
 #include "core/runtime/cpu/executor.h"
 #include "core/train/evaluator.h"
 #include "core/train/start.h"
@@ -44,60 +40,20 @@ double seconds_since_process_began() {
          ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Runs `make()()` on every worker at once, several times, and gives the best rate: amount a call / seconds.
-double best_rate(int workers, double amount, const std::function<std::function<void()>()>& make) {
-  constexpr int rounds = 3, calls = 4;
-  double best = 0;
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<double> rates(static_cast<std::size_t>(workers));
-    std::vector<std::thread> threads;
-    for (double& rate : rates) {
-      threads.emplace_back([&rate, &make, amount] {
-        use_one_thread_in_libraries();
-        const std::function<void()> call = make();
-        call();
-        const Clock::time_point begin = Clock::now();
-        for (int i = 0; i < calls; ++i) call();
-        rate = calls * amount / seconds_since(begin);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    double total = 0;
-    for (double rate : rates) total += rate;
-    best = std::max(best, total);
+// How long a step takes at least, from ever more of them until they are worth `seconds`. Warms up as well.
+double estimate_step(CpuExecutor& executor, double seconds) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t count = 1;; count *= 2) {
+    const Clock::time_point begin = Clock::now();
+    executor.run(count);
+    least = std::min(least, seconds_since(begin) / static_cast<double>(count));
+    if (least * static_cast<double>(count) >= seconds) return least;
   }
-  return best;
-}
-
-double gemm_peak(int workers) {
-  static constexpr std::int64_t n = 1024;
-  return best_rate(workers, 2.0 * n * n * n, [] {
-    const std::vector<Type> operands(2, Type{DType::f32, {n, n}, {}}), results(1, Type{DType::f32, {n, n}, {}});
-    std::shared_ptr<CpuKernel> kernel = make_cpu_kernel(ops::Matmul{}, {operands, results, 1, {true, true}});
-    auto arrays = std::make_shared<std::vector<std::vector<float>>>(3, std::vector<float>(n * n, 0.5F));
-    auto scratch = std::make_shared<std::vector<std::byte>>(kernel->scratch_bytes() + alignment);
-    return std::function<void()>([kernel, arrays, scratch] {
-      const auto bytes_of = [&](std::size_t i) { return reinterpret_cast<std::byte*>((*arrays)[i].data()); };
-      const std::byte* const in[] = {bytes_of(0), bytes_of(1)};
-      std::byte* const out[] = {bytes_of(2)};
-      const auto unaligned = reinterpret_cast<std::uintptr_t>(scratch->data()) % alignment;
-      kernel->run({in, out, scratch->data() + (unaligned == 0 ? 0 : alignment - unaligned)});
-    });
-  });
-}
-
-double copy_peak(int workers) {
-  static constexpr std::size_t size = std::size_t{64} << 20;
-  return best_rate(workers, 2.0 * static_cast<double>(size), [] {
-    auto from = std::make_shared<std::vector<std::byte>>(size, std::byte{1});
-    auto to = std::make_shared<std::vector<std::byte>>(size);
-    return std::function<void()>([from, to] { std::memcpy(to->data(), from->data(), size); });
-  });
 }
 
 }  // namespace
 
-Benchmark benchmark(const Setup& setup, std::int64_t steps) {
+Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   Plan plan = make_plan(setup.training);
   Benchmark result;
   result.workers = worker_count(setup.spec().mesh);
@@ -112,29 +68,27 @@ Benchmark benchmark(const Setup& setup, std::int64_t steps) {
   result.first_step_seconds = seconds_since_process_began();
 
   constexpr double worth_a_clock_reading = 0.005;
-  Clock::time_point begin = Clock::now();
-  executor.run();
-  const double estimate = std::max(seconds_since(begin), 1e-9);
-  const auto group = std::clamp<std::int64_t>(static_cast<std::int64_t>(worth_a_clock_reading / estimate) + 1, 1, steps);
+  const double estimate = estimate_step(executor, worth_a_clock_reading);
+  result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));
+  const auto groups = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(static_cast<double>(result.steps) * estimate / worth_a_clock_reading), 1, result.steps);
   std::vector<double> seconds;
-  while (result.steps < steps) {
-    begin = Clock::now();
-    executor.run(group);
-    seconds.push_back(seconds_since(begin) / static_cast<double>(group));
-    result.steps += group;
+  for (std::int64_t i = 0; i < groups; ++i) {
+    const std::int64_t count = result.steps * (i + 1) / groups - result.steps * i / groups;
+    const Clock::time_point begin = Clock::now();
+    executor.run(count);
+    seconds.push_back(seconds_since(begin) / static_cast<double>(count));
   }
   std::sort(seconds.begin(), seconds.end());
   const std::size_t middle = seconds.size() / 2;
-  result.median_step_seconds =
-      seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+  result.median_step_seconds = seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
   result.min_step_seconds = seconds.front();
   result.examples_per_second = static_cast<double>(setup.batch.global) / result.median_step_seconds;
   result.flops_per_step = cost_of(*setup.training).flops;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-  result.gemm_flops_per_second = gemm_peak(result.workers);
-  result.copy_bytes_per_second = copy_peak(result.workers);
+  result.peaks = measure_peaks(result.workers);
   return result;
 }
 

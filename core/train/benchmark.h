@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "core/train/peaks.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
@@ -15,12 +17,12 @@ struct Benchmark {
   std::int64_t peak_rss_bytes = 0;
   double flops_per_step = 0;
   int workers = 0;
-  double gemm_flops_per_second = 0;  // f32 products of 1024×1024 matrices, all workers at once
-  double copy_bytes_per_second = 0;  // read and written, all workers at once
-  double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / gemm_flops_per_second; }
+  Peaks peaks;  // of all workers at once
+  double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
 
-// Times at least `steps` training steps on one batch that stays in place, in groups long enough for the clock.
-Benchmark benchmark(const Setup& setup, std::int64_t steps);
+// Times `steps` training steps (at least 1) on one batch that stays in place, in groups long enough for the clock;
+// without a number 200, or as many as 0.2 seconds hold. Throws Error: data, or resource.
+Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps = {});
 
 }  // namespace pmaptrain::train

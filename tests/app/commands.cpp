@@ -4,29 +4,20 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/train/npy.h"
+#include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
 using nlohmann::json;
+using pmaptrain::tests::call;
+using pmaptrain::tests::contains;
 using pmaptrain::tests::Finished;
 using pmaptrain::tests::TemporaryFolder;
 
 namespace {
-
-Finished call(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  Finished result;
-  result.status = app::run_program(arguments, {out, err});
-  result.out = out.str();
-  result.err = err.str();
-  return result;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string write(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
   std::ofstream(folder / name) << text;
@@ -93,7 +84,8 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(command.status == 2);
   CHECK(command.out.empty());
   CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
-  CHECK(contains(call({"frobnicate"}).err, "the commands are run, validate, explain, eval, exec, devices, init, help"));
+  CHECK(contains(call({"frobnicate"}).err,
+                 "the commands are run, validate, explain, eval, exec, bench, devices, init, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));

@@ -41,8 +41,8 @@ std::string read_text(const std::filesystem::path& path) {
   return std::move(text).str();
 }
 
-Process::Process(const std::vector<std::string>& arguments, int ignored) {
-  const std::string program = binary();
+Process::Process(const std::vector<std::string>& arguments, int ignored, const std::filesystem::path& directory) {
+  const std::string program = std::filesystem::absolute(binary()).string();
   if (::access(program.c_str(), X_OK) != 0) {
     throw std::runtime_error("there is no program '" + program + "'; ctest sets PMAPTRAIN_BIN");
   }
@@ -59,6 +59,7 @@ Process::Process(const std::vector<std::string>& arguments, int ignored) {
     const int err_fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(out_fd, STDOUT_FILENO);
     ::dup2(err_fd, STDERR_FILENO);
+    if (::chdir(directory.c_str()) != 0) ::_exit(126);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

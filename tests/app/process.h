@@ -31,11 +31,13 @@ struct Finished {
   std::string out, err;
 };
 
-// The binary PMAPTRAIN_BIN with these arguments, its streams in files. Runs in the test's directory.
+// The binary PMAPTRAIN_BIN with these arguments, its streams in files.
 class Process {
  public:
-  // `ignored`: a signal that is ignored in the process from its start, as nohup does.
-  explicit Process(const std::vector<std::string>& arguments, int ignored = 0);
+  // `ignored`: a signal that is ignored in the process from its start, as nohup does. `directory`: where it runs, by
+  // default where the test does.
+  explicit Process(const std::vector<std::string>& arguments, int ignored = 0,
+                   const std::filesystem::path& directory = ".");
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -112,6 +112,20 @@ TEST_CASE("numbers and sizes are written for people", "[base]") {
   CHECK(human_bytes(3.0 * 1024 * 1024 * 1024) == "3.0 GiB");
 }
 
+TEST_CASE("quantities have four digits and the prefix that they ask for", "[base]") {
+  CHECK(with_prefix(0.014921, "s") == "14.92 ms");
+  CHECK(with_prefix(3.8534e-6, "s") == "3.853 µs");
+  CHECK(with_prefix(303.8e9, "FLOP/s") == "303.8 GFLOP/s");
+  CHECK(with_prefix(24120, "FLOP") == "24.12 kFLOP");
+  CHECK(with_prefix(1, "s") == "1 s");
+  CHECK(with_prefix(0, "FLOP") == "0 FLOP");
+  CHECK(with_prefix(0.00099996, "s") == "1 ms");
+  CHECK(with_prefix(999960, "B") == "1 MB");
+  CHECK(with_prefix(-1500, "B") == "-1.5 kB");
+  CHECK(with_prefix(2e15, "B") == "2000 TB");
+  CHECK(with_prefix(2e-12, "s") == "0.002 ns");
+}
+
 TEST_CASE("joining puts the separator between parts only", "[base]") {
   CHECK(join({}, ", ").empty());
   CHECK(join({"a"}, ", ") == "a");

@@ -1,0 +1,86 @@
+#include "core/train/peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/ops/all.h"
+#include "core/ops/matmul/matmul.h"
+#include "core/runtime/plan.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Call = std::function<void()>;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
+// best of several rounds: others may take the cores for a while, nobody gives more than there is.
+double best_rate(int workers, double amount, const std::function<Call()>& make) {
+  constexpr int rounds = 3;
+  constexpr double seconds = 0.05;
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<double> rates(static_cast<std::size_t>(workers));
+    std::vector<std::thread> threads;
+    for (double& rate : rates) {
+      threads.emplace_back([&rate, &make, amount] {
+        use_one_thread_in_libraries();
+        const Call call = make();
+        call();
+        const Clock::time_point begin = Clock::now();
+        double calls = 0, taken = 0;
+        while (taken < seconds) {
+          call();
+          calls += 1;
+          taken = seconds_since(begin);
+        }
+        rate = calls * amount / taken;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    double total = 0;
+    for (double rate : rates) total += rate;
+    best = std::max(best, total);
+  }
+  return best;
+}
+
+double gemm_peak(int workers) {
+  static constexpr std::int64_t n = 1024;
+  return best_rate(workers, 2.0 * n * n * n, [] {
+    const std::vector<Type> operands(2, Type{DType::f32, {n, n}, {}}), results(1, Type{DType::f32, {n, n}, {}});
+    std::shared_ptr<CpuKernel> kernel = make_cpu_kernel(ops::Matmul{}, {operands, results, 1, {true, true}});
+    auto arrays = std::make_shared<std::vector<std::vector<float>>>(3, std::vector<float>(n * n, 0.5F));
+    auto scratch = std::make_shared<std::vector<std::byte>>(kernel->scratch_bytes() + alignment);
+    return Call([kernel, arrays, scratch] {
+      const auto bytes_of = [&](std::size_t i) { return reinterpret_cast<std::byte*>((*arrays)[i].data()); };
+      const std::byte* const in[] = {bytes_of(0), bytes_of(1)};
+      std::byte* const out[] = {bytes_of(2)};
+      const auto unaligned = reinterpret_cast<std::uintptr_t>(scratch->data()) % alignment;
+      kernel->run({in, out, scratch->data() + (unaligned == 0 ? 0 : alignment - unaligned)});
+    });
+  });
+}
+
+double copy_peak(int workers) {
+  static constexpr std::size_t size = std::size_t{64} << 20;
+  return best_rate(workers, 2.0 * static_cast<double>(size), [] {
+    auto from = std::make_shared<std::vector<std::byte>>(size, std::byte{1});
+    auto to = std::make_shared<std::vector<std::byte>>(size);
+    return Call([from, to] { std::memcpy(to->data(), from->data(), size); });
+  });
+}
+
+}  // namespace
+
+Peaks measure_peaks(int workers) { return {gemm_peak(workers), copy_peak(workers)}; }
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,20 @@
+#include "tests/app/call.h"
+
+#include <sstream>
+
+#include "app/commands.h"
+
+namespace pmaptrain::tests {
+
+Finished call(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  Finished result;
+  result.status = app::run_program(arguments, {out, err});
+  result.out = out.str();
+  result.err = err.str();
+  return result;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace pmaptrain::tests

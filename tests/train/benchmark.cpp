@@ -1,0 +1,34 @@
+#include "core/train/benchmark.h"
+
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+TEST_CASE("as many steps are timed as asked for, whatever the groups", "[train]") {
+  const train::Setup setup = setup_of_config("linear_regression.yaml", {"mesh.workers=1"});
+  for (const std::int64_t steps : {1, 7, 20001}) {
+    const train::Benchmark found = train::benchmark(setup, steps);
+    CHECK(found.steps == steps);
+    CHECK(found.min_step_seconds > 0);
+    CHECK(found.median_step_seconds >= found.min_step_seconds);
+    CHECK(found.workers == 1);
+  }
+}
+
+TEST_CASE("without a number at least two hundred steps are timed", "[train]") {
+  const train::Benchmark found = train::benchmark(setup_of_config("linear_regression.yaml", {"mesh.workers=1"}));
+  CHECK(found.steps >= 200);
+}
+
+TEST_CASE("a step's share of the products that the machine can do follows from the figures beside it", "[train]") {
+  train::Benchmark figures;
+  figures.flops_per_step = 3e9;
+  figures.median_step_seconds = 0.02;
+  figures.peaks.gemm_flops_per_second = 300e9;
+  CHECK(figures.share_of_gemm_peak() == Approx(0.5));
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing
