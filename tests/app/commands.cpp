@@ -216,7 +216,7 @@ TEST_CASE("explain prints each stage, kernels and memory", "[app]") {
   CHECK_FALSE(contains(call({"explain", linear, "--stage=grad"}).out, "psum"));
   const std::string kernels = call({"explain", linear, "--kernels", "--workers", "1"}).out;
   CHECK(contains(kernels, "kernel steps:"));
-  CHECK(contains(kernels, "reference"));
+  CHECK(contains(kernels, "tiles"));
   const std::string memory = call({"explain", linear, "--memory", "--workers", "1"}).out;
   CHECK(contains(memory, "pools, with 1 worker"));
   CHECK(contains(memory, "accumulators"));

@@ -65,13 +65,44 @@ TEST_CASE("matmul is close to exact for every size, transpose and stacking", "[o
 }
 
 TEST_CASE("small matmuls, and all that are not f32, stay on our own kernel", "[ops]") {
-  CHECK(test::cpu_kernel(Matmul{}, {{{100, 5}, {5, 1}}}) == nullptr);
+  CHECK(test::cpu_kernel(Matmul{}, {{{100, 5}, {5, 2}}}) == nullptr);
   const std::vector<Type> operands = {{DType::f64, {64, 64}, {}}, {DType::f64, {64, 64}, {}}};
   const std::vector<Type> results = {{DType::f64, {64, 64}, {}}};
   CHECK(Matmul{}.cpu({operands, results, 1, {true, true}}) == nullptr);
 }
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("narrow rows times a vector have the reference's bits, bias and relu included", "[ops]") {
+  for (std::int64_t width = 1; width <= 16; ++width) {
+    for (const std::int64_t rows : {1, 7, 16, 33, 100}) {
+      for (const bool relu : flags) {
+        INFO(rows << " rows of " << width << (relu ? ", relu" : ""));
+        const Matmul op{false, false, relu};
+        const Case c{{{rows, width}, {width, 1}, {1}}, 3, {true, false, false}};
+        const auto kernel = test::cpu_kernel(op, c);
+        REQUIRE(kernel != nullptr);
+        const bool equal =
+            test::run(*kernel, c.operands(), rows * 3) == test::run_reference<float>(op, c, c.operands());
+        CHECK(equal);
+        CHECK(test::same_bits_alone(op, c));
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of narrow rows by weight are close to exact", "[ops]") {
+  for (std::int64_t width = 1; width <= 16; ++width) {
+    for (const std::int64_t rows : {1, 7, 16, 33, 100, 1000}) {
+      INFO(rows << " rows of " << width);
+      const Matmul op{true, false};
+      const Case c{{{rows, width}, {rows, 1}}, 2, {true, true}};
+      REQUIRE(test::cpu_kernel(op, c) != nullptr);
+      CHECK(test::distance(op, c, rows) < 4);
+      CHECK(test::same_bits_alone(op, c));
+    }
+  }
+}
+
 TEST_CASE("a row's bits in a plain matmul do not depend on the rows beside it", "[ops]") {
   for (const std::int64_t devices : {2, 3, 8}) {
     CHECK(test::same_bits_alone(Matmul{}, {{{16, 784}, {784, 128}}, devices, {true, false}}));

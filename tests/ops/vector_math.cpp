@@ -1,5 +1,8 @@
 #include "core/kernel/vector_math.h"
 
+#include "core/kernel/vector_product.h"
+#include "core/ops/reduce/fold.h"
+
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include <bit>
@@ -70,6 +73,18 @@ TEST_CASE("an element's bits do not depend on where it lies, and results may rep
   }
   f.vector(x.size(), x.data(), x.data());
   CHECK(x == together);
+}
+
+TEST_CASE("a sum by vectors has the bits of the fold that it stands for, and keeps a negative zero", "[ops]") {
+  std::vector<float> x;
+  for (int i = 0; i < 40000; ++i) x.push_back(std::sin(static_cast<float>(i)));
+  for (const std::size_t n :
+       std::initializer_list<std::size_t>{0, 1, 15, 16, 17, 63, 64, 65, 100, 400, 3200, 16384, 16400, 40000}) {
+    INFO(n);
+    CHECK(vector_sum(n, x.data()) == ops::fold_contiguous<ops::SumFold>(x.data(), n));
+  }
+  const float negative_zero = -0.0F;
+  CHECK(std::signbit(vector_sum(1, &negative_zero)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 #include "core/kernel/onednn.h"
+#include "core/ops/matmul/narrow.h"
 #endif
 
 namespace pmaptrain::ops {
@@ -31,6 +32,7 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
   const Type& a = request.operands[0];
   const Type& c = request.results[0];
   const std::int64_t m = c.shape[0], n = c.shape[1], k = a.shape[transpose_a ? 0 : 1];
+  if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
   if (c.dtype != DType::f32 || m * n * k < threshold) return nullptr;
 
   const bool with_bias = request.operands.size() == 3;

@@ -1,24 +1,26 @@
 // Folds: the inner loops of reductions, in a fixed, blocked order that depends on the sizes alone.
 //
 // A Fold has `identity<T>()` and `combine(acc, x)`, and may have `add_rows(rows, width, x, out)` of its own for blocks
-// of rows, in the same order. Blocks of some hundred combinations are folded into running results, so that no
-// accumulator takes part in more than a few hundred additions per block: the rounding error of a sum of n grows with n
-// / block + block rather than with n.
+// of rows and `contiguous(n, x)` for neighbours, in the same order. Blocks of some hundred combinations are folded into
+// running results, so that no accumulator takes part in more than a few hundred additions per block: the rounding error
+// of a sum of n grows with n / block + block rather than with n.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 #include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
 
 struct SumFold {
+  // -0 + x is x for every x, -0 included; 0 + x is not.
   template <class T>
   static constexpr T identity() {
-    return T{0};
+    return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0};
   }
   template <class T>
   static T combine(T acc, T x) {
@@ -44,11 +46,10 @@ struct MaxFold {
 inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
 inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
 
-// The fold of n contiguous elements: `width` accumulators side by side, which the compiler keeps in vectors.
-template <class Fold, class T>
-T fold_contiguous(const T* x, std::size_t n) {
-  constexpr std::size_t width = 16;
-  T total = Fold::template identity<T>();
+// Folds whole groups of `width` elements into `total`: `width` accumulators side by side, which the compiler keeps in
+// vectors, then halves combined with halves.
+template <class Fold, std::size_t width, class T>
+void fold_groups(const T*& x, std::size_t& n, T& total) {
   while (n >= width) {
     const std::size_t steps = std::min(n / width, fold_block);
     std::array<T, width> acc;
@@ -63,8 +64,20 @@ T fold_contiguous(const T* x, std::size_t n) {
     x += steps * width;
     n -= steps * width;
   }
-  for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
-  return total;
+}
+
+// The fold of n contiguous elements.
+template <class Fold, class T>
+T fold_contiguous(const T* x, std::size_t n) {
+  if constexpr (requires { Fold::contiguous(n, x); }) {
+    return Fold::contiguous(n, x);
+  } else {
+    T total = Fold::template identity<T>();
+    fold_groups<Fold, 64>(x, n, total);
+    fold_groups<Fold, 16>(x, n, total);
+    for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
+    return total;
+  }
 }
 
 // out[j] = combine(out[j], fold over the rows of x[r, j]), for rows of `width` contiguous elements that follow each

@@ -15,7 +15,7 @@
 
 namespace pmaptrain::ops {
 
-// Floating and integer values; integers wrap. A sum over nothing is 0.
+// Floating and integer values; integers wrap. A sum over nothing is 0, a sum over one element is that element.
 struct ReduceSum {
   static constexpr std::string_view name = "reduce_sum";
   static constexpr bool local = true;

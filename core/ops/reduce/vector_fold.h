@@ -4,6 +4,7 @@
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_math.h"
+#include "core/kernel/vector_product.h"
 #include "core/ops/reduce/fold.h"
 
 namespace pmaptrain::ops {
@@ -12,6 +13,7 @@ struct VectorSumFold : SumFold {
   static void add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
     vector_add_rows(rows, width, x, out);
   }
+  static float contiguous(std::size_t n, const float* x) { return vector_sum(n, x); }
 };
 
 }  // namespace pmaptrain::ops

@@ -1,0 +1,260 @@
+// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include "core/kernel/vector_product.h"
+
+#include <algorithm>
+#include <cassert>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernel/vector_product.cpp"
+// foreach_target.h comes first: it includes this file again for each other instruction set.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+// Whether the target can pick elements from two vectors at once.
+#undef PMAPTRAIN_HAS_MERGE
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#define PMAPTRAIN_HAS_MERGE 1
+#else
+#define PMAPTRAIN_HAS_MERGE 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace pmaptrain {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Places = hn::ScalableTag<std::int32_t>;
+constexpr std::size_t most_lanes = hn::MaxLanes(Floats());
+
+// As many rows as there are lanes, seen as `width` vectors, hold element f of row `lane` in vector (lane * width + f) /
+// lanes. The table says, for each f, how to collect them: by merging vector 1 into vector 0, vector 2 into that, and so
+// on, where a place from `lanes` on is in the vector that is merged; or where to gather them from.
+void fill_transposition(std::size_t width, std::vector<std::int32_t>& table) {
+  const std::size_t lanes = hn::Lanes(Floats());
+#if PMAPTRAIN_HAS_MERGE
+  for (std::size_t f = 0; f < width; ++f) {
+    for (std::size_t v = 1; v < width; ++v) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::size_t element = lane * width + f;
+        const std::size_t kept = v == 1 ? element % lanes : lane;
+        table.push_back(static_cast<std::int32_t>(element / lanes == v ? lanes + element % lanes : kept));
+      }
+    }
+  }
+#else
+  for (std::size_t lane = 0; lane < lanes; ++lane) table.push_back(static_cast<std::int32_t>(lane * width));
+#endif
+}
+
+void fill_row_of_element(std::size_t width, std::vector<std::int32_t>& table) {
+  for (std::size_t i = 0; i < width * hn::Lanes(Floats()); ++i) table.push_back(static_cast<std::int32_t>(i / width));
+}
+
+// `width`: how many elements a row has, known where the compiler is to keep tables in registers.
+template <class Width>
+HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unused]] Width width,
+                                  const std::int32_t* table) {
+  const Floats d;
+#if PMAPTRAIN_HAS_MERGE
+  const std::size_t lanes = hn::Lanes(d);
+  table += f * (width - 1) * lanes;
+  hn::Vec<Floats> column = hn::LoadU(d, rows);
+  for (std::size_t v = 1; v < width; ++v) {
+    const auto places = hn::LoadU(Places(), table + (v - 1) * lanes);
+    column.raw = _mm512_permutex2var_ps(column.raw, places.raw, hn::LoadU(d, rows + v * lanes).raw);
+  }
+  return column;
+#else
+  return hn::GatherIndex(d, rows + f, hn::LoadU(Places(), table));
+#endif
+}
+
+// The last rows, followed by zeros.
+void pad(std::size_t elements, std::size_t width, const float* x, float* padded) {
+  std::fill(std::copy_n(x, elements, padded), padded + most_lanes * width, 0.0F);
+}
+
+template <class Width>
+void times_of(Width width, std::size_t rows, const std::int32_t* table, const float* x, const float* w,
+              const float* bias, float* y) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto product = [&](const float* from) HWY_ATTR {
+    hn::Vec<Floats> sum = hn::Zero(d);
+    for (std::size_t f = 0; f < width; ++f) {
+      sum = hn::Add(sum, hn::Mul(column(from, f, width, table), hn::Set(d, w[f])));
+    }
+    return bias == nullptr ? sum : hn::Add(sum, hn::Set(d, *bias));
+  };
+  std::size_t r = 0;
+  for (; r + lanes <= rows; r += lanes) hn::StoreU(product(x + r * width), d, y + r);
+  if (r == rows) return;
+  HWY_ALIGN float last[NarrowRows::widest * most_lanes];
+  HWY_ALIGN float products[most_lanes];
+  pad((rows - r) * width, width, x + r * width, last);
+  hn::Store(product(last), d, products);
+  std::copy_n(products, rows - r, y + r);
+}
+
+template <std::size_t width>
+using Known = std::integral_constant<std::size_t, width>;
+
+void times(std::size_t rows, std::size_t width, const std::int32_t* table, const float* x, const float* w,
+           const float* bias, float* y) {
+  switch (width) {
+    case 1: return times_of(Known<1>(), rows, table, x, w, bias, y);
+    case 2: return times_of(Known<2>(), rows, table, x, w, bias, y);
+    case 3: return times_of(Known<3>(), rows, table, x, w, bias, y);
+    case 4: return times_of(Known<4>(), rows, table, x, w, bias, y);
+    case 5: return times_of(Known<5>(), rows, table, x, w, bias, y);
+    case 6: return times_of(Known<6>(), rows, table, x, w, bias, y);
+    default: return times_of(width, rows, table, x, w, bias, y);
+  }
+}
+
+// Vectors `first` to `first + vectors - 1` of each group of rows, which share a load of g and hide each other's
+// latency. In every lane they meet the g of the row that the lane's element is of.
+template <std::size_t vectors>
+void weighted_sums(std::size_t groups, std::size_t width, const std::int32_t* rows_of_elements, const float* x,
+                   const float* g, float* sums) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  decltype(hn::SetTableIndices(d, rows_of_elements)) rows[vectors];
+  hn::Vec<Floats> sum[vectors];
+  for (std::size_t v = 0; v < vectors; ++v) {
+    rows[v] = hn::SetTableIndices(d, rows_of_elements + v * lanes);
+    sum[v] = hn::LoadU(d, sums + v * lanes);
+  }
+  for (std::size_t i = 0; i < groups; ++i) {
+    const hn::Vec<Floats> factors = hn::LoadU(d, g + i * lanes);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const hn::Vec<Floats> elements = hn::LoadU(d, x + i * lanes * width + v * lanes);
+      sum[v] = hn::Add(sum[v], hn::Mul(elements, hn::TableLookupLanes(factors, rows[v])));
+    }
+  }
+  for (std::size_t v = 0; v < vectors; ++v) hn::StoreU(sum[v], d, sums + v * lanes);
+}
+
+void weighted_sum(std::size_t rows, std::size_t width, const std::int32_t* table, const float* x, const float* g,
+                  float* out) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  const std::size_t whole = rows / lanes;
+  HWY_ALIGN float sums[NarrowRows::widest * most_lanes];
+  std::fill_n(sums, width * lanes, 0.0F);
+  const auto add = [&](std::size_t groups, const float* from, const float* factors) HWY_ATTR {
+    for (std::size_t v = 0; v < width;) {
+      const std::int32_t* const own = table + v * lanes;
+      const std::size_t at = v * lanes;
+      switch (std::min<std::size_t>(width - v, 5)) {
+        case 1:
+          weighted_sums<1>(groups, width, own, from + at, factors, sums + at);
+          v += 1;
+          break;
+        case 2:
+          weighted_sums<2>(groups, width, own, from + at, factors, sums + at);
+          v += 2;
+          break;
+        case 3:
+          weighted_sums<3>(groups, width, own, from + at, factors, sums + at);
+          v += 3;
+          break;
+        case 4:
+          weighted_sums<4>(groups, width, own, from + at, factors, sums + at);
+          v += 4;
+          break;
+        default:
+          weighted_sums<5>(groups, width, own, from + at, factors, sums + at);
+          v += 5;
+          break;
+      }
+    }
+  };
+  add(whole, x, g);
+  if (whole * lanes < rows) {
+    HWY_ALIGN float last[NarrowRows::widest * most_lanes];
+    HWY_ALIGN float last_g[most_lanes];
+    pad((rows - whole * lanes) * width, width, x + whole * lanes * width, last);
+    pad(rows - whole * lanes, 1, g + whole * lanes, last_g);
+    add(1, last, last_g);
+  }
+  // Lane by lane the rows' sums of one vector's length of rows; halves are added to halves.
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half * width; ++i) sums[i] += sums[half * width + i];
+  }
+  std::copy_n(sums, width, out);
+}
+
+// fold_contiguous<SumFold>: `width` accumulators side by side, then halves added to halves.
+template <std::size_t width>
+HWY_INLINE void fold(std::size_t& n, const float*& x, float& total) {
+  const hn::CappedTag<float, width> d;
+  constexpr std::size_t lanes = hn::MaxLanes(d), vectors = width / lanes, block = 256;
+  while (n >= width) {
+    const std::size_t steps = std::min(n / width, block);
+    hn::Vec<decltype(d)> sum[vectors];
+    for (std::size_t v = 0; v < vectors; ++v) sum[v] = hn::LoadU(d, x + v * lanes);
+    for (std::size_t i = 1; i < steps; ++i) {
+      for (std::size_t v = 0; v < vectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, x + i * width + v * lanes));
+    }
+    for (std::size_t half = vectors / 2; half > 0; half /= 2) {
+      for (std::size_t v = 0; v < half; ++v) sum[v] = hn::Add(sum[v], sum[v + half]);
+    }
+    HWY_ALIGN float last[lanes];
+    hn::Store(sum[0], d, last);
+    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) last[i] += last[i + half];
+    }
+    total += last[0];
+    x += steps * width;
+    n -= steps * width;
+  }
+}
+
+float sum(std::size_t n, const float* x) {
+  float total = -0.0F;
+  fold<64>(n, x, total);
+  fold<16>(n, x, total);
+  for (std::size_t i = 0; i < n; ++i) total += x[i];
+  return total;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pmaptrain
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pmaptrain {
+
+HWY_EXPORT(fill_transposition);
+HWY_EXPORT(fill_row_of_element);
+HWY_EXPORT(times);
+HWY_EXPORT(weighted_sum);
+HWY_EXPORT(sum);
+
+NarrowRows::NarrowRows(std::size_t width) : width_(width) {
+  assert(width >= 1 && width <= widest);
+  HWY_DYNAMIC_DISPATCH(fill_transposition)(width, transposition_);
+  HWY_DYNAMIC_DISPATCH(fill_row_of_element)(width, row_of_element_);
+}
+
+void NarrowRows::times(std::size_t rows, const float* x, const float* w, const float* bias, float* y) const {
+  HWY_DYNAMIC_DISPATCH(times)(rows, width_, transposition_.data(), x, w, bias, y);
+}
+
+void NarrowRows::weighted_sum(std::size_t rows, const float* x, const float* g, float* out) const {
+  HWY_DYNAMIC_DISPATCH(weighted_sum)(rows, width_, row_of_element_.data(), x, g, out);
+}
+
+float vector_sum(std::size_t n, const float* x) { return HWY_DYNAMIC_DISPATCH(sum)(n, x); }
+
+}  // namespace pmaptrain
+#endif  // HWY_ONCE
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS

@@ -1,0 +1,17 @@
+// Products of narrow matrices with a vector: what a dense layer of one output on a few features is, and its gradient.
+#pragma once
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include <memory>
+
+#include "core/ops/matmul/matmul.h"
+
+namespace pmaptrain::ops {
+
+// Null where `request` is not such a product.
+std::unique_ptr<CpuKernel> make_narrow_kernel(const Matmul& op, const CpuRequest& request);
+
+}  // namespace pmaptrain::ops
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
