@@ -31,36 +31,14 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
-// What repeats or reduces along dimensions of size 1 only is elementwise: a view, or for a sum the 0 + x that it
-// computes (which turns -0 into 0).
-void make_elementwise(Program& program, std::vector<Equation>& equations) {
-  std::vector<Equation> kept;
-  const auto append = [&](const Equation& like, Op op, std::vector<Value> operands, Type type) {
-    program.types.push_back(std::move(type));
-    const Value result{static_cast<std::int32_t>(program.types.size() - 1)};
-    kept.push_back({std::move(op), std::move(operands), {result}, like.origin, {}});
-    return result;
-  };
+// What repeats or reduces along dimensions of size 1 only is a view.
+void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
-    const bool sums = equation.op.as<ops::ReduceSum>() != nullptr;
-    if (sums || equation.op.as<ops::ReduceMax>() != nullptr || equation.op.as<ops::Broadcast>() != nullptr) {
-      // Copies: append() grows the table that they are in.
-      const Type from = program.type(equation.operands.front());  // NOLINT(performance-unnecessary-copy-initialization)
-      const Type to = program.type(equation.results.front());     // NOLINT(performance-unnecessary-copy-initialization)
-      if (numel(from) == numel(to) && numel(to) > 0) {
-        if (sums) {
-          Value zero = append(equation, ops::Constant{from.dtype, {}, 0.0}, {}, {from.dtype, {}, {}});
-          if (!from.varying.empty()) {
-            zero = append(equation, ops::Pvary{from.varying}, {zero}, {from.dtype, {}, from.varying});
-          }
-          equation.operands = {append(equation, ops::Add{}, {zero, equation.operands.front()}, from)};
-        }
-        equation.op = ops::Reshape{to.shape};
-      }
-    }
-    kept.push_back(std::move(equation));
+    const bool folds = equation.op.as<ops::ReduceSum>() != nullptr || equation.op.as<ops::ReduceMax>() != nullptr;
+    if (!folds && equation.op.as<ops::Broadcast>() == nullptr) continue;
+    const Shape& to = program.type(equation.results.front()).shape;
+    if (numel(program.type(equation.operands.front())) == numel(to) && numel(to) > 0) equation.op = ops::Reshape{to};
   }
-  equations = std::move(kept);
 }
 
 // The equations of one region (or of the program) and what they become.
@@ -481,7 +459,7 @@ void fuse_region(Program& program, std::vector<Equation>& equations, std::span<c
   for (Equation& equation : equations) {
     for (Region& region : equation.regions) fuse_region(program, region.equations, region.results);
   }
-  make_elementwise(program, equations);
+  make_views(program, equations);
   Fuser(program, equations, yielded).run();
 }
 

@@ -10,6 +10,7 @@
 #include "core/ops/loop/loop.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
+#include "core/passes/remove_identities.h"
 #include "core/train/initialize.h"
 
 namespace pmaptrain::train {
@@ -60,7 +61,7 @@ void add_cost(const Program& program, const std::vector<Equation>& equations, do
 }
 
 // What runs: the same bits from fewer passes over memory.
-Program optimize(const Program& program) { return fuse(fuse_epilogues(simplify(program))); }
+Program optimize(const Program& program) { return fuse(fuse_epilogues(remove_identities(simplify(program)))); }
 
 }  // namespace
 

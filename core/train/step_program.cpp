@@ -192,9 +192,12 @@ class StepBuilder {
 
   Value gradient_norm(const std::vector<Value>& gradients) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
-    Value total = b_.constant(model_.dtype, 0.0);
-    for (Value gradient : gradients) total = add(b_, total, model::sum_from(b_, mul(b_, gradient, gradient), 0));
-    return b_.emit(ops::Sqrt{}, {total});
+    std::optional<Value> total;
+    for (Value gradient : gradients) {
+      const Value squares = model::sum_from(b_, mul(b_, gradient, gradient), 0);
+      total = total ? add(b_, *total, squares) : squares;
+    }
+    return b_.emit(ops::Sqrt{}, {total ? *total : b_.constant(model_.dtype, 0.0)});
   }
 
   // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite; so has one whose
