@@ -60,16 +60,25 @@ namespace wide {
 #include "core/ops/fused/loops.inc"
 }
 #pragma GCC pop_options
-#endif
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
+namespace widest {
+#include "core/ops/fused/loops.inc"
+}
+#pragma GCC pop_options
 
 bool has_wide_vectors() {
-#ifdef PMAPTRAIN_WIDE_LOOPS
   static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
   return has;
-#else
-  return false;
-#endif
 }
+
+bool has_widest_vectors() {
+  static const bool has = has_wide_vectors() && __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+}
+#endif
 
 template <class T>
 void repeat(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
@@ -108,6 +117,7 @@ VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalar
   if (function == Function::none) return find_vector_math(op, operand);
   const DType to = function == Function::cast ? op.as<Cast>()->dtype : operand;
 #ifdef PMAPTRAIN_WIDE_LOOPS
+  if (has_widest_vectors()) return widest::find(function, operand, to, scalars);
   if (has_wide_vectors()) return wide::find(function, operand, to, scalars);
 #endif
   return portable::find(function, operand, to, scalars);
