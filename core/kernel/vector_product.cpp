@@ -57,22 +57,21 @@ void fill_row_of_element(std::size_t width, std::vector<std::int32_t>& table) {
   for (std::size_t i = 0; i < width * hn::Lanes(Floats()); ++i) table.push_back(static_cast<std::int32_t>(i / width));
 }
 
-// `width`: how many elements a row has, known where the compiler is to keep tables in registers.
-template <class Width>
-HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unused]] Width width,
-                                  const std::int32_t* table) {
+// Element f of each of `lanes` rows of `width` elements, which is a constant where the compiler is to keep the table's
+// vectors in registers.
+template <class Width, class Table>
+HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unused]] Width width, const Table& table) {
   const Floats d;
 #if PMAPTRAIN_HAS_MERGE
   const std::size_t lanes = hn::Lanes(d);
-  table += f * (width - 1) * lanes;
   hn::Vec<Floats> column = hn::LoadU(d, rows);
   for (std::size_t v = 1; v < width; ++v) {
-    const auto places = hn::LoadU(Places(), table + (v - 1) * lanes);
+    const auto places = table(f * (width - 1) + v - 1);
     column.raw = _mm512_permutex2var_ps(column.raw, places.raw, hn::LoadU(d, rows + v * lanes).raw);
   }
   return column;
 #else
-  return hn::GatherIndex(d, rows + f, hn::LoadU(Places(), table));
+  return hn::GatherIndex(d, rows + f, table(0));
 #endif
 }
 
@@ -81,17 +80,18 @@ void pad(std::size_t elements, std::size_t width, const float* x, float* padded)
   std::fill(std::copy_n(x, elements, padded), padded + most_lanes * width, 0.0F);
 }
 
-template <class Width>
-void times_of(Width width, std::size_t rows, const std::int32_t* table, const float* x, const float* w,
-              const float* bias, float* y) {
+template <class Width, class Table>
+HWY_INLINE void times_with(Width width, const Table& table, std::size_t rows, const float* x, const float* w,
+                           const float* bias, float* y) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
+  const hn::Vec<Floats> offset = hn::Set(d, bias == nullptr ? -0.0F : *bias);  // y + -0 is y
   const auto product = [&](const float* from) HWY_ATTR {
     hn::Vec<Floats> sum = hn::Zero(d);
     for (std::size_t f = 0; f < width; ++f) {
       sum = hn::Add(sum, hn::Mul(column(from, f, width, table), hn::Set(d, w[f])));
     }
-    return bias == nullptr ? sum : hn::Add(sum, hn::Set(d, *bias));
+    return hn::Add(sum, offset);
   };
   std::size_t r = 0;
   for (; r + lanes <= rows; r += lanes) hn::StoreU(product(x + r * width), d, y + r);
@@ -104,19 +104,30 @@ void times_of(Width width, std::size_t rows, const std::int32_t* table, const fl
 }
 
 template <std::size_t width>
-using Known = std::integral_constant<std::size_t, width>;
+HWY_INLINE void times_known(std::size_t rows, const std::int32_t* table, const float* x, const float* w,
+                            const float* bias, float* y) {
+  constexpr std::size_t vectors = PMAPTRAIN_HAS_MERGE && width > 1 ? width * (width - 1) : 1;
+  hn::Vec<Places> places[vectors];
+  for (std::size_t i = 0; i < vectors; ++i) {
+    places[i] =
+        width > 1 || !PMAPTRAIN_HAS_MERGE ? hn::LoadU(Places(), table + i * hn::Lanes(Places())) : hn::Zero(Places());
+  }
+  const auto registers = [&](std::size_t i) HWY_ATTR { return places[i]; };
+  times_with(std::integral_constant<std::size_t, width>(), registers, rows, x, w, bias, y);
+}
 
 void times(std::size_t rows, std::size_t width, const std::int32_t* table, const float* x, const float* w,
            const float* bias, float* y) {
   switch (width) {
-    case 1: return times_of(Known<1>(), rows, table, x, w, bias, y);
-    case 2: return times_of(Known<2>(), rows, table, x, w, bias, y);
-    case 3: return times_of(Known<3>(), rows, table, x, w, bias, y);
-    case 4: return times_of(Known<4>(), rows, table, x, w, bias, y);
-    case 5: return times_of(Known<5>(), rows, table, x, w, bias, y);
-    case 6: return times_of(Known<6>(), rows, table, x, w, bias, y);
-    default: return times_of(width, rows, table, x, w, bias, y);
+    case 1: return times_known<1>(rows, table, x, w, bias, y);
+    case 2: return times_known<2>(rows, table, x, w, bias, y);
+    case 3: return times_known<3>(rows, table, x, w, bias, y);
+    case 4: return times_known<4>(rows, table, x, w, bias, y);
+    case 5: return times_known<5>(rows, table, x, w, bias, y);
+    default: break;
   }
+  const auto memory = [&](std::size_t i) HWY_ATTR { return hn::LoadU(Places(), table + i * hn::Lanes(Places())); };
+  times_with(width, memory, rows, x, w, bias, y);
 }
 
 // Vectors `first` to `first + vectors - 1` of each group of rows, which share a load of g and hide each other's

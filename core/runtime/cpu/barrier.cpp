@@ -7,6 +7,10 @@
 namespace pmaptrain {
 namespace {
 
+// Virtual machines take a processor away that pauses in a loop for more than about a microsecond (pause-loop exiting),
+// and give it back some 50 µs later: too late for steps of a few microseconds.
+constexpr int eager_spins = 2048;
+
 void pause() {
 #if defined(__x86_64__)
   _mm_pause();
@@ -25,7 +29,9 @@ void Barrier::arrive_and_wait() {
     generation_.notify_all();
     return;
   }
-  for (int i = 0; i < spins_ && generation_.load(std::memory_order_acquire) == generation; ++i) pause();
+  for (int i = 0; i < spins_ && generation_.load(std::memory_order_acquire) == generation; ++i) {
+    if (i >= eager_spins) pause();
+  }
   while (generation_.load(std::memory_order_acquire) == generation) generation_.wait(generation);
   if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
 }

@@ -16,7 +16,7 @@ struct BrokenBarrier : std::runtime_error {
 // arrives within microseconds, and then sleep in the kernel.
 class Barrier {
  public:
-  explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 4000 : 0) {}
+  explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 2500 : 0) {}
 
   // Returns once all threads have arrived; what they wrote before is visible after. Throws BrokenBarrier.
   void arrive_and_wait();
