@@ -188,8 +188,8 @@ void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan,
   const std::int64_t epoch = step / plan.steps_per_epoch;
   const std::int64_t k = step % plan.steps_per_epoch;
   const std::int64_t count = plan.examples_in(k);
-  const std::size_t input = dataset.input().bytes();
-  const std::size_t target = dataset.target().bytes();
+  const std::size_t input = buffers.input_bytes;
+  const std::size_t target = buffers.target_bytes;
   std::byte* to_input = buffers.inputs;
   std::byte* to_target = buffers.targets;
   for (std::int64_t r = 0; r < count; ++r, to_input += input, to_target += target) {

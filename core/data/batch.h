@@ -49,6 +49,7 @@ struct BatchBuffers {
   float* mask = nullptr;         // 1 for an example, 0 for padding
   std::int64_t* rows = nullptr;  // the example's position in the sample stream, epoch * dataset + position: dropout's
                                  // row counter. 0 for padding
+  std::size_t input_bytes = 0, target_bytes = 0;  // of one example, as the dataset's fields have them
 };
 
 // Fills a batch; steps count from 0 over all epochs. Padding is zero in every buffer. Several threads may fill

@@ -31,8 +31,8 @@ struct Slot {
 
   Slot(const Dataset& dataset, const BatchPlan& plan) {
     const auto rows = static_cast<std::size_t>(plan.rows());
-    const std::size_t inputs = rows * dataset.input().bytes();
-    const std::size_t targets = rows * dataset.target().bytes();
+    const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
+    const std::size_t inputs = rows * input, targets = rows * target;
     const auto aligned = [](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
     const std::size_t targets_at = aligned(inputs);
     const std::size_t mask_at = targets_at + aligned(targets);
@@ -40,8 +40,12 @@ struct Slot {
     const std::size_t total = rows_at + rows * sizeof(std::int64_t);
     memory.reset(static_cast<std::byte*>(::operator new[](total, std::align_val_t{alignment})));
     std::byte* const start = memory.get();
-    buffers = {start, start + targets_at, reinterpret_cast<float*>(start + mask_at),
-               reinterpret_cast<std::int64_t*>(start + rows_at)};
+    buffers = {start,
+               start + targets_at,
+               reinterpret_cast<float*>(start + mask_at),
+               reinterpret_cast<std::int64_t*>(start + rows_at),
+               input,
+               target};
     batch.inputs = {buffers.inputs, inputs};
     batch.targets = {buffers.targets, targets};
     batch.mask = {buffers.mask, rows};

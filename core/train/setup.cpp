@@ -43,6 +43,7 @@ std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
 
 void add_cost(const Program& program, const std::vector<Equation>& equations, double times, StepCost& total) {
   for (const Equation& equation : equations) {
+    if (equation.op.rules().view) continue;  // nothing is carried out
     double inside = times;
     if (const auto* loop = equation.op.as<ops::Loop>()) inside *= static_cast<double>(loop->iterations);
     for (const Region& region : equation.regions) add_cost(program, region.equations, inside, total);

@@ -183,8 +183,12 @@ TEST_CASE("a batch holds its examples in the sampler's order, then zeros", "[dat
   const Sampler sampler = Sampler::shuffled(10, 2);
   std::vector<float> x(12), y(6), mask(6);
   std::vector<std::int64_t> rows(6);
-  const data::BatchBuffers buffers = {reinterpret_cast<std::byte*>(x.data()), reinterpret_cast<std::byte*>(y.data()),
-                                      mask.data(), rows.data()};
+  const data::BatchBuffers buffers = {reinterpret_cast<std::byte*>(x.data()),
+                                      reinterpret_cast<std::byte*>(y.data()),
+                                      mask.data(),
+                                      rows.data(),
+                                      2 * sizeof(float),
+                                      sizeof(float)};
   for (std::int64_t step = 0; step < 9; ++step) {
     std::fill(x.begin(), x.end(), 99.0F);
     std::fill(y.begin(), y.end(), 99.0F);

@@ -21,6 +21,9 @@ class Barrier {
   // Returns once all threads have arrived; what they wrote before is visible after. Throws BrokenBarrier.
   void arrive_and_wait();
 
+  // How often all threads have met.
+  std::uint32_t meetings() const { return generation_.load(std::memory_order_acquire); }
+
   // Ends all present and future waits with BrokenBarrier.
   void break_all();
 

@@ -214,6 +214,8 @@ std::span<const std::byte> CpuExecutor::output(std::string_view name, std::int64
 
 void CpuExecutor::run(std::int64_t steps) { impl_->run(steps); }
 
+std::uint32_t CpuExecutor::meetings() const { return impl_->barrier.meetings(); }
+
 std::size_t CpuExecutor::memory_bytes() const { return impl_->memory.bytes(); }
 
 std::vector<std::pair<const Step*, std::string>> CpuExecutor::implementations() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -49,6 +50,8 @@ class CpuExecutor {
   // here, and again from every later call; the values are then undefined.
   void run(std::int64_t steps = 1);
 
+  // How often all workers have met within the steps so far, modulo 2^32.
+  std::uint32_t meetings() const;
   // Bytes of all pools.
   std::size_t memory_bytes() const;
   // The implementation behind each kernel step, in plan order: "reference", or the library's word.

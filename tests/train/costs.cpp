@@ -1,0 +1,186 @@
+// What `validate` says that a step costs, against counts at run time.
+#include <map>
+#include <memory>
+
+#include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
+#include "core/ops/conv/conv.h"
+#include "core/ops/matmul/matmul.h"
+#include "tests/catch.h"
+#include "tests/runtime/allocations.h"
+#include "tests/train/session_run.h"
+#include "tests/train/steps.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+// Products of an output pixel's taps with what lies under them, counted one by one; `taps` of a kernel of `size` that
+// moves over `n` pixels by 1, as SAME does.
+double taps_inside(std::int64_t n, std::int64_t size) {
+  double inside = 0;
+  const std::int64_t before = (size - 1) / 2;
+  for (std::int64_t y = 0; y < n; ++y) {
+    for (std::int64_t k = 0; k < size; ++k) inside += y + k - before >= 0 && y + k - before < n ? 1 : 0;
+  }
+  return inside;
+}
+
+double product_of(const Shape& shape) {
+  double product = 1;
+  for (std::int64_t size : shape) product *= static_cast<double>(size);
+  return product;
+}
+
+// Multiplications and additions of a convolution of stride 1 that keeps its images' size, or of one of its gradients.
+double conv_flops(const Shape& image, const Shape& kernel) {
+  return 2 * static_cast<double>(image[0]) * product_of({kernel[2], kernel[3]}) * taps_inside(image[1], kernel[0]) *
+         taps_inside(image[2], kernel[1]);
+}
+
+// What one run of a kernel of these shapes multiplies and adds; of an op that is no product, as the op says.
+double flops_of(const Op& op, const CpuRequest& request) {
+  const auto shape = [&](std::size_t i) -> const Shape& { return request.operands[i].shape; };
+  const double devices = static_cast<double>(request.devices);
+  if (const auto* matmul = op.as<ops::Matmul>()) {
+    const std::int64_t inner = shape(0)[matmul->transpose_a ? 0 : 1];
+    return devices * 2 * static_cast<double>(inner) * product_of(request.results[0].shape);
+  }
+  if (op.as<ops::Conv>() != nullptr) return devices * conv_flops(shape(0), shape(1));
+  if (const auto* gradient = op.as<ops::ConvInputGrad>()) return devices * conv_flops(gradient->input_shape, shape(0));
+  if (const auto* gradient = op.as<ops::ConvKernelGrad>())
+    return devices * conv_flops(shape(0), gradient->kernel_shape);
+  double flops = op.cost(Mesh(), request.operands, request.results).flops;
+  if (request.region != nullptr) {
+    for (const Equation& equation : request.region->equations) {
+      const auto type = [&](Value value) { return request.types[static_cast<std::size_t>(value.id)]; };
+      std::vector<Type> operands, results;
+      for (Value value : equation.operands) operands.push_back(type(value));
+      for (Value value : equation.results) results.push_back(type(value));
+      flops += equation.op.cost(Mesh(), operands, results).flops;
+    }
+  }
+  return devices * flops;
+}
+
+class Counted : public CpuKernel {
+ public:
+  Counted(std::unique_ptr<CpuKernel> kernel, double flops, double& total)
+      : kernel_(std::move(kernel)), flops_(flops), total_(total) {}
+  void run(const CpuArguments& arguments) override {
+    kernel_->run(arguments);
+    total_ += flops_;
+  }
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::string implementation() const override { return kernel_->implementation(); }
+
+ private:
+  std::unique_ptr<CpuKernel> kernel_;
+  double flops_;
+  double& total_;
+};
+
+// Of one step of one worker: what kernels did, by their ops.
+std::map<std::string, double> counted_flops(const train::Setup& setup) {
+  std::map<std::string, double> flops;
+  CpuOptions options{1, KernelChoice::best};
+  options.make_kernel = [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+    return std::make_unique<Counted>(make_cpu_kernel(op, request), flops_of(op, request),
+                                     flops[std::string(op.name())]);
+  };
+  CpuExecutor executor(make_plan(setup.training), options);
+  fill(executor, setup);
+  executor.run();
+  return flops;
+}
+
+double sum(const std::map<std::string, double>& parts) {
+  double total = 0;
+  for (const auto& [name, part] : parts) total += part;
+  return total;
+}
+
+// What reductions over devices add: each device its own values, as the program says.
+double reduction_flops(const Program& program) {
+  double flops = 0;
+  for (const Equation& equation : program.equations) {
+    if (equation.op.as<ops::Psum>() == nullptr) continue;
+    for (Value value : equation.operands) flops += product_of(program.type(value).shape);
+  }
+  return flops * static_cast<double>(program.mesh.devices());
+}
+
+TEST_CASE("the operations of a step are those that its kernels carry out, however it is cut", "[train]") {
+  for (const bool images : {false, true}) {
+    const std::string axis = images ? "mesh.axes.devices=" : "mesh.axes.batch=";
+    for (const std::string& option :
+         {std::string("seed=0"), std::string("data.microbatches=2"), axis + "2", axis + "1"}) {
+      INFO((images ? "cnn.yaml " : "linear_regression.yaml ") << option);
+      const train::Setup setup = images ? small_cnn({option}) : setup_of_config("linear_regression.yaml", {option});
+      const std::map<std::string, double> counted = counted_flops(setup);
+      const double said = train::cost_of(*setup.training).flops;
+      CHECK(said == Approx(sum(counted) + reduction_flops(*setup.training)).epsilon(1e-12));
+      CHECK(counted.at("matmul") > 0);
+      if (images)
+        CHECK(counted.at("conv") + counted.at("conv_input_grad") + counted.at("conv_kernel_grad") > 0.9 * said);
+    }
+  }
+}
+
+// Bytes that one device gives to reductions and exchanges in a step of the plan.
+double given_by_a_device(const Plan& plan) {
+  double bytes = 0;
+  for (const Stage& stage : plan.stages) {
+    for (const Step& step : stage.varying) {
+      for (int index : step.row_sums) {
+        const Accumulator& sums = plan.accumulators[static_cast<std::size_t>(index)];
+        bytes += static_cast<double>(sums.elements) * static_cast<double>(size_of(sums.dtype));
+      }
+      if (step.kind != Step::Kind::accumulate && step.kind != Step::Kind::exchange) continue;
+      for (int index : step.operands) {
+        bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(index)].slice_bytes());
+      }
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("what a device sends is what the plan takes from it", "[train]") {
+  for (const train::Setup& setup :
+       {setup_of_config("linear_regression.yaml"), setup_of_config("linear_regression.yaml", {"data.microbatches=4"}),
+        small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"})}) {
+    const train::StepCost cost = train::cost_of(*setup.training);
+    REQUIRE(cost.wire_bytes.size() == 1);
+    CHECK(cost.wire_bytes[0].second == given_by_a_device(make_plan(setup.training)));
+  }
+}
+
+TEST_CASE("an executor holds the bytes of its plan's pools, in whole pages", "[train]") {
+  const train::Setup setup = small_cnn();
+  for (const std::int64_t workers : {1, 2, 5}) {
+    const Plan plan = make_plan(setup.training);
+    const CpuExecutor executor(plan, {static_cast<int>(workers), KernelChoice::best});
+    const std::size_t planned = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
+    CHECK(executor.memory_bytes() >= planned);
+    CHECK(executor.memory_bytes() < planned + 4096 * static_cast<std::size_t>(4 + 2 * workers));
+  }
+}
+
+TEST_CASE("a run holds the memory that was estimated, and little more", "[train]") {
+  for (const char* const devices : {"2", "8"}) {
+    for (const char* const batch : {"16", "64"}) {
+      INFO(devices << " devices, batches of " << batch);
+      const train::Setup setup =
+          small_cnn({std::string("mesh.axes.devices=") + devices, std::string("data.batch_size=") + batch,
+                     "mesh.workers=2", "data.source.synthetic_images.test=64"});
+      const train::MemoryEstimate estimate = train::estimate_memory(setup, make_plan(setup.training), 2);
+      const test::Heap heap = test::watch_heap([&] { train_setup(setup); });
+      CHECK(estimate.total ==
+            estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations + estimate.batch);
+      CHECK(heap.peak_bytes > static_cast<std::int64_t>(estimate.total) * 9 / 10);
+      CHECK(heap.peak_bytes < static_cast<std::int64_t>(estimate.total) * 12 / 10);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing

@@ -1,0 +1,105 @@
+// What a process does in the steady state: allocations, meetings of workers, threads.
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/runtime/allocations.h"
+#include "tests/train/session_run.h"
+#include "tests/train/steps.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::int64_t threads_of_process() {
+  std::int64_t count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+TEST_CASE("the heap is watched below operator new, and its peak is what was held at one time", "[train]") {
+  const test::Heap heap = test::watch_heap([] {
+    void* volatile held = std::malloc(50'000);  // volatile: a compiler leaves out what nobody looks at
+    for (int i = 0; i < 3; ++i) {
+      void* volatile more = std::calloc(1000, 100);
+      std::free(more);
+    }
+    std::free(held);
+  });
+  CHECK(heap.calls == 4);
+  CHECK(heap.peak_bytes >= 150'000);
+  CHECK(heap.peak_bytes < 151'000);
+  CHECK(test::watch_heap([] {}).calls == 0);
+}
+
+TEST_CASE("the kernel library allocates as often in one step as in every other", "[train]") {
+  const train::Setup setup = small_cnn();
+  for (const int workers : {1, 2}) {
+    CpuExecutor executor(make_plan(setup.training), {workers, KernelChoice::best});
+    fill(executor, setup);
+    executor.run(2);  // threads have what they keep
+    const std::int64_t once = test::watch_heap([&] { executor.run(); }).calls;
+    for (int i = 0; i < 4; ++i) CHECK(test::watch_heap([&] { executor.run(); }).calls == once);
+    CHECK(test::watch_heap([&] { executor.run(5); }).calls == 5 * once);
+  }
+}
+
+TEST_CASE("between two logs a run allocates what the kernel library does, and nothing of its own", "[train]") {
+  const train::Setup setup =
+      small_cnn({"data.source.synthetic_images.train=160", "train.log_every=never", "train.duration=10 steps"});
+  CpuExecutor executor(make_plan(setup.training), {train::worker_count(setup.spec().mesh), KernelChoice::best});
+  fill(executor, setup);
+  executor.run(2);
+  const std::int64_t once = test::watch_heap([&] { executor.run(); }).calls;
+
+  std::vector<std::int64_t> after(11);
+  train::SessionOptions options;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    after[static_cast<std::size_t>(step)] = test::heap_calls();
+  };
+  const RunDirectory directory;
+  options.run_dir = directory / "run";
+  test::watch_heap([&] { train::train(setup, options, {}); });
+  // The first step is logged, as is the last; the loader fills batches ahead all the while.
+  for (std::size_t step = 3; step < 10; ++step) CHECK(after[step] - after[step - 1] == once);
+}
+
+TEST_CASE("workers meet as often as the plan says", "[train]") {
+  for (const char* const config : {"linear_regression.yaml", "cnn.yaml"}) {
+    const bool images = std::string(config) == "cnn.yaml";
+    const train::Setup setup = images ? small_cnn() : setup_of_config(config);
+    for (const int workers : {2, 3}) {
+      INFO(config << ", workers " << workers);
+      CpuExecutor executor(make_plan(setup.training), {workers, KernelChoice::best});
+      fill(executor, setup);
+      const auto meetings = [&](std::int64_t steps) {
+        const std::uint32_t before = executor.meetings();
+        executor.run(steps);
+        return static_cast<std::int64_t>(executor.meetings() - before);
+      };
+      const std::int64_t planned = executor.plan().barriers_per_step();
+      CHECK(planned >= 1);
+      CHECK(meetings(1) == planned);
+      CHECK(meetings(10) == 10 * planned);
+    }
+  }
+}
+
+TEST_CASE("a process that trains has its workers' threads and the loader's, and no other", "[train]") {
+  const std::int64_t before = threads_of_process();
+  for (const char* const workers : {"1", "2", "3"}) {
+    std::vector<std::int64_t> threads;
+    train::SessionOptions options;
+    options.between_steps = [&](CpuExecutor&, std::int64_t) { threads.push_back(threads_of_process()); };
+    train_setup(small_cnn({std::string("mesh.workers=") + workers, "train.duration=8 steps"}), options);
+    // The evaluation's executor has workers of its own, which wait meanwhile. The loader's thread ends when it has
+    // filled the last batch.
+    threads.resize(4);
+    CHECK(threads == std::vector<std::int64_t>(4, before + 2 * (std::stoi(workers) - 1) + 1));
+  }
+  CHECK(threads_of_process() == before);
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing
