@@ -1,0 +1,191 @@
+// pmaptrain_guard: ratios of times within this very process that must not grow, whatever the machine. Part of the
+// tests: bounds are generous and the best of several tries counts, so that a busy machine does not fail it and a
+// structure that got slow does. It runs in the repository's root.
+//
+// `--self-test` plants a slowdown into every kernel and demands that each check notices.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/limits/linear_regression.h"
+#include "bench/limits/primitives.h"
+#include "core/data/loader.h"
+#include "core/data/open.h"
+#include "core/ops/all.h"
+#include "core/runtime/cpu/executor.h"
+#include "core/spec/load.h"
+#include "core/train/evaluator.h"
+#include "core/train/setup.h"
+#include "core/train/start.h"
+
+namespace pmaptrain::guard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Wastes time at each call.
+class SlowKernel final : public CpuKernel {
+ public:
+  SlowKernel(std::unique_ptr<CpuKernel> kernel, double seconds) : kernel_(std::move(kernel)), seconds_(seconds) {}
+  void run(const CpuArguments& arguments) override {
+    kernel_->run(arguments);
+    const Clock::time_point begin = Clock::now();
+    while (seconds_since(begin) < seconds_) {
+    }
+  }
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::string implementation() const override { return kernel_->implementation(); }
+
+ private:
+  std::unique_ptr<CpuKernel> kernel_;
+  double seconds_;
+};
+
+// Training steps of a config on its first batch, on one worker: with more, the time would depend on what else the
+// machine's cores do.
+class Steps {
+ public:
+  // `waste`: seconds that every kernel loses for each device that it serves, as an engine would that does something
+  // device by device.
+  Steps(const std::string& config, std::int64_t devices, double waste) {
+    spec::Overrides overrides;
+    overrides.devices = devices;
+    const train::Setup setup = train::make_setup(spec::load(config, overrides));
+    CpuOptions options;
+    if (waste > 0) {
+      options.make_kernel = [waste](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+        return std::make_unique<SlowKernel>(make_cpu_kernel(op, request), waste * static_cast<double>(request.devices));
+      };
+    }
+    executor_ = std::make_unique<CpuExecutor>(make_plan(setup.training), options);
+    train::set_initial_values(*executor_, setup);
+    data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
+    train::feed(*executor_, loader.next());
+    executor_->run(2);
+  }
+
+  // The seconds of one of `count` steps, if that is less than all before.
+  void time(std::int64_t count) {
+    const Clock::time_point begin = Clock::now();
+    executor_->run(count);
+    least_ = std::min(least_, seconds_since(begin) / static_cast<double>(count));
+  }
+  double least() const { return least_; }
+
+ private:
+  std::unique_ptr<CpuExecutor> executor_;
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
+const char* const cnn_config = "configs/cnn.yaml";
+const char* const linear_config = "configs/linear_regression.yaml";
+
+// Each gives a ratio of least times, once measured.
+double more_devices(double waste) {
+  Steps many(cnn_config, 64, waste), few(cnn_config, 2, waste);
+  for (int i = 0; i < 5; ++i) {
+    many.time(1);
+    few.time(1);
+  }
+  return many.least() / few.least();
+}
+
+double against_primitives(double waste) {
+  Steps steps(cnn_config, 8, waste);
+  limits::Team team(1);
+  for (int i = 0; i < 5; ++i) steps.time(1);
+  const double primitives = measure(team, limits::cnn(), 8, 0.2).seconds.min;
+  for (int i = 0; i < 5; ++i) steps.time(1);
+  return steps.least() / primitives;
+}
+
+double against_loop_by_hand(std::int64_t devices, double waste) {
+  constexpr std::int64_t group = 500;  // worth a clock reading, and short enough to be left alone
+  Steps steps(linear_config, devices, waste);
+  for (int i = 0; i < 10; ++i) steps.time(group);
+  const double by_hand =
+      measure(
+          limits::LinearRegression{
+              .devices = static_cast<int>(devices), .examples = 100, .workers = 1, .layout = limits::Layout::rows},
+          0.05)
+          .min;
+  for (int i = 0; i < 10; ++i) steps.time(group);
+  return steps.least() / by_hand;
+}
+
+struct Check {
+  std::string what;
+  double bound;
+  std::function<double(double waste)> ratio;
+  double planted;  // the waste that must show: a fraction of what a kernel takes
+};
+
+std::vector<Check> checks() {
+  return {
+      {"a step of the CNN on 64 logical devices, against 2", 1.6, more_devices, 2e-4},
+      {"a step of the CNN, against the sum of its primitives", 1.6, against_primitives, 2e-4},
+      {"a step of linear regression on 8 devices, against a loop by hand", 6,
+       [](double waste) { return against_loop_by_hand(8, waste); }, 1e-7},
+      {"a step of linear regression on 64 devices, against a loop by hand", 4,
+       [](double waste) { return against_loop_by_hand(64, waste); }, 1e-7},
+  };
+}
+
+// The least ratio of a few tries; fewer where one is within the bound.
+double best_ratio(const Check& check, double waste, int tries) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < tries && !(best <= check.bound); ++i) best = std::min(best, check.ratio(waste));
+  return best;
+}
+
+int guard() {
+  bool all_within = true;
+  for (const Check& check : checks()) {
+    const double ratio = best_ratio(check, 0, 5);
+    const bool within = ratio <= check.bound;
+    fmt::print("{:<66}{:>8.2f}, at most {}{}\n", check.what, ratio, check.bound, within ? "" : ": TOO SLOW");
+    std::fflush(stdout);
+    all_within = all_within && within;
+  }
+  return all_within ? 0 : 1;
+}
+
+int self_test() {
+  bool all_notice = true;
+  for (const Check& check : checks()) {
+    const double ratio = best_ratio(check, check.planted, 1);
+    const bool notices = ratio > check.bound;
+    fmt::print("{:<66}{:>8.2f}, above {} with {:g} µs a kernel and device wasted{}\n", check.what, ratio, check.bound,
+               check.planted * 1e6, notices ? "" : ": BLIND");
+    std::fflush(stdout);
+    all_notice = all_notice && notices;
+  }
+  return all_notice ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace pmaptrain::guard
+
+int main(int argc, char** argv) {
+  bool plant = false;
+  CLI::App app("Ratios of times that must not grow", "pmaptrain_guard");
+  app.add_flag("--self-test", plant, "Plant a slowdown into every kernel: each check must notice");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return plant ? pmaptrain::guard::self_test() : pmaptrain::guard::guard();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pmaptrain_guard: {}\n", error.what());
+    return 1;
+  }
+}
