@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/ops/kernels.h"
+#include "tests/ops/targets.h"
 
 namespace pmaptrain {
 namespace {
@@ -79,12 +80,14 @@ TEST_CASE("narrow rows times a vector have the reference's bits, bias and relu i
         INFO(rows << " rows of " << width << (relu ? ", relu" : ""));
         const Matmul op{false, false, relu};
         const Case c{{{rows, width}, {width, 1}, {1}}, 3, {true, false, false}};
-        const auto kernel = test::cpu_kernel(op, c);
-        REQUIRE(kernel != nullptr);
-        const bool equal =
-            test::run(*kernel, c.operands(), rows * 3) == test::run_reference<float>(op, c, c.operands());
-        CHECK(equal);
-        CHECK(test::same_bits_alone(op, c));
+        const auto expected = test::run_reference<float>(op, c, c.operands());
+        test::on_every_target([&] {
+          const auto kernel = test::cpu_kernel(op, c);
+          REQUIRE(kernel != nullptr);
+          const bool equal = test::run(*kernel, c.operands(), rows * 3) == expected;
+          CHECK(equal);
+          CHECK(test::same_bits_alone(op, c));
+        });
       }
     }
   }
@@ -96,9 +99,11 @@ TEST_CASE("sums of narrow rows by weight are close to exact", "[ops]") {
       INFO(rows << " rows of " << width);
       const Matmul op{true, false};
       const Case c{{{rows, width}, {rows, 1}}, 2, {true, true}};
-      REQUIRE(test::cpu_kernel(op, c) != nullptr);
-      CHECK(test::distance(op, c, rows) < 4);
-      CHECK(test::same_bits_alone(op, c));
+      test::on_every_target([&] {
+        REQUIRE(test::cpu_kernel(op, c) != nullptr);
+        CHECK(test::distance(op, c, rows) < 4);
+        CHECK(test::same_bits_alone(op, c));
+      });
     }
   }
 }
