@@ -31,7 +31,9 @@ struct OpList {};
 
 using AllOps = OpList<                                                          //
     Constant, Iota, Cast,                                                       //
-    Add, Sub, Mul, Div, Max, Neg, Exp, Log, Sqrt, Tanh, Relu, StopGradient,     //
+    Add, Sub, Mul, Div, Rem, Pow, Max, Min, Clamp,                              //
+    Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,                 //
+    Sin, Cos, Tanh, Erf, Relu, StopGradient,                                    //
     Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                   //
     Reshape, Transpose, Broadcast, Slice, Pad,                                  //
     ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,  //

@@ -50,6 +50,11 @@ TEST_CASE("integers wrap, and dividing them never traps", "[ops]") {
   CHECK(apply(Neg{}, {x}).as<std::int32_t>() == Ints{-largest, smallest, -7});
   CHECK(apply(Div{}, {x, i32({3}, {-1, -1, 0})}).as<std::int32_t>() == Ints{-largest, smallest, 0});
   CHECK(apply(Div{}, {i32({2}, {-7, 7}), i32({}, {2})}).as<std::int32_t>() == Ints{-3, 3});
+  CHECK(apply(Rem{}, {x, i32({3}, {10, -1, 0})}).as<std::int32_t>() == Ints{7, 0, 7});
+  CHECK(apply(Rem{}, {i32({4}, {-7, 7, -7, 7}), i32({4}, {2, 2, -2, -2})}).as<std::int32_t>() == Ints{-1, 1, -1, 1});
+  CHECK(apply(Abs{}, {i32({3}, {smallest, -7, 7})}).as<std::int32_t>() == Ints{smallest, 7, 7});
+  CHECK(apply(Sign{}, {i32({3}, {smallest, 0, 7})}).as<std::int32_t>() == Ints{-1, 0, 1});
+  CHECK(apply(Min{}, {x, i32({}, {3})}).as<std::int32_t>() == Ints{3, smallest, 3});
   CHECK(apply(Mul{}, {u8({2}, {16, 255}), u8({2}, {17, 255})}).as<std::uint8_t>() == Bools{16, 1});
 }
 
@@ -60,16 +65,47 @@ TEST_CASE("functions of one value are the C library's", "[ops]") {
     CHECK(unary(Log{}, x)[i] == std::log(x[i]));
     CHECK(unary(Sqrt{}, x)[i] == std::sqrt(x[i]));
     CHECK(unary(Tanh{}, x)[i] == std::tanh(x[i]));
+    CHECK(unary(Expm1{}, x)[i] == std::expm1(x[i]));
+    CHECK(unary(Log1p{}, x)[i] == std::log1p(x[i]));
+    CHECK(unary(Sin{}, x)[i] == std::sin(x[i]));
+    CHECK(unary(Cos{}, x)[i] == std::cos(x[i]));
+    CHECK(unary(Erf{}, x)[i] == std::erf(x[i]));
+    CHECK(unary(Rsqrt{}, x)[i] == 1 / std::sqrt(x[i]));
+    const HostArray three = f32({}, {3}), base = f32({}, {x[i]});
+    CHECK(apply(Pow{}, {base, three}).as<float>()[0] == std::pow(x[i], 3.0F));
+    CHECK(apply(Rem{}, {base, three}).as<float>()[0] == std::fmod(x[i], 3.0F));
   }
+  CHECK(unary(Abs{}, {-1.5F, 2, -inf}) == Floats{1.5F, 2, inf});
+  CHECK(unary(Sign{}, {-1.5F, 0, 2, -inf}) == Floats{-1, 0, 1, -1});
+  CHECK(std::signbit(unary(Sign{}, {-0.0F})[0]));
+  CHECK(unary(Floor{}, {-1.5F, 1.5F, 3, -inf}) == Floats{-2, 1, 3, -inf});
+  CHECK(unary(Rsqrt{}, {0, inf}) == Floats{inf, 0});
   CHECK(unary(Neg{}, {1, -2}) == Floats{-1, 2});
   CHECK(unary(Relu{}, {-1, 0, 2, -inf, inf}) == Floats{0, 0, 2, 0, inf});
   CHECK(unary(StopGradient{}, {1, -2}) == Floats{1, -2});
 }
 
-TEST_CASE("a NaN survives relu and max, so that it reaches the guard", "[ops]") {
-  CHECK(std::isnan(unary(Relu{}, {nan_value})[0]));
+TEST_CASE("clamp takes bounds that are scalars or arrays, and the upper one wins", "[ops]") {
+  const HostArray x = f32({4}, {-5, 1, 5, 2}), low = f32({4}, {0, 2, 0, 3}), high = f32({4}, {3, 3, 3, 1});
+  const HostArray zero = f32({}, {0}), three = f32({}, {3});
+  CHECK(apply(Clamp{}, {zero, x, three}).as<float>() == Floats{0, 1, 3, 2});
+  CHECK(apply(Clamp{}, {low, x, high}).as<float>() == Floats{0, 2, 3, 1});
+  CHECK(apply(Clamp{}, {low, x, three}).as<float>() == Floats{0, 2, 3, 3});
+  CHECK(apply(Clamp{}, {zero, x, high}).as<float>() == Floats{0, 1, 3, 1});
+  CHECK(apply(Clamp{}, {low, three, high}).as<float>() == Floats{3, 3, 3, 1});
+  CHECK(apply(Clamp{}, {i32({}, {0}), i32({2}, {-1, 9}), i32({}, {5})}).as<std::int32_t>() == Ints{0, 5});
+}
+
+TEST_CASE("a NaN survives relu, max, min, clamp, sign and abs, so that it reaches the guard", "[ops]") {
+  for (const Op& op : {Op(Relu{}), Op(Sign{}), Op(Abs{}), Op(Floor{})}) CHECK(std::isnan(unary(op, {nan_value})[0]));
+  const HostArray nan = f32({}, {nan_value}), one = f32({}, {1});
+  for (const std::vector<HostArray>& operands :
+       {std::vector<HostArray>{nan, one, one}, {one, nan, one}, {one, one, nan}}) {
+    CHECK(std::isnan(test::apply(Clamp{}, operands).as<float>()[0]));
+  }
   const HostArray x = f32({2}, {nan_value, 1}), y = f32({2}, {1, nan_value});
   for (float found : apply(Max{}, {x, y}).as<float>()) CHECK(std::isnan(found));
+  for (float found : apply(Min{}, {x, y}).as<float>()) CHECK(std::isnan(found));
 }
 
 TEST_CASE("comparisons give 0 or 1, and false beside a NaN but for ne", "[ops]") {
@@ -172,6 +208,10 @@ TEST_CASE("elementwise ops say which types do not go together", "[ops]") {
         "sub: works on numbers, not on bool (cast a bool to a number: 0 or 1)");
   CHECK(refusal_of(Exp{}, {i32_23}) ==
         "exp: works on f32 and f64, not on i32 (cast the operand to a floating type first)");
+  CHECK(refusal_of(Clamp{}, {f32_23, f32_23, i32_23}) ==
+        "clamp: the element types of f32[2,3], i32[2,3] differ (cast one of them)");
+  CHECK(refusal_of(Pow{}, {i32_23, i32_23}) ==
+        "pow: works on f32 and f64, not on i32 (cast the operand to a floating type first)");
   CHECK(refusal_of(Relu{}, {u8_1}) ==
         "relu: works on signed numbers, not on u8 (cast the operand to i32, i64 or a floating type first)");
   CHECK(refusal_of(Div{}, {f32_23}) == "div: takes 2 operands, not 1 (the operands given are f32[2,3])");

@@ -39,7 +39,7 @@ GradientCase of(Op op, GradientInputs inputs) {
 
 std::vector<GradientCase> elementwise_cases() {
   std::vector<GradientCase> cases;
-  for (const Op& op : {Op(Add{}), Op(Sub{}), Op(Mul{}), Op(Max{})}) {
+  for (const Op& op : {Op(Add{}), Op(Sub{}), Op(Mul{}), Op(Max{}), Op(Min{})}) {
     cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({2, 3})}}));
     cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({}, replicas)}}));
     cases.push_back(of(op, {.types = {f64({}), f64({2, 3}, shards)}}));
@@ -48,10 +48,19 @@ std::vector<GradientCase> elementwise_cases() {
     cases.push_back(of(Div{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
     cases.push_back(of(Div{}, {.types = {f64(shape, both), f64({2, 3})}, .low = -3, .high = -0.5}));
   }
-  for (const Op& op : {Op(Neg{}), Op(Exp{}), Op(Tanh{}), Op(Relu{}), Op(Cast{DType::f64})}) {
+  for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
+    cases.push_back(of(Rem{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
+    cases.push_back(of(Pow{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
+    cases.push_back(of(Pow{}, {.types = {f64(shape, both), f64({2, 3})}, .low = 0.5}));
+    cases.push_back(of(Clamp{}, {.types = {f64(shape), f64({2, 3}, shards), f64(shape)}}));
+    cases.push_back(of(Clamp{}, {.types = {f64({2, 3}), f64(shape, shards), f64({2, 3})}}));
+  }
+  for (const Op& op : {Op(Neg{}), Op(Exp{}), Op(Tanh{}), Op(Relu{}), Op(Cast{DType::f64}), Op(Abs{}), Op(Sign{}),
+                       Op(Floor{}), Op(Expm1{}), Op(Sin{}), Op(Cos{}), Op(Erf{})}) {
     cases.push_back(of(op, {.types = {f64({7}, shards)}}));
   }
-  for (const Op& op : {Op(Log{}), Op(Sqrt{})}) cases.push_back(of(op, {.types = {f64({7}, shards)}, .low = 0.5}));
+  for (const Op& op : {Op(Log{}), Op(Sqrt{}), Op(Rsqrt{}), Op(Log1p{})})
+    cases.push_back(of(op, {.types = {f64({7}, shards)}, .low = 0.5}));
   for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
     cases.push_back(
         {"select", {.types = {f64({2, 3}, shards), f64(shape), f64({2, 3})}}, [](Builder& b, std::span<const Value> x) {
@@ -183,9 +192,34 @@ TEST_CASE("ties split the cotangent as rule 5 says", "[ops]") {
     return b.emit(Max{}, {x[0], b.constant(DType::f64, 1)});
   };
   CHECK(gradient_at(max, {3}, {0, 1, 2}) == std::vector<double>{0, 0.5, 1});
+  const auto min = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Min{}, {x[0], b.constant(DType::f64, 1)});
+  };
+  CHECK(gradient_at(min, {3}, {0, 1, 2}) == std::vector<double>{1, 0.5, 0});
+  const auto clamp = [](Builder& b, std::span<const Value> x) {
+    const Value low = b.constant(DType::f64, 0);
+    return b.emit(Clamp{}, {low, x[0], b.constant(DType::f64, 1)});
+  };
+  CHECK(gradient_at(clamp, {5}, {-1, 0, 0.5, 1, 2}) == std::vector<double>{0, 0, 1, 0, 0});
+  const auto abs = [](Builder& b, std::span<const Value> x) { return b.emit(Abs{}, x); };
+  CHECK(gradient_at(abs, {3}, {-2, 0, 2}) == std::vector<double>{-1, 0, 1});
   const auto reduce_max = [](Builder& b, std::span<const Value> x) { return b.emit(ReduceMax{{1}}, x); };
   CHECK(gradient_at(reduce_max, {2, 4}, {1, 3, 3, 2, 5, 5, 5, 5}) ==
         std::vector<double>{0, 0.5, 0.5, 0, 0.25, 0.25, 0.25, 0.25});
+}
+
+TEST_CASE("the derivatives of a power are finite where the base or the exponent is 0", "[ops]") {
+  const auto power = [](double exponent) {
+    return [exponent](Builder& b, std::span<const Value> x) {
+      return b.emit(Pow{}, {x[0], b.constant(DType::f64, exponent)});
+    };
+  };
+  CHECK(gradient_at(power(0), {2}, {0, 3}) == std::vector<double>{0, 0});
+  CHECK(gradient_at(power(2), {2}, {0, 3}) == std::vector<double>{0, 6});
+  const auto exponent = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Pow{}, {b.constant(DType::f64, 0), x[0]});
+  };
+  CHECK(gradient_at(exponent, {2}, {1, 2}) == std::vector<double>{0, 0});
 }
 
 TEST_CASE("no derivative passes stop_gradient", "[ops]") {

@@ -10,6 +10,7 @@
 #include "core/graph/check.h"
 #include "core/graph/text.h"
 #include "core/ops/list.h"
+#include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
 
@@ -165,6 +166,39 @@ TEST_CASE("random programs give the same bits when fused", "[passes]") {
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     INFO("seed " << seed);
     check_fused(RandomProgram(seed).make(), seed);
+  }
+}
+
+TEST_CASE("every elementwise op gives the same bits in a chain, whichever of its operands are scalars", "[passes]") {
+  for (const OpRules* rules : all_ops().all) {
+    if (!rules->elementwise || rules->view || rules->region || rules->name == "select") continue;
+    for (unsigned scalars = 0; scalars < 8; ++scalars) {
+      for (const char* dtype : {"f32", "f64", "i32", "u8"}) {
+        std::string operands;
+        std::size_t count = 0;
+        const Op op(*rules, rules->make());
+        const auto accepted = [&] {
+          const Type type{*parse_dtype(dtype), {}, {}};
+          return test::refusal_of(op, std::vector<Type>(count, type)) == "accepted";
+        };
+        while (count < 4 && !accepted()) ++count;
+        if (count == 4 || scalars >= 1u << count) continue;
+        std::string text;
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::string name = "%x" + std::to_string(i);
+          text += "batch " + name + ":" + dtype + ((scalars >> i & 1) != 0 ? "[]" : "[3000]") + "{a}\n";
+          operands += (i == 0 ? " " : ", ") + name;
+        }
+        text += "batch %z:" + std::string(dtype) + "[3000]{a}\n";
+        text += "%p = " + std::string(rules->name) + operands + "\n%q = cast[dtype=f64] %p\n";
+        text += "%r = cast[dtype=f64] %z\n%y = add %q, %r\nreturn y = %y\nreturn p = %p\n";
+        const auto program = test::program_of("mesh a=2\n" + text);
+        INFO(text);
+        const test::Values inputs = test::random_inputs(*program, 3);
+        const test::Run best{.kernels = KernelChoice::best};
+        require_same(test::run(fused(*program), inputs, best), test::run(program, inputs, best), "fused");
+      }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Arithmetic on two values of equal element type, floating or integer. Integers wrap.
+// Arithmetic on two or three values of equal element type, floating or integer. Integers wrap.
 #pragma once
 
 #include <string_view>
@@ -11,41 +11,75 @@ namespace pmaptrain::ops {
 // a + b
 struct Add : Elementwise<Add> {
   static constexpr std::string_view name = "add";
-  std::vector<Type> infer(const InferContext& context) const { return infer_binary(name, context, Domain::numbers); }
+  static constexpr Domain domain = Domain::numbers;
+  using Of = AddOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
 };
 
 // a - b
 struct Sub : Elementwise<Sub> {
   static constexpr std::string_view name = "sub";
-  std::vector<Type> infer(const InferContext& context) const { return infer_binary(name, context, Domain::numbers); }
+  static constexpr Domain domain = Domain::numbers;
+  using Of = SubOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
 };
 
 // a * b
 struct Mul : Elementwise<Mul> {
   static constexpr std::string_view name = "mul";
-  std::vector<Type> infer(const InferContext& context) const { return infer_binary(name, context, Domain::numbers); }
+  static constexpr Domain domain = Domain::numbers;
+  using Of = MulOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
 };
 
 // a / b. An integer divided by 0 is 0, so that padding cannot trap; the quotient is rounded towards zero.
 struct Div : Elementwise<Div> {
   static constexpr std::string_view name = "div";
-  std::vector<Type> infer(const InferContext& context) const { return infer_binary(name, context, Domain::numbers); }
+  static constexpr Domain domain = Domain::numbers;
+  using Of = DivOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// What a division that rounds towards zero leaves: it has the sign of a. An integer by 0 leaves a; a floating value
+// NaN.
+struct Rem : Elementwise<Rem> {
+  static constexpr std::string_view name = "rem";
+  static constexpr Domain domain = Domain::numbers;
+  using Of = RemOf;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// a to the power b, the C library's: there is none in vectors. Beside a base of 0, the derivative in b is 0.
+struct Pow : Elementwise<Pow> {
+  static constexpr std::string_view name = "pow";
+  static constexpr Domain domain = Domain::floating;
+  using Of = PowOf;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // The larger; a NaN in either operand is the result. Two equals split the cotangent in halves (rule 5).
 struct Max : Elementwise<Max> {
   static constexpr std::string_view name = "max";
-  std::vector<Type> infer(const InferContext& context) const { return infer_binary(name, context, Domain::numbers); }
+  static constexpr Domain domain = Domain::numbers;
+  using Of = MaxOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// The smaller; a NaN in either operand is the result. Two equals split the cotangent in halves (rule 5).
+struct Min : Elementwise<Min> {
+  static constexpr std::string_view name = "min";
+  static constexpr Domain domain = Domain::numbers;
+  using Of = MinOf;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// low, x, high -> x, or the bound that it lies beyond; high wins where low is above it. A NaN is the result. Where x
+// meets a bound exactly, nobody gets the cotangent (rule 5).
+struct Clamp : Elementwise<Clamp> {
+  static constexpr std::string_view name = "clamp";
+  static constexpr Domain domain = Domain::numbers;
+  using Of = ClampOf;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -2,20 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 
 #include "core/ops/elementwise/derivatives.h"
-#include "core/ops/elementwise/functors.h"
-#include "core/ops/elementwise/loops.h"
-#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-template <class F>
-void run_compare(const ReferenceCall& call) {
-  dispatch(call.operands[0].dtype(), [&]<class T>() { map_binary<T, bool>(call, F{}); });
-}
 
 // Which operands are scalars is told apart once, outside of the loops.
 template <class T>
@@ -66,23 +57,6 @@ void run_select(const ReferenceCall& call) {
 }
 
 }  // namespace
-
-void Eq::reference(const ReferenceCall& call) const { run_compare<std::equal_to<>>(call); }
-void Ne::reference(const ReferenceCall& call) const { run_compare<std::not_equal_to<>>(call); }
-void Lt::reference(const ReferenceCall& call) const { run_compare<std::less<>>(call); }
-void Le::reference(const ReferenceCall& call) const { run_compare<std::less_equal<>>(call); }
-void Gt::reference(const ReferenceCall& call) const { run_compare<std::greater<>>(call); }
-void Ge::reference(const ReferenceCall& call) const { run_compare<std::greater_equal<>>(call); }
-
-std::vector<Type> IsFinite::infer(const InferContext& context) const {
-  std::vector<Type> types = infer_unary(name, context, Domain::floating);
-  types[0].dtype = DType::boolean;
-  return types;
-}
-
-void IsFinite::reference(const ReferenceCall& call) const {
-  dispatch_floating(call.operands[0].dtype(), [&]<class T>() { map_unary<T, bool>(call, IsFiniteOf{}); });
-}
 
 void Select::reference(const ReferenceCall& call) const {
   dispatch(call.results[0].dtype(), [&]<class T>() { run_select<T>(call); });

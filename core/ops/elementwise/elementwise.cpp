@@ -72,25 +72,39 @@ class StackedKernel final : public CpuKernel {
   std::vector<ConstArray> operands_;
 };
 
+// A function of f32 arrays. Every request is taken, so that an element's bits do not depend on how operands are
+// stacked.
+class VectorKernel final : public CpuKernel {
+ public:
+  VectorKernel(const CpuRequest& request, VectorMath function)
+      : elements_(static_cast<std::size_t>(numel(request.results[0]))),
+        devices_(static_cast<std::size_t>(request.devices)),
+        stacked_(request.stacked[0]),
+        function_(function) {}
+
+  void run(const CpuArguments& arguments) override {
+    const auto* x = reinterpret_cast<const float*>(arguments.operands[0]);
+    auto* y = reinterpret_cast<float*>(arguments.results[0]);
+    if (stacked_) return function_(elements_ * devices_, x, y);
+    for (std::size_t d = 0; d < devices_; ++d) function_(elements_, x, y + d * elements_);
+  }
+  std::string implementation() const override { return "vectors"; }
+
+ private:
+  std::size_t elements_, devices_;
+  bool stacked_;
+  VectorMath function_;
+};
+
 }  // namespace
 
-std::vector<Type> infer_unary(std::string_view op, const InferContext& context, Domain domain) {
-  expect_operands(op, context.operands, 1);
+std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
+                                    Domain domain, bool compares) {
+  expect_operands(op, context.operands, operands);
+  for (std::size_t i = 1; i < operands; ++i) expect_equal_dtypes(op, context.operands[0], context.operands[i]);
   expect_domain(op, context.operands[0].dtype, domain);
-  return one_result(context.operands[0].dtype, context.operands[0].shape);
-}
-
-std::vector<Type> infer_binary(std::string_view op, const InferContext& context, Domain domain) {
-  expect_operands(op, context.operands, 2);
-  expect_equal_dtypes(op, context.operands[0], context.operands[1]);
-  expect_domain(op, context.operands[0].dtype, domain);
-  return one_result(context.operands[0].dtype, common_shape(op, context.operands));
-}
-
-std::vector<Type> infer_compare(std::string_view op, const InferContext& context, Domain domain) {
-  std::vector<Type> types = infer_binary(op, context, domain);
-  types[0].dtype = DType::boolean;
-  return types;
+  const DType dtype = compares ? DType::boolean : context.operands[0].dtype;
+  return one_result(dtype, common_shape(op, context.operands));
 }
 
 std::vector<Type> infer_select(const InferContext& context) {
@@ -128,6 +142,11 @@ std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> o
   }
   if (!any_stacked) return nullptr;
   return std::make_unique<StackedKernel>(std::move(op), function, std::move(operands), merged(result));
+}
+
+std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request) {
+  if (function == nullptr || request.results[0].dtype != DType::f32) return nullptr;
+  return std::make_unique<VectorKernel>(request, function);
 }
 
 }  // namespace pmaptrain::ops

@@ -1,4 +1,4 @@
-// What the elementwise ops share. Each is a functor and a derivative; type, cost, text form and CPU kernel are the
+// What the elementwise ops share. Each is a functor and a derivative; type, cost, text form and kernels are the
 // family's.
 //
 // Shapes are equal, except that an operand of shape [] is then the same for every element. A result may be the memory
@@ -8,20 +8,23 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/vector_math.h"
+#include "core/ops/elementwise/functors.h"
+#include "core/ops/elementwise/loops.h"
 
 namespace pmaptrain::ops {
 
 enum class Domain { floating, signed_numbers, numbers, any };
 
-// Types of ops with one operand, and with two of equal element type. `result` is the operand's element type unless
-// given. Throw TypeError (rule 6).
-std::vector<Type> infer_unary(std::string_view op, const InferContext& context, Domain domain);
-std::vector<Type> infer_binary(std::string_view op, const InferContext& context, Domain domain);
-std::vector<Type> infer_compare(std::string_view op, const InferContext& context, Domain domain);
+// The type of an op on `operands` values of equal element type: boolean where it compares them, else theirs. Throws
+// TypeError (rule 6).
+std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
+                                    Domain domain, bool compares);
 std::vector<Type> infer_select(const InferContext& context);
 
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results);
@@ -31,16 +34,36 @@ Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> resu
 std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
                                                    const CpuRequest& request);
 
+// Over f32 by a function of core/kernel/vector_math.h. Null for other types, and where there is no such function.
+std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request);
+
+// An op has a name, a domain, its functor as `Of` and, where there is one, an f32 function in vectors as `vectors`.
 template <class Self>
 struct Elementwise {
   static constexpr bool local = true;
   static constexpr bool elementwise = true;
 
+  std::vector<Type> infer(const InferContext& context) const {
+    using F = typename Self::Of;
+    if constexpr (std::is_invocable_v<F, float>) {
+      return infer_elementwise(Self::name, context, 1, Self::domain,
+                               std::is_same_v<std::invoke_result_t<F, float>, bool>);
+    } else if constexpr (std::is_invocable_v<F, float, float>) {
+      constexpr bool compares = std::is_same_v<std::invoke_result_t<F, float, float>, bool>;
+      return infer_elementwise(Self::name, context, 2, Self::domain, compares);
+    } else {
+      return infer_elementwise(Self::name, context, 3, Self::domain, false);
+    }
+  }
   Cost cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
     return elementwise_cost(operands, results);
   }
   void attributes(AttributeVisitor&) {}
+  void reference(const ReferenceCall& call) const { map<typename Self::Of>(call); }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const {
+    if constexpr (requires { Self::vectors; }) {
+      if (auto kernel = make_vector_kernel(Self::vectors, request)) return kernel;
+    }
     const auto function = [](const void* op, const ReferenceCall& call) {
       static_cast<const Self*>(op)->reference(call);
     };

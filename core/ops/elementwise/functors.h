@@ -1,37 +1,46 @@
 // Elementwise ops on one element: the one definition behind the kernels of the single ops and of fused chains, so that
-// both give the same bits.
+// both give the same bits. What a functor can be called with says which element types it has loops for, how many
+// operands it takes and whether its result is boolean.
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <type_traits>
 
 #include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
 
+template <class T>
+concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+concept Signed = Number<T> && std::is_signed_v<T>;
+template <class T>
+concept Floating = std::is_floating_point_v<T>;
+
 struct AddOf {
-  template <class T>
+  template <Number T>
   T operator()(T a, T b) const {
     return wrapping_add(a, b);
   }
 };
 
 struct SubOf {
-  template <class T>
+  template <Number T>
   T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) - wrapping(b));
   }
 };
 
 struct MulOf {
-  template <class T>
+  template <Number T>
   T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) * wrapping(b));
   }
 };
 
 struct DivOf {
-  template <class T>
+  template <Number T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
       return a / b;
@@ -46,15 +55,52 @@ struct DivOf {
   }
 };
 
+struct RemOf {
+  template <Number T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(a, b);
+    } else {
+      if (b == T{0}) return a;
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T{-1}) return T{0};  // the quotient of the smallest value would not fit
+      }
+      return static_cast<T>(a % b);
+    }
+  }
+};
+
+struct PowOf {
+  template <Floating T>
+  T operator()(T x, T y) const {
+    return std::pow(x, y);
+  }
+};
+
 struct MaxOf {
-  template <class T>
+  template <Number T>
   T operator()(T a, T b) const {
     return larger(a, b);
   }
 };
 
+struct MinOf {
+  template <Number T>
+  T operator()(T a, T b) const {
+    return smaller(a, b);
+  }
+};
+
+// A NaN in any of the three is the result.
+struct ClampOf {
+  template <Number T>
+  T operator()(T low, T x, T high) const {
+    return smaller(larger(x, low), high);
+  }
+};
+
 struct NegOf {
-  template <class T>
+  template <Signed T>
   T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) {
       return -x;
@@ -64,16 +110,106 @@ struct NegOf {
   }
 };
 
+struct AbsOf {
+  template <Signed T>
+  T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::abs(x);
+    } else {
+      return x < T{0} ? NegOf{}(x) : x;
+    }
+  }
+};
+
+// What is neither above nor below 0 is its own sign: 0, -0 and NaN.
+struct SignOf {
+  template <Signed T>
+  T operator()(T x) const {
+    const T below = x < T{0} ? T{-1} : x;
+    return x > T{0} ? T{1} : below;
+  }
+};
+
+struct FloorOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::floor(x);
+  }
+};
+
+struct ExpOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::exp(x);
+  }
+};
+
+struct Expm1Of {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::expm1(x);
+  }
+};
+
+struct LogOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::log(x);
+  }
+};
+
+struct Log1pOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::log1p(x);
+  }
+};
+
+struct SinOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::sin(x);
+  }
+};
+
+struct CosOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::cos(x);
+  }
+};
+
+struct TanhOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::tanh(x);
+  }
+};
+
+struct ErfOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return std::erf(x);
+  }
+};
+
 struct SqrtOf {
-  template <class T>
+  template <Floating T>
   T operator()(T x) const {
     return std::sqrt(x);
   }
 };
 
+struct RsqrtOf {
+  template <Floating T>
+  T operator()(T x) const {
+    return T{1} / std::sqrt(x);
+  }
+};
+
 // In this order a NaN is kept, and the machine's maximum does it in one instruction.
 struct ReluOf {
-  template <class T>
+  template <Signed T>
   T operator()(T x) const {
     return T{0} > x ? T{0} : x;
   }
@@ -81,7 +217,7 @@ struct ReluOf {
 
 // Infinity less itself is NaN, and NaN stays NaN.
 struct IsFiniteOf {
-  template <class T>
+  template <Floating T>
   bool operator()(T x) const {
     return x - x == T{0};
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "core/kernel/reference.h"
 
@@ -46,6 +47,41 @@ void map_binary(const ReferenceCall& call, F f) {
 #pragma GCC ivdep
     for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
   }
+}
+
+// R out[i] = f(T a[i], T b[i], T c[i]), where an operand of one element stands for all.
+template <class T, class R, class F>
+void map_ternary(const ReferenceCall& call, F f) {
+  const auto n = static_cast<std::size_t>(call.results[0].size());
+  if (n == 0) return;
+  const T* a = call.operands[0].as<T>();
+  const T* b = call.operands[1].as<T>();
+  const T* c = call.operands[2].as<T>();
+  R* out = call.results[0].as<R>();
+  const auto step = [&](std::size_t i) -> std::size_t { return call.operands[i].size() == 1 ? 0 : 1; };
+  const std::size_t step_a = step(0), step_b = step(1), step_c = step(2);
+  if (step_a == 0 && step_c == 0) {
+    const T x = *a, z = *c;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(x, b[i * step_b], z);
+  } else {
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i * step_a], b[i * step_b], c[i * step_c]);
+  }
+}
+
+// The functor F over all elements, for the element types that it takes (infer has refused the others).
+template <class F>
+void map(const ReferenceCall& call) {
+  dispatch(call.operands[0].dtype(), [&]<class T>() {
+    if constexpr (std::is_invocable_v<F, T>) {
+      map_unary<T, std::invoke_result_t<F, T>>(call, F{});
+    } else if constexpr (std::is_invocable_v<F, T, T>) {
+      map_binary<T, std::invoke_result_t<F, T, T>>(call, F{});
+    } else if constexpr (std::is_invocable_v<F, T, T, T>) {
+      map_ternary<T, std::invoke_result_t<F, T, T, T>>(call, F{});
+    }
+  });
 }
 
 }  // namespace pmaptrain::ops

@@ -1,111 +1,87 @@
 #include "core/ops/elementwise/unary.h"
 
-#include <cmath>
-#include <type_traits>
+#include <numbers>
 
-#include "core/kernel/vector_math.h"
+#include "core/graph/builder.h"
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
-#include "core/ops/elementwise/functors.h"
-#include "core/ops/elementwise/loops.h"
 #include "core/ops/support/epilogue.h"
-#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-template <class F>
-void run_floating(const ReferenceCall& call, F f) {
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, f); });
-}
-
-// Expects that infer has refused unsigned types and bool.
-template <class F>
-void run_signed(const ReferenceCall& call, F f) {
-  dispatch(call.results[0].dtype(), [&]<class T>() {
-    if constexpr (std::is_signed_v<T>) map_unary<T, T>(call, f);
-  });
-}
 
 // The one cotangent of an op with one operand.
 Cotangents only(Value value) { return {value}; }
 
 }  // namespace
 
-void Neg::reference(const ReferenceCall& call) const { run_signed(call, NegOf{}); }
-
-void Exp::reference(const ReferenceCall& call) const {
-  run_floating(call, [](auto x) { return std::exp(x); });
+std::vector<Type> StopGradient::infer(const InferContext& context) const {
+  return infer_elementwise(name, context, 1, Domain::any, false);
 }
-
-void Log::reference(const ReferenceCall& call) const {
-  run_floating(call, [](auto x) { return std::log(x); });
-}
-
-void Sqrt::reference(const ReferenceCall& call) const { run_floating(call, SqrtOf{}); }
-
-void Tanh::reference(const ReferenceCall& call) const {
-  run_floating(call, [](auto x) { return std::tanh(x); });
-}
-
-void Relu::reference(const ReferenceCall& call) const { run_signed(call, ReluOf{}); }
 
 void StopGradient::reference(const ReferenceCall& call) const {
   dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
 }
 
-#ifdef PMAPTRAIN_REFERENCE_KERNELS
-
-std::unique_ptr<CpuKernel> Exp::cpu(const CpuRequest&) const { return nullptr; }
-std::unique_ptr<CpuKernel> Log::cpu(const CpuRequest&) const { return nullptr; }
-std::unique_ptr<CpuKernel> Tanh::cpu(const CpuRequest&) const { return nullptr; }
-
-#else
-
-namespace {
-
-// A function of f32 arrays; f64 stays with the reference. Every request is taken, so that an element's bits do not
-// depend on how operands are stacked.
-class VectorKernel final : public CpuKernel {
- public:
-  using Function = void (*)(std::size_t n, const float* x, float* y);
-  VectorKernel(const CpuRequest& request, Function function)
-      : elements_(static_cast<std::size_t>(numel(request.results[0]))),
-        devices_(static_cast<std::size_t>(request.devices)),
-        stacked_(request.stacked[0]),
-        function_(function) {}
-
-  void run(const CpuArguments& arguments) override {
-    const auto* x = reinterpret_cast<const float*>(arguments.operands[0]);
-    auto* y = reinterpret_cast<float*>(arguments.results[0]);
-    if (stacked_) return function_(elements_ * devices_, x, y);
-    for (std::size_t d = 0; d < devices_; ++d) function_(elements_, x, y + d * elements_);
-  }
-  std::string implementation() const override { return "vectors"; }
-
- private:
-  std::size_t elements_, devices_;
-  bool stacked_;
-  Function function_;
-};
-
-std::unique_ptr<CpuKernel> vector_kernel(const CpuRequest& request, VectorKernel::Function function) {
-  if (request.results[0].dtype != DType::f32) return nullptr;
-  return std::make_unique<VectorKernel>(request, function);
-}
-
-}  // namespace
-
-std::unique_ptr<CpuKernel> Exp::cpu(const CpuRequest& request) const { return vector_kernel(request, vector_exp); }
-std::unique_ptr<CpuKernel> Log::cpu(const CpuRequest& request) const { return vector_kernel(request, vector_log); }
-std::unique_ptr<CpuKernel> Tanh::cpu(const CpuRequest& request) const { return vector_kernel(request, vector_tanh); }
-
-#endif  // PMAPTRAIN_REFERENCE_KERNELS
-
 Cotangents Neg::derivative(VjpContext& context) const { return only(context.b.emit(Neg{}, {*context.cotangents[0]})); }
 
 Cotangents Exp::derivative(VjpContext& context) const {
   return only(context.b.emit(Mul{}, {*context.cotangents[0], context.results[0]}));
+}
+
+// dy · sign(x)
+Cotangents Abs::derivative(VjpContext& context) const {
+  const Value sign = context.b.emit(Sign{}, {context.operands[0]});
+  return only(context.b.emit(Mul{}, {*context.cotangents[0], sign}));
+}
+
+Cotangents Sign::derivative(VjpContext&) const { return Cotangents(1); }
+
+Cotangents Floor::derivative(VjpContext&) const { return Cotangents(1); }
+
+// dy · (y + 1)
+Cotangents Expm1::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value dy = *context.cotangents[0];
+  const Value slope = b.emit(Add{}, {context.results[0], b.constant(b.type(dy).dtype, 1)});
+  return only(b.emit(Mul{}, {dy, slope}));
+}
+
+// dy / (1 + x)
+Cotangents Log1p::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value dy = *context.cotangents[0];
+  const Value sum = b.emit(Add{}, {context.operands[0], b.constant(b.type(dy).dtype, 1)});
+  return only(b.emit(Div{}, {dy, sum}));
+}
+
+// -dy · y / 2x
+Cotangents Rsqrt::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value dy = *context.cotangents[0];
+  const Value slope = b.emit(Div{}, {context.results[0], context.operands[0]});
+  const Value half = b.emit(Mul{}, {dy, b.constant(b.type(dy).dtype, -0.5)});
+  return only(b.emit(Mul{}, {half, slope}));
+}
+
+Cotangents Sin::derivative(VjpContext& context) const {
+  const Value slope = context.b.emit(Cos{}, {context.operands[0]});
+  return only(context.b.emit(Mul{}, {*context.cotangents[0], slope}));
+}
+
+Cotangents Cos::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value slope = b.emit(Neg{}, {b.emit(Sin{}, {context.operands[0]})});
+  return only(b.emit(Mul{}, {*context.cotangents[0], slope}));
+}
+
+// dy · 2/√π · e^(-x²)
+Cotangents Erf::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Value x = context.operands[0], dy = *context.cotangents[0];
+  const Value bell = b.emit(Exp{}, {b.emit(Neg{}, {b.emit(Mul{}, {x, x})})});
+  const Value scaled = b.emit(Mul{}, {dy, b.constant(b.type(dy).dtype, 2 * std::numbers::inv_sqrtpi)});
+  return only(b.emit(Mul{}, {scaled, bell}));
 }
 
 Cotangents Log::derivative(VjpContext& context) const {

@@ -11,63 +11,135 @@ namespace pmaptrain::ops {
 // -x, for floating and signed values.
 struct Neg : Elementwise<Neg> {
   static constexpr std::string_view name = "neg";
-  std::vector<Type> infer(const InferContext& context) const {
-    return infer_unary(name, context, Domain::signed_numbers);
-  }
+  static constexpr Domain domain = Domain::signed_numbers;
+  using Of = NegOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// The distance from 0; an integer wraps. The derivative is the sign.
+struct Abs : Elementwise<Abs> {
+  static constexpr std::string_view name = "abs";
+  static constexpr Domain domain = Domain::signed_numbers;
+  using Of = AbsOf;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// -1 below 0, 1 above; 0 and NaN are themselves. The derivative is 0 everywhere.
+struct Sign : Elementwise<Sign> {
+  static constexpr std::string_view name = "sign";
+  static constexpr Domain domain = Domain::signed_numbers;
+  using Of = SignOf;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// The largest whole number that is not above x. The derivative is 0 everywhere.
+struct Floor : Elementwise<Floor> {
+  static constexpr std::string_view name = "floor";
+  static constexpr Domain domain = Domain::floating;
+  using Of = FloorOf;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // e to the x.
 struct Exp : Elementwise<Exp> {
   static constexpr std::string_view name = "exp";
-  std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
+  static constexpr Domain domain = Domain::floating;
+  using Of = ExpOf;
+  static constexpr VectorMath vectors = vector_exp;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
-  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// e to the x, less 1, exact near 0.
+struct Expm1 : Elementwise<Expm1> {
+  static constexpr std::string_view name = "expm1";
+  static constexpr Domain domain = Domain::floating;
+  using Of = Expm1Of;
+  static constexpr VectorMath vectors = vector_expm1;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // The natural logarithm; -inf at 0 and NaN below.
 struct Log : Elementwise<Log> {
   static constexpr std::string_view name = "log";
-  std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
+  static constexpr Domain domain = Domain::floating;
+  using Of = LogOf;
+  static constexpr VectorMath vectors = vector_log;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
-  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// The natural logarithm of 1 + x, exact near 0; -inf at -1 and NaN below.
+struct Log1p : Elementwise<Log1p> {
+  static constexpr std::string_view name = "log1p";
+  static constexpr Domain domain = Domain::floating;
+  using Of = Log1pOf;
+  static constexpr VectorMath vectors = vector_log1p;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // The square root; NaN below 0.
 struct Sqrt : Elementwise<Sqrt> {
   static constexpr std::string_view name = "sqrt";
-  std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
+  static constexpr Domain domain = Domain::floating;
+  using Of = SqrtOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// 1 / the square root; inf at 0 and NaN below.
+struct Rsqrt : Elementwise<Rsqrt> {
+  static constexpr std::string_view name = "rsqrt";
+  static constexpr Domain domain = Domain::floating;
+  using Of = RsqrtOf;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// The sine; NaN of infinities.
+struct Sin : Elementwise<Sin> {
+  static constexpr std::string_view name = "sin";
+  static constexpr Domain domain = Domain::floating;
+  using Of = SinOf;
+  static constexpr VectorMath vectors = vector_sin;
+  Cotangents derivative(VjpContext& context) const;
+};
+
+// The cosine; NaN of infinities.
+struct Cos : Elementwise<Cos> {
+  static constexpr std::string_view name = "cos";
+  static constexpr Domain domain = Domain::floating;
+  using Of = CosOf;
+  static constexpr VectorMath vectors = vector_cos;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // The hyperbolic tangent.
 struct Tanh : Elementwise<Tanh> {
   static constexpr std::string_view name = "tanh";
-  std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::floating); }
+  static constexpr Domain domain = Domain::floating;
+  using Of = TanhOf;
+  static constexpr VectorMath vectors = vector_tanh;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
-  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+// The error function. The C library's: there is none in vectors.
+struct Erf : Elementwise<Erf> {
+  static constexpr std::string_view name = "erf";
+  static constexpr Domain domain = Domain::floating;
+  using Of = ErfOf;
+  Cotangents derivative(VjpContext& context) const;
 };
 
 // x where it is above 0, else 0; a NaN stays. The derivative at 0 is 0 (rule 5).
 struct Relu : Elementwise<Relu> {
   static constexpr std::string_view name = "relu";
-  std::vector<Type> infer(const InferContext& context) const {
-    return infer_unary(name, context, Domain::signed_numbers);
-  }
+  static constexpr Domain domain = Domain::signed_numbers;
+  using Of = ReluOf;
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
 };
 
 // The same value, through which no derivative passes. Any element type.
 struct StopGradient : Elementwise<StopGradient> {
   static constexpr std::string_view name = "stop_gradient";
   static constexpr bool view = true;
-  std::vector<Type> infer(const InferContext& context) const { return infer_unary(name, context, Domain::any); }
+  std::vector<Type> infer(const InferContext& context) const;
   Cotangents derivative(VjpContext& context) const;
   void reference(const ReferenceCall& call) const;
 };

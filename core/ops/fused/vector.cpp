@@ -2,42 +2,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <type_traits>
 
-#include "core/kernel/vector_math.h"
-#include "core/ops/cast/cast.h"
 #include "core/ops/cast/convert.h"
-#include "core/ops/elementwise/binary.h"
-#include "core/ops/elementwise/compare.h"
-#include "core/ops/elementwise/functors.h"
-#include "core/ops/elementwise/unary.h"
+#include "core/ops/list.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-enum class Function { add, sub, mul, div, max, eq, ne, lt, le, gt, ge, neg, relu, sqrt, is_finite, cast, select, none };
-
-Function function_of(const Op& op) {
-  if (op.as<Add>()) return Function::add;
-  if (op.as<Sub>()) return Function::sub;
-  if (op.as<Mul>()) return Function::mul;
-  if (op.as<Div>()) return Function::div;
-  if (op.as<Max>()) return Function::max;
-  if (op.as<Eq>()) return Function::eq;
-  if (op.as<Ne>()) return Function::ne;
-  if (op.as<Lt>()) return Function::lt;
-  if (op.as<Le>()) return Function::le;
-  if (op.as<Gt>()) return Function::gt;
-  if (op.as<Ge>()) return Function::ge;
-  if (op.as<Neg>()) return Function::neg;
-  if (op.as<Relu>()) return Function::relu;
-  if (op.as<Sqrt>()) return Function::sqrt;
-  if (op.as<IsFinite>()) return Function::is_finite;
-  if (op.as<Cast>()) return Function::cast;
-  if (op.as<Select>()) return Function::select;
-  return Function::none;  // exp, log, tanh: see find_vector_math
-}
 
 template <class To>
 struct ConvertTo {
@@ -92,35 +63,61 @@ void copy(const std::byte* a, const std::byte*, const std::byte*, std::byte* out
   std::memmove(out, a, n * Size);
 }
 
-#ifndef PMAPTRAIN_REFERENCE_KERNELS
-template <void (*F)(std::size_t, const float*, float*)>
+template <VectorMath function>
 void call(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
-  F(n, reinterpret_cast<const float*>(a), reinterpret_cast<float*>(out));
+  function(n, reinterpret_cast<const float*>(a), reinterpret_cast<float*>(out));
 }
-#endif
 
-// The functions that the ops' own kernels call, so that fusing changes no bit.
-VectorFunction find_vector_math([[maybe_unused]] const Op& op, [[maybe_unused]] DType operand) {
-#ifndef PMAPTRAIN_REFERENCE_KERNELS
-  if (operand != DType::f32) return nullptr;
-  if (op.as<Exp>() != nullptr) return &call<vector_exp>;
-  if (op.as<Log>() != nullptr) return &call<vector_log>;
-  if (op.as<Tanh>() != nullptr) return &call<vector_tanh>;
+template <class T>
+concept HasFunctor = requires {
+  typename T::Of;
+};
+template <class T>
+concept HasVectorMath = requires {
+  requires T::vectors != nullptr;
+};
+
+// What `ask` answers for the loops of the widest vectors that the machine has.
+template <class Ask>
+VectorFunction ask_the_widest(Ask ask) {
+#ifdef PMAPTRAIN_WIDE_LOOPS
+  if (has_widest_vectors()) return ask(widest::Loops{});
+  if (has_wide_vectors()) return ask(wide::Loops{});
 #endif
-  return nullptr;
+  return ask(portable::Loops{});
+}
+
+// For an op of the elementwise family: the function that its own kernel calls, or the loop of its functor.
+template <class T>
+VectorFunction find_of(DType operand, unsigned scalars) {
+  if constexpr (HasVectorMath<T>) {
+    if (operand == DType::f32) return &call<T::vectors>;
+  }
+  return ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
+}
+
+template <class... Ops>
+VectorFunction find_among(OpList<Ops...>, const Op& op, DType operand, unsigned scalars) {
+  VectorFunction found = nullptr;
+  const auto try_one = [&]<class T>() {
+    if constexpr (HasFunctor<T>) {
+      if (op.as<T>() != nullptr) found = find_of<T>(operand, scalars);
+    }
+  };
+  (try_one.template operator()<Ops>(), ...);
+  return found;
 }
 
 }  // namespace
 
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars) {
-  const Function function = function_of(op);
-  if (function == Function::none) return find_vector_math(op, operand);
-  const DType to = function == Function::cast ? op.as<Cast>()->dtype : operand;
-#ifdef PMAPTRAIN_WIDE_LOOPS
-  if (has_widest_vectors()) return widest::find(function, operand, to, scalars);
-  if (has_wide_vectors()) return wide::find(function, operand, to, scalars);
-#endif
-  return portable::find(function, operand, to, scalars);
+  if (const auto* cast = op.as<Cast>()) {
+    return ask_the_widest([&](auto loops) { return loops.convert(operand, cast->dtype); });
+  }
+  if (op.as<Select>() != nullptr) {
+    return ask_the_widest([&](auto loops) { return loops.select(operand, scalars); });
+  }
+  return find_among(AllOps{}, op, operand, scalars);
 }
 
 VectorFunction find_copy(std::size_t size, bool scalar) {

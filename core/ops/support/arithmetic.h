@@ -33,4 +33,14 @@ T larger(T a, T b) {
   }
 }
 
+// The smaller of two; a NaN in either is the result.
+template <class T>
+T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return (a < b) | (a != a) ? a : b;
+  } else {
+    return a < b ? a : b;
+  }
+}
+
 }  // namespace pmaptrain::ops
