@@ -30,15 +30,22 @@ HostArray counting(DType dtype, Shape shape) {
   return result;
 }
 
-HostArray apply(const Op& op, const std::vector<HostArray>& operands) {
-  HostArray result{infer_one(op, types_of_arrays(operands)), {}};
-  result.bytes.assign(bytes(result.type), std::byte{0x4d});  // elements that a kernel leaves are found
-  std::vector<ConstArray> arrays;
-  for (const HostArray& a : operands) arrays.push_back({&a.type, a.bytes.data()});
-  const Array out{&result.type, result.bytes.data()};
-  kernels_of(op).reference(op.data(), {arrays, {&out, 1}});
-  return result;
+std::vector<HostArray> apply_all(const Op& op, const std::vector<HostArray>& operands) {
+  const Mesh mesh;
+  const std::vector<Type> types = types_of_arrays(operands);
+  std::vector<HostArray> results;
+  for (const Type& type : op.infer({.mesh = mesh, .operands = types})) {
+    results.push_back({type, std::vector<std::byte>(bytes(type), std::byte{0x4d})});  // what a kernel leaves is found
+  }
+  std::vector<ConstArray> from;
+  for (const HostArray& a : operands) from.push_back({&a.type, a.bytes.data()});
+  std::vector<Array> to;
+  for (HostArray& a : results) to.push_back({&a.type, a.bytes.data()});
+  kernels_of(op).reference(op.data(), {from, to});
+  return results;
 }
+
+HostArray apply(const Op& op, const std::vector<HostArray>& operands) { return apply_all(op, operands).front(); }
 
 HostArray apply_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
                         const std::vector<bool>& stacked, std::string* implementation) {

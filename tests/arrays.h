@@ -47,6 +47,8 @@ HostArray counting(DType dtype, Shape shape);
 
 // The op's reference on one device. Types are checked; TypeError comes through.
 HostArray apply(const Op& op, const std::vector<HostArray>& operands);
+// The same with all results.
+std::vector<HostArray> apply_all(const Op& op, const std::vector<HostArray>& operands);
 
 // The op's best CPU kernel in one call for `devices` devices. Operands that are stacked hold a slice for each device;
 // types are those of one device. `implementation`, where given, gets the kernel's name.

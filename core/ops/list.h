@@ -5,8 +5,10 @@
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/cast/cast.h"
 #include "core/ops/collective/collective.h"
+#include "core/ops/concatenate/concatenate.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/conv/conv.h"
+#include "core/ops/cumsum/cumsum.h"
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/elementwise/unary.h"
@@ -21,7 +23,10 @@
 #include "core/ops/random/random.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/reshape/reshape.h"
+#include "core/ops/reverse/reverse.h"
+#include "core/ops/scatter_add/scatter_add.h"
 #include "core/ops/slice/slice.h"
+#include "core/ops/top_k/top_k.h"
 #include "core/ops/transpose/transpose.h"
 
 namespace pmaptrain::ops {
@@ -35,9 +40,11 @@ using AllOps = OpList<                                                          
     Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,                 //
     Sin, Cos, Tanh, Erf, Relu, StopGradient,                                    //
     Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                   //
-    Reshape, Transpose, Broadcast, Slice, Pad,                                  //
-    ReduceSum, ReduceMax, Argmax, Gather, OneHot, RandomUniform, RandomNormal,  //
+    Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,            //
+    ReduceSum, ReduceMax, Argmax, Cumsum, TopK, Gather, ScatterAdd, OneHot,     //
+    RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,            //
     Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,          //
-    Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
+    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,           //
+    PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
 
 }  // namespace pmaptrain::ops

@@ -80,6 +80,31 @@ TEST_CASE("all_gather has psum_scatter for its transpose, along every dimension"
   });
 }
 
+TEST_CASE("all_gather_invariant has each member's own part for its transpose, along every dimension", "[graph]") {
+  for_each_axes(true, [](const Mesh& mesh, AxisSet axis) {
+    for (const std::int64_t dim : {0, 1, 2}) {
+      const Type type{DType::f64, {2, 3, 1}, mesh.all()};
+      check_gradient(mesh, {{type}}, [&](Builder& b, std::span<const Value> x) {
+        return squared(b, b.emit(ops::AllGatherInvariant{axis, dim}, {curved(b, x[0])}));
+      });
+    }
+  });
+}
+
+TEST_CASE("all_to_all has itself with the dimensions exchanged for its transpose", "[graph]") {
+  for_each_axes(true, [](const Mesh& mesh, AxisSet axis) {
+    for (const std::int64_t split : {0, 1}) {
+      for (const std::int64_t concat : {0, 1}) {
+        Type type{DType::f64, {1, 2}, mesh.all()};
+        type.shape[static_cast<std::size_t>(split)] *= mesh.group_size(axis);
+        check_gradient(mesh, {{type}}, [&](Builder& b, std::span<const Value> x) {
+          return squared(b, b.emit(ops::AllToAll{axis, split, concat}, {curved(b, x[0])}));
+        });
+      }
+    }
+  });
+}
+
 TEST_CASE("psum_scatter has all_gather for its transpose, along every dimension", "[graph]") {
   for_each_axes(true, [](const Mesh& mesh, AxisSet axis) {
     for (const std::int64_t dim : {0, 1}) {

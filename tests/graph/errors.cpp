@@ -197,6 +197,14 @@ batch %a:f32[3]{devices}
 batch %a:f32[3]{devices}
 %b = all_gather[axes={devices}, dim=1] %a
 )",
+    R"(mesh devices=2
+batch %a:f32[3]{devices}
+%b = all_to_all[axes={devices}, split=0, concat=0] %a
+)",
+    R"(mesh devices=2
+batch %a:f32[4]{devices}
+%b = all_to_all[axes={devices}, split=0, concat=1] %a
+)",
     R"(%b = axis_index[axes={}]
 )",
     R"(mesh devices=2

@@ -44,8 +44,8 @@ TEST_CASE("functions by vectors are within 4 units of libm over all of f32", "[o
   }
   using Limits = std::numeric_limits<float>;
   for (const float value :
-       {0.0F, 1.0F, 1e-8F, 39000.0F, 39000.5F, 3.1415927F, 88.72283F, 88.72284F, 87.33654F, 103.97F, 104.5F, 1e30F, 18.72F,
-        1e-30F, Limits::infinity(), Limits::max(), Limits::min(), Limits::denorm_min(), Limits::quiet_NaN()}) {
+       {0.0F, 1.0F, 1e-8F, 39000.0F, 39000.5F, 3.1415927F, 88.72283F, 88.72284F, 87.33654F, 103.97F, 104.5F, 1e30F,
+        18.72F, 1e-30F, Limits::infinity(), Limits::max(), Limits::min(), Limits::denorm_min(), Limits::quiet_NaN()}) {
     x.push_back(value);
     x.push_back(-value);
   }

@@ -320,6 +320,8 @@ state %s:f32[3]{a}
 %least = pmin[axes={a}] %x
 %all = all_gather[axes={a}, dim=0] %x
 %part = psum_scatter[axes={a}, dim=1] %y
+%whole = all_gather_invariant[axes={a}, dim=0] %x
+%turned = all_to_all[axes={a}, split=1, concat=0] %y
 %next = ppermute[axes={a}, pairs=[0:)" +
                       std::to_string(devices - 1) + R"(]] %s
 %t = add %s, %x
@@ -329,6 +331,8 @@ update %s = %t
 return sum = %sum
 return count = %sum2
 return all = %all
+return whole = %whole
+return turned = %turned
 return part = %part
 return next = %next
 return e = %e
@@ -354,6 +358,8 @@ state %w:f32[2]{}
 %6 = pmax[axes={r}] %x
 %7 = all_gather[axes={r}, dim=0] %x
 %8 = ppermute[axes={c}, pairs=[0:0]] %s
+%g = all_gather_invariant[axes={c}, dim=0] %x
+%h = all_gather_invariant[axes={c}, dim=0] %u
 %9 = axis_index[axes={c}]
 %10 = axis_index[axes={r}]
 %11 = add %9, %10
@@ -369,6 +375,8 @@ return c = %7
 return d = %11
 return e = %13
 return f = %1
+return g = %g
+return h = %h
 )",
                   mesh);
   }

@@ -88,6 +88,46 @@ struct AllGather {
   void exchange(const CollectiveCall& call) const;
 };
 
+// One operand. As all_gather, and the same on every member, whose type says so: the result does not vary over the axis.
+// Transpose: each member's own part.
+struct AllGatherInvariant {
+  AxisSet axes;
+  std::int64_t dim = 0;
+
+  static constexpr std::string_view name = "all_gather_invariant";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("dim", dim);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// One operand. Each member cuts its value along `split` into equal parts, sends the i-th to member i, and concatenates
+// what it gets along `concat`, in group order. Transpose: the same with split and concat exchanged.
+struct AllToAll {
+  AxisSet axes;
+  std::int64_t split = 0;
+  std::int64_t concat = 0;
+
+  static constexpr std::string_view name = "all_to_all";
+  static constexpr bool local = false;
+  static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("split", split);
+    v.field("concat", concat);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
 // One operand. The sum over the group, of which each member keeps its own slice along `dim`. Transpose: all_gather.
 struct PsumScatter {
   AxisSet axes;

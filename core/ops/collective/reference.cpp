@@ -4,6 +4,7 @@
 
 #include "core/ops/collective/collective.h"
 #include "core/ops/support/arithmetic.h"
+#include "core/ops/support/boxes.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -46,6 +47,18 @@ Rows rows_of(const Type& type, std::int64_t dim) {
   return rows;
 }
 
+void gather(const CollectiveCall& call, std::int64_t dim) {
+  const std::span<const ConstArray> members = call.operands.front();
+  const Rows rows = rows_of(*members.front().type, dim);
+  std::byte* out = call.results.front().data;
+  for (std::size_t row = 0; row < rows.outer; ++row) {
+    for (const ConstArray& member : members) {
+      std::memcpy(out, member.data + row * rows.inner_bytes, rows.inner_bytes);
+      out += rows.inner_bytes;
+    }
+  }
+}
+
 }  // namespace
 
 void Psum::exchange(const CollectiveCall& call) const {
@@ -59,15 +72,23 @@ void Pmin::exchange(const CollectiveCall& call) const {
   fold_all(call, [](auto a, auto b) { return a != a || a < b ? a : b; });
 }
 
-void AllGather::exchange(const CollectiveCall& call) const {
+void AllGather::exchange(const CollectiveCall& call) const { gather(call, dim); }
+void AllGatherInvariant::exchange(const CollectiveCall& call) const { gather(call, dim); }
+
+void AllToAll::exchange(const CollectiveCall& call) const {
   const std::span<const ConstArray> members = call.operands.front();
-  const Rows rows = rows_of(*members.front().type, dim);
-  std::byte* out = call.results.front().data;
-  for (std::size_t row = 0; row < rows.outer; ++row) {
-    for (const ConstArray& member : members) {
-      std::memcpy(out, member.data + row * rows.inner_bytes, rows.inner_bytes);
-      out += rows.inner_bytes;
-    }
+  const Array& result = call.results.front();
+  const auto count = static_cast<std::int64_t>(members.size());
+  const std::size_t element = size_of(result.dtype());
+  Shape part = members.front().shape();
+  part[static_cast<std::size_t>(split)] /= count;
+  const Dims from = row_major(members.front().shape()), to = row_major(result.shape());
+  const auto s = static_cast<std::size_t>(split), c = static_cast<std::size_t>(concat);
+  const std::int64_t mine = call.member * part[s] * from[s];
+  for (std::int64_t m = 0; m < count; ++m) {
+    const std::int64_t place = m * part[c] * to[c];
+    copy_box(part, members[static_cast<std::size_t>(m)].data + static_cast<std::size_t>(mine) * element, from,
+             result.data + static_cast<std::size_t>(place) * element, to, element);
   }
 }
 

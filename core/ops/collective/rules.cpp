@@ -1,7 +1,12 @@
+#include "core/ops/support/rules.h"
+
 #include <bit>
 
 #include "core/base/text.h"
 #include "core/ops/collective/collective.h"
+#include "core/ops/gather/gather.h"
+#include "core/ops/reshape/reshape.h"
+#include "core/ops/transpose/transpose.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -78,6 +83,29 @@ Cost sends_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operan
   return cost;
 }
 
+void check_divides(std::string_view op, std::int64_t dim, const Type& operand, AxisSet axes, const Mesh& mesh) {
+  const std::int64_t members = mesh.group_size(axes);
+  if (operand.shape[static_cast<std::size_t>(dim)] % members == 0) return;
+  throw TypeError(6, std::string(op) + ": dimension " + std::to_string(dim) + " of " + to_string(operand.shape) +
+                         " does not divide over the " + std::to_string(members) + " members of " +
+                         mesh.to_string(axes));
+}
+
+Type gathered(std::string_view op, AxisSet axes, std::int64_t dim, const InferContext& context) {
+  check_count(op, context, 1);
+  check_collective(op, axes, context, true);
+  Type type = context.operands.front();
+  check_dim(op, dim, type);
+  type.shape[static_cast<std::size_t>(dim)] *= context.mesh.group_size(axes);
+  return type;
+}
+
+Cost gathers_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operands) {
+  Cost cost = sends_operands(mesh, axes, operands, false);
+  cost.bytes += static_cast<double>(bytes(operands.front())) * static_cast<double>(mesh.group_size(axes) - 1);
+  return cost;
+}
+
 }  // namespace
 
 std::vector<Type> Pvary::infer(const InferContext& context) const {
@@ -118,23 +146,62 @@ Cotangents Psum::derivative(VjpContext& context) const {
   return cotangents;
 }
 
-std::vector<Type> AllGather::infer(const InferContext& context) const {
-  check_count(name, context, 1);
-  check_collective(name, axes, context, true);
-  Type type = context.operands.front();
-  check_dim(name, dim, type);
-  type.shape[static_cast<std::size_t>(dim)] *= context.mesh.group_size(axes);
-  return {type};
-}
+std::vector<Type> AllGather::infer(const InferContext& context) const { return {gathered(name, axes, dim, context)}; }
 
 Cost AllGather::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  Cost cost = sends_operands(mesh, axes, operands, false);
-  cost.bytes += static_cast<double>(bytes(operands.front())) * static_cast<double>(mesh.group_size(axes) - 1);
-  return cost;
+  return gathers_operands(mesh, axes, operands);
 }
 
 Cotangents AllGather::derivative(VjpContext& context) const {
   return {context.b.emit(PsumScatter{axes, dim}, {*context.cotangents.front()})};
+}
+
+std::vector<Type> AllGatherInvariant::infer(const InferContext& context) const {
+  Type type = gathered(name, axes, dim, context);
+  type.varying = type.varying - axes;
+  return {type};
+}
+
+Cost AllGatherInvariant::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return gathers_operands(mesh, axes, operands);
+}
+
+// Of the cotangent, seen as [outer, members, part], the row that the device's place in the group names.
+Cotangents AllGatherInvariant::derivative(VjpContext& context) const {
+  Builder& b = context.b;
+  const Type operand = b.type(context.operands.front());
+  const std::int64_t members = b.mesh().group_size(axes);
+  std::int64_t outer = 1;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(dim); ++i) outer *= operand.shape[i];
+  const std::int64_t part = outer == 0 ? 0 : numel(operand) / outer;
+  Value rows = b.emit(Pvary{axes}, {*context.cotangents.front()});
+  rows = b.emit(Reshape{{outer, members, part}}, {rows});
+  rows = b.emit(Transpose{{1, 0, 2}}, {rows});
+  const Value place = b.emit(AxisIndex{axes}, std::span<const Value>{});
+  const Value mine = b.emit(Gather{}, {rows, place});
+  return {b.emit(Reshape{operand.shape}, {mine})};
+}
+
+std::vector<Type> AllToAll::infer(const InferContext& context) const {
+  check_count(name, context, 1);
+  check_collective(name, axes, context, true);
+  Type type = context.operands.front();
+  expect_rank(name, type.shape);
+  check_dim(name, split, type);
+  check_dim(name, concat, type);
+  const std::int64_t members = context.mesh.group_size(axes);
+  check_divides(name, split, type, axes, context.mesh);
+  type.shape[static_cast<std::size_t>(split)] /= members;
+  type.shape[static_cast<std::size_t>(concat)] *= members;
+  return {type};
+}
+
+Cost AllToAll::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
+  return sends_operands(mesh, axes, operands, false);
+}
+
+Cotangents AllToAll::derivative(VjpContext& context) const {
+  return {context.b.emit(AllToAll{axes, concat, split}, {*context.cotangents.front()})};
 }
 
 std::vector<Type> PsumScatter::infer(const InferContext& context) const {
@@ -143,14 +210,8 @@ std::vector<Type> PsumScatter::infer(const InferContext& context) const {
   Type type = context.operands.front();
   if (type.dtype == DType::boolean) throw TypeError(6, "psum_scatter of bool has no meaning; cast it first");
   check_dim(name, dim, type);
-  const std::int64_t members = context.mesh.group_size(axes);
-  std::int64_t& size = type.shape[static_cast<std::size_t>(dim)];
-  if (size % members != 0) {
-    throw TypeError(6, "psum_scatter: dimension " + std::to_string(dim) + " of " + to_string(type.shape) +
-                           " does not divide over the " + std::to_string(members) + " members of " +
-                           context.mesh.to_string(axes));
-  }
-  size /= members;
+  check_divides(name, dim, type, axes, context.mesh);
+  type.shape[static_cast<std::size_t>(dim)] /= context.mesh.group_size(axes);
   return {type};
 }
 
@@ -214,7 +275,8 @@ AxisSet axes_of(const Op& op) {
 
 AxisSet collective_axes(const Op& op) {
   using namespace ops;
-  return axes_of<Pvary, Psum, Pmax, Pmin, AllGather, PsumScatter, Ppermute, AxisIndex>(op);
+  return axes_of<Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll, PsumScatter, Ppermute, AxisIndex>(
+      op);
 }
 
 }  // namespace pmaptrain

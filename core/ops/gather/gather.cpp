@@ -4,9 +4,7 @@
 
 #include <cstring>
 
-#include "core/ops/matmul/matmul.h"
-#include "core/ops/one_hot/one_hot.h"
-#include "core/ops/reshape/reshape.h"
+#include "core/ops/scatter_add/scatter_add.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -31,21 +29,13 @@ Cost Gather::cost(const Mesh&, std::span<const Type> operands, std::span<const T
   return cost;
 }
 
-// dtable[v] is the sum of dy over the places whose index is v: a product with the one-hot rows of the indices.
+// dtable[v] is the sum of dy over the places whose index is v.
 Cotangents Gather::derivative(VjpContext& context) const {
   Cotangents cotangents(2);
-  if (!context.needed[0]) return cotangents;
-  Builder& b = context.b;
-  const Type table = b.type(context.operands[0]);
-  const std::int64_t count = numel(b.type(context.operands[1]));
-  const std::int64_t rows = table.shape[0];
-  std::int64_t width = 1;
-  for (std::size_t i = 1; i < table.shape.size(); ++i) width *= table.shape[i];
-  const Value indices = b.emit(Reshape{{count}}, {context.operands[1]});
-  const Value chosen = b.emit(OneHot{rows, table.dtype}, {indices});
-  const Value dy = b.emit(Reshape{{count, width}}, {*context.cotangents[0]});
-  const Value product = b.emit(Matmul{.transpose_a = true}, {chosen, dy});
-  cotangents[0] = b.emit(Reshape{table.shape}, {product});
+  if (context.needed[0]) {
+    const std::int64_t rows = context.b.type(context.operands[0]).shape[0];
+    cotangents[0] = context.b.emit(ScatterAdd{rows}, {context.operands[1], *context.cotangents[0]});
+  }
   return cotangents;
 }
 

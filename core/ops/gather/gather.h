@@ -11,8 +11,8 @@
 
 namespace pmaptrain::ops {
 
-// operand [V, rest...], indices i32 or i64 [I...] -> [I..., rest...]. An index outside of [0, V) gives zeros, which is
-// what the derivative, a one-hot product, takes it for.
+// operand [V, rest...], indices i32 or i64 [I...] -> [I..., rest...]. An index outside of [0, V) gives zeros, and the
+// derivative, scatter_add, leaves it out.
 struct Gather {
   static constexpr std::string_view name = "gather";
   static constexpr bool local = true;

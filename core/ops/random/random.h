@@ -44,4 +44,39 @@ struct RandomNormal {
   void reference(const ReferenceCall& call) const;
 };
 
+// operands: key u32[2], rows i64[B] -> bool [B, shape...]. True with `probability`: where random_uniform is below it.
+struct RandomBernoulli {
+  static constexpr std::string_view name = "random_bernoulli";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
+  static constexpr NoDerivative derivative{"it is a function of integers"};
+
+  Shape shape = {};
+  double probability = 0.5;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("shape", shape);
+    visitor.field("probability", probability);
+  }
+  void reference(const ReferenceCall& call) const;
+};
+
+// operands: key u32[2], rows i64[B] -> i32 [B, size]. In each row the numbers 0 to size - 1 in random order: for e from
+// 1 up, place e changes with place w · (e + 1) / 2^32, rounded down, w being the first word of element e.
+struct RandomPermutation {
+  static constexpr std::string_view name = "random_permutation";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
+  static constexpr NoDerivative derivative{"it is a function of integers"};
+
+  std::int64_t size = 1;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("size", size); }
+  void reference(const ReferenceCall& call) const;
+};
+
 }  // namespace pmaptrain::ops

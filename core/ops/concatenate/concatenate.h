@@ -1,0 +1,29 @@
+// Arrays one after another.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// One array or more, along `dim`; their other dimensions are equal.
+struct Concatenate {
+  static constexpr std::string_view name = "concatenate";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::int64_t dim = 0;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dim", dim); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

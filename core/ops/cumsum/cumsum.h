@@ -1,0 +1,34 @@
+// Running sums.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// Along `dim`, each element is the sum of the operand's elements up to and including it, added one by one in this
+// order; with `reverse`, of those from it to the end, added from the end.
+struct Cumsum {
+  static constexpr std::string_view name = "cumsum";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"each element waits for the one before; other dimensions are its vectors"};
+
+  std::int64_t dim = 0;
+  bool reverse = false;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("dim", dim);
+    visitor.flag("reverse", reverse);
+  }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

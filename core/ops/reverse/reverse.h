@@ -1,0 +1,29 @@
+// An array backwards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// The same elements, the last first along each of `dims`.
+struct Reverse {
+  static constexpr std::string_view name = "reverse";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+
+  std::vector<std::int64_t> dims = {};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

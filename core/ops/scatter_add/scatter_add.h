@@ -1,0 +1,30 @@
+// Rows added up by index: the transpose of gather.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// indices i32 or i64 [I...], updates [I..., rest...] -> [rows, rest...]: each row is the sum of the updates that have
+// its index, in their order; 0 where there are none. Updates whose index is outside of [0, rows) count nowhere.
+struct ScatterAdd {
+  static constexpr std::string_view name = "scatter_add";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"one pass over memory is all it does"};
+
+  std::int64_t rows = 0;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("rows", rows); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops

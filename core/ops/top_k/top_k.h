@@ -1,0 +1,30 @@
+// The largest elements of each row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// x [..., n] -> the k largest of the last dimension in falling order, [..., k], and their indices as i32. Of equals the
+// first comes first; a NaN is the largest. With k = n, a stable sort.
+struct TopK {
+  static constexpr std::string_view name = "top_k";
+  static constexpr bool local = true;
+  static constexpr UseReference cpu{"its comparisons are the work, and follow no pattern"};
+
+  std::int64_t k = 1;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) { visitor.field("k", k); }
+  void reference(const ReferenceCall& call) const;
+};
+
+}  // namespace pmaptrain::ops
