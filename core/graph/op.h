@@ -93,6 +93,9 @@ struct OpRules {
   // Whether the results are sums over dimension 0 of all operands alike, so that running the op on several devices'
   // rows laid one after another gives the sum of their results. Null: never.
   bool (*sums_rows)(const void* op, std::size_t operands);
+  // Of an op that sums rows: whether the columns i to j of its first operand, a matrix, make the rows i to j of its one
+  // result, so that these can be computed apart. Null: never.
+  bool (*rows_from_columns)(const void* op);
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -149,6 +152,11 @@ concept SaysSumsRows = requires(const T& op) {
 };
 
 template <class T>
+concept SaysRowsFromColumns = requires(const T& op) {
+  { op.rows_from_columns() } -> std::same_as<bool>;
+};
+
+template <class T>
 constexpr OpRules make_rules() {
   OpRules rules{};
   rules.name = T::name;
@@ -160,6 +168,9 @@ constexpr OpRules make_rules() {
     rules.sums_rows = [](const void* op, std::size_t operands) {
       return static_cast<const T*>(op)->sums_rows(operands);
     };
+  }
+  if constexpr (SaysRowsFromColumns<T>) {
+    rules.rows_from_columns = [](const void* op) { return static_cast<const T*>(op)->rows_from_columns(); };
   }
   rules.infer = [](const void* op, const InferContext& context) { return static_cast<const T*>(op)->infer(context); };
   rules.cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) {

@@ -98,7 +98,7 @@ class Planner {
     plan_.options = options;
     plan_.blocks = cut_into_blocks(plan_.program->mesh.devices(),
                                    options.blocks > 0 ? options.blocks : worthwhile_blocks(*plan_.program));
-    schedule_ = make_schedule(*plan_.program, options);
+    schedule_ = make_schedule(*plan_.program, options, static_cast<std::int64_t>(plan_.blocks.size()));
     add_update_copies();
     lifetimes_ = find_lifetimes(schedule_);
   }
@@ -113,7 +113,7 @@ class Planner {
       place(stage.invariant);
       place(stage.varying);
     }
-    plan_.pools.arena = arena_.end();
+    plan_.pools.arena = std::max(arena_.end(), bytes_to_gather());
     finish();
     return std::move(plan_);
   }
@@ -222,6 +222,8 @@ class Planner {
     if (home == Home::arena || home == Home::scratch) return true;
     if (home != Home::shared || kept_.contains(root)) return false;
     const Lifetime& lifetime = lifetimes_.values.at(root);
+    // What nobody reads would be free again in the very stage in which its parts are written.
+    if (info(root).in_parts && lifetime.reads.empty()) return false;
     return std::all_of(lifetime.reads.begin(), lifetime.reads.end(),
                        [](const Access& read) { return read.reader == Reader::range; });
   }
@@ -258,6 +260,23 @@ class Planner {
   std::size_t arena_bytes(int root) const {
     return bytes(type(root)) *
            static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1);
+  }
+
+  // Of the columns of its first operand that the widest part of a step reads: a worker gathers them in its arena, where
+  // nothing lies while there is no block at hand.
+  std::size_t bytes_to_gather() const {
+    std::size_t most = 0;
+    for (const Stage& stage : schedule_.stages) {
+      for (const Step& step : stage.invariant) {
+        for (std::int64_t part = 0; part < step.parts; ++part) {
+          Type columns = step.operand_types.front();
+          const std::int64_t width = columns.shape[1];
+          columns.shape[1] = part_begin(width, step.parts, part + 1) - part_begin(width, step.parts, part);
+          most = std::max(most, bytes(columns) * static_cast<std::size_t>(plan_.program->mesh.devices()));
+        }
+      }
+    }
+    return most;
   }
 
   void place(const std::vector<Step>& steps) {
@@ -328,10 +347,10 @@ class Planner {
     const Home home = homes_.at(root);
     if (home == Home::shared) {
       // Only a temporary of as many elements has its ranges cut in the same places, so that no worker writes what
-      // another still reads.
+      // another still reads; parts are cut elsewhere.
       auto& free = free_shared_[{numel(type(root)), size_of(type(root).dtype)}];
       std::size_t offset = plan_.pools.shared;
-      if (free.empty()) {
+      if (free.empty() || info(root).in_parts) {
         plan_.pools.shared += align(bytes(type(root)));
       } else {
         offset = free.back();
@@ -434,6 +453,10 @@ std::string_view to_string(Home home) {
     case Home::scratch: break;
   }
   return "scratch";
+}
+
+std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
+  return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
 }
 
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options) {

@@ -37,6 +37,10 @@ std::string_view to_string(Home home);
 
 // Invariant values of at most this many elements live in every worker.
 inline constexpr std::int64_t small_elements = 4096;
+// What is computed in parts (Step::parts) has so many: as many workers can share it.
+inline constexpr std::int64_t most_parts = max_blocks;
+// Parts begin at multiples of so many rows: a product's inner loops take them in groups.
+inline constexpr std::int64_t part_alignment = 16;
 // Slices and whole values begin at multiples of this many bytes.
 inline constexpr std::size_t alignment = 64;
 
@@ -68,6 +72,9 @@ struct Step {
   // straight into these accumulators. Then there are no `results`.
   std::vector<int> row_sums;
   bool split = false;  // invariant work of which each worker does a range of elements
+  // Split kernel: the op runs over the rows of all devices at once, and its result, a sum over those rows, is computed
+  // in so many parts, each of some rows of the result (part_begin), of which each worker does some.
+  std::int64_t parts = 0;
 
   // loop: operands[k] is cut into `iterations` parts per device; part i is copied to slices[k] before iteration i.
   std::int64_t iterations = 0;
@@ -75,6 +82,9 @@ struct Step {
   std::vector<Step> before;  // carries take their initial values
   std::vector<Step> body;
 };
+
+// The row of the result with which part `part` of `parts` begins, of `rows`: by these numbers alone.
+std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
 
 struct Stage {
   std::vector<Step> invariant;  // first: by every worker (or in ranges)

@@ -62,7 +62,11 @@ class Printer {
           text_ += " = " + op + " over the block's rows " + list(step.operands);
           break;
         }
-        text_ += list(step.results) + " = " + op + (step.split ? " in ranges" : "") + " " + list(step.operands);
+        text_ += list(step.results) + " = " + op;
+        text_ += step.parts > 0 ? " over all rows in " + std::to_string(step.parts) + " parts"
+                 : step.split   ? " in ranges"
+                                : "";
+        text_ += " " + list(step.operands);
         break;
       case Step::Kind::copy: text_ += list(step.results) + " = copy " + list(step.operands); break;
       case Step::Kind::accumulate:

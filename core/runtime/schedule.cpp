@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 
 #include "core/ops/collective/collective.h"
 #include "core/ops/loop/loop.h"
@@ -15,7 +16,8 @@ bool is_reduction(const Op& op) {
 
 class Scheduler {
  public:
-  Scheduler(const Program& program, const PlanOptions& options) : program_(program), options_(options) {
+  Scheduler(const Program& program, const PlanOptions& options, std::int64_t blocks)
+      : program_(program), options_(options), blocks_(blocks) {
     schedule_.types = program.types;
     schedule_.values.resize(program.types.size());
     schedule_.stages.resize(1);
@@ -45,7 +47,7 @@ class Scheduler {
   Class class_by_size(Value value) const { return numel(type(value)) <= small_elements ? Class::worker : Class::split; }
 
   void define(Value value, Class of, int stage) {
-    info(value) = {of, value.id, stage, of == Class::varying && per_device(value)};
+    info(value) = {of, value.id, stage, of == Class::varying && per_device(value), false};
   }
 
   Stage& stage(int number) {
@@ -58,7 +60,7 @@ class Scheduler {
   // The first stage in which a step of class `reader` may read `value`: others' parts need a barrier in between.
   int readable(Value value, Class reader) {
     const ValueInfo& read = info(value);
-    return read.stage + (read.of == Class::split && reader != Class::split ? 1 : 0);
+    return read.stage + (read.of == Class::split && (read.in_parts || reader != Class::split) ? 1 : 0);
   }
   // Inputs are complete when a step begins, whoever wrote them.
   bool is_input(Value value) {
@@ -195,14 +197,19 @@ class Scheduler {
 
   // Each block adds up its devices, then the blocks are combined in index order by whoever needs the result.
   void schedule_reduction(const Equation& equation, int published) {
-    const int first = static_cast<int>(schedule_.accumulators.size());
-    for (Value operand : equation.operands) {
+    const bool sum = equation.op.as<ops::Psum>() != nullptr;
+    if (sum) sum_rows_of_all_devices(equation, published);
+    std::vector<int> accumulators(equation.operands.size(), -1);
+    for (std::size_t i = 0; i < accumulators.size(); ++i) {
+      const Value operand = equation.operands[i];
+      if (summed_.contains(operand.id)) continue;
+      accumulators[i] = static_cast<int>(schedule_.accumulators.size());
       schedule_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
     }
-    if (equation.op.as<ops::Psum>() != nullptr) sum_rows_of_blocks(equation, first);
+    if (sum) sum_rows_of_blocks(equation, accumulators);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      if (accumulators[i] < 0) continue;
       const Value operand = equation.operands[i], result = equation.results[i];
-      const int accumulator = first + static_cast<int>(i);
       const Class of = per_device(result) ? Class::varying : class_by_size(result);
       define(result, of, published + 1);
       Step combine;
@@ -210,7 +217,7 @@ class Scheduler {
       combine.equation = &equation;
       combine.operand_types = combine.result_types = {type(result)};
       combine.results = {result.id};
-      combine.accumulator = accumulator;
+      combine.accumulator = accumulators[i];
       combine.split = of == Class::split;
       add(std::move(combine), of, published + 1);
       if (summed_.contains(operand.id)) continue;
@@ -220,34 +227,87 @@ class Scheduler {
       accumulate.equation = &equation;
       accumulate.operand_types = accumulate.result_types = {type(operand)};
       accumulate.operands = roots(std::span(&operand, 1));
-      accumulate.accumulator = accumulator;
+      accumulate.accumulator = accumulators[i];
       stage(published).varying.push_back(std::move(accumulate));
     }
   }
 
+  // Whether every result of a step is a sum over rows that only this reduction reads.
+  bool sums_rows_for(const Equation& psum, const Step& step) const {
+    if (step.kind != Step::Kind::kernel || !step.row_sums.empty() || step.operands.empty()) return false;
+    const OpRules& rules = step.equation->op.rules();
+    if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data(), step.operands.size())) return false;
+    const bool stacked = std::all_of(step.operands.begin(), step.operands.end(), [&](int root) {
+      return schedule_.values[static_cast<std::size_t>(root)].stacked;
+    });
+    return stacked && std::all_of(step.equation->results.begin(), step.equation->results.end(), [&](Value result) {
+             return operand_number(psum, result) && uses_[static_cast<std::size_t>(result.id)] == 1;
+           });
+  }
+
+  static std::optional<std::size_t> operand_number(const Equation& equation, Value value) {
+    const auto operand = std::find(equation.operands.begin(), equation.operands.end(), value);
+    if (operand == equation.operands.end()) return std::nullopt;
+    return static_cast<std::size_t>(operand - equation.operands.begin());
+  }
+
   // An operand that is itself a sum over rows, and that nobody else wants, is summed over the rows of the whole block
   // at once: a weight gradient is then one call a block, however many devices that has.
-  void sum_rows_of_blocks(const Equation& psum, int first) {
+  void sum_rows_of_blocks(const Equation& psum, const std::vector<int>& accumulators) {
     for (Stage& stage : schedule_.stages) {
       for (Step& step : stage.varying) {
-        if (step.kind != Step::Kind::kernel || !step.row_sums.empty() || step.operands.empty()) continue;
-        const OpRules& rules = step.equation->op.rules();
-        if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data(), step.operands.size())) continue;
-        const bool stacked = std::all_of(step.operands.begin(), step.operands.end(), [&](int root) {
-          return schedule_.values[static_cast<std::size_t>(root)].stacked;
-        });
-        std::vector<int> accumulators;
+        if (!sums_rows_for(psum, step)) continue;
         for (Value result : step.equation->results) {
-          const auto operand = std::find(psum.operands.begin(), psum.operands.end(), result);
-          if (operand == psum.operands.end() || uses_[static_cast<std::size_t>(result.id)] != 1) break;
-          accumulators.push_back(first + static_cast<int>(operand - psum.operands.begin()));
+          step.row_sums.push_back(accumulators[*operand_number(psum, result)]);
+          summed_.insert(result.id);
         }
-        if (!stacked || accumulators.size() != step.equation->results.size()) continue;
-        step.row_sums = std::move(accumulators);
         step.results.clear();
-        for (Value result : step.equation->results) summed_.insert(result.id);
       }
     }
+  }
+
+  // Where the sum is so large that one for each block would move more memory than the rows that it sums up, there is
+  // none for any block: the rows of all devices are kept, and summed after the barrier, in parts of the result.
+  void sum_rows_of_all_devices(const Equation& psum, int published) {
+    std::vector<Step> sums;
+    for (Stage& stage : schedule_.stages) {
+      for (Step& step : stage.varying) {
+        if (!sums_rows_for(psum, step) || !is_better_in_parts(step)) continue;
+        step.parts = most_parts;
+        sums.push_back(step);
+      }
+      std::erase_if(stage.varying, [](const Step& step) { return step.parts > 0; });
+    }
+    for (Step& step : sums) schedule_parts(psum, published, std::move(step));
+  }
+
+  // Bytes that the blocks' sums would write, all of which the combination would read again, against those of the rows.
+  // Parts of fewer rows would leave the product's inner loops short.
+  bool is_better_in_parts(const Step& step) const {
+    const OpRules& rules = step.equation->op.rules();
+    if (rules.rows_from_columns == nullptr || !rules.rows_from_columns(step.equation->op.data())) return false;
+    const Type& sum = step.result_types.front();
+    if (numel(sum) <= small_elements || sum.shape.front() < most_parts * part_alignment) return false;
+    double rows = 0;
+    for (const Type& operand : step.operand_types) rows += static_cast<double>(bytes(operand));
+    return static_cast<double>(blocks_) * static_cast<double>(bytes(sum)) >
+           static_cast<double>(program_.mesh.devices()) * rows;
+  }
+
+  // One sum for all; with private copies, each device then copies it.
+  void schedule_parts(const Equation& psum, int published, Step step) {
+    const Value result = psum.results[*operand_number(psum, step.equation->results.front())];
+    summed_.insert(step.equation->results.front().id);
+    define(result, Class::split, published + 1);
+    info(result).in_parts = true;
+    step.split = true;
+    step.results = {result.id};
+    if (options_.private_copies) {
+      step.results = {new_value(result.id)};
+      define(result, Class::varying, published + 2);
+      add(copy_step(step.results.front(), result.id), Class::varying, published + 2);
+    }
+    add(std::move(step), Class::split, published + 1);
   }
 
   void count_uses() {
@@ -385,6 +445,7 @@ class Scheduler {
 
   const Program& program_;
   const PlanOptions options_;
+  const std::int64_t blocks_;
   Schedule schedule_;
   std::vector<int> uses_;  // of each value, by equations, outputs and updates
   std::set<int> summed_;   // values that exist only as blocks' sums
@@ -395,6 +456,8 @@ class Scheduler {
 
 }  // namespace
 
-Schedule make_schedule(const Program& program, const PlanOptions& options) { return Scheduler(program, options).run(); }
+Schedule make_schedule(const Program& program, const PlanOptions& options, std::int64_t blocks) {
+  return Scheduler(program, options, blocks).run();
+}
 
 }  // namespace pmaptrain

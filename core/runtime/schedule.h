@@ -13,9 +13,10 @@ enum class Class : std::uint8_t { constant, worker, split, varying };
 
 struct ValueInfo {
   Class of = Class::varying;
-  int root = -1;         // the value whose storage this one is (views share their operand's)
-  int stage = 0;         // from which steps of the same class may read it; barriers stand between stages
-  bool stacked = false;  // of class varying: one slice per device
+  int root = -1;          // the value whose storage this one is (views share their operand's)
+  int stage = 0;          // from which steps of the same class may read it; barriers stand between stages
+  bool stacked = false;   // of class varying: one slice per device
+  bool in_parts = false;  // of class split: written in other ranges than it is read in, so in a stage of its own
 };
 
 // Steps refer to values (their roots) where a plan's refer to buffers.
@@ -30,6 +31,7 @@ struct Schedule {
   std::set<int> exchanged;                   // roots that other devices read
 };
 
-Schedule make_schedule(const Program& program, const PlanOptions& options);
+// `blocks`: into how many the devices are cut.
+Schedule make_schedule(const Program& program, const PlanOptions& options, std::int64_t blocks);
 
 }  // namespace pmaptrain

@@ -111,5 +111,85 @@ TEST_CASE("a weight gradient is one call over the rows of a block", "[runtime]")
   test::check_runtime(to_text(*program), {});
 }
 
+// A weight gradient of [columns, 40] from 6 rows of each device.
+std::string gradient(std::int64_t columns, const std::string& dtype = "f32") {
+  const std::string m = std::to_string(columns);
+  return "mesh a=8\nparams %w:" + dtype + "[" + m + ",40]{}\nbatch %x:" + dtype + "[6," + m +
+         "]{a}\nbatch %y:" + dtype +
+         "[6,40]{a}\n%x2 = add %x, %x\n%y2 = neg %y\n%g = matmul[transpose_a=true] %x2, %y2\n"
+         "%b = reduce_sum[dims=[0]] %y2\n%s, %t = psum[axes={a}] %g, %b\n%w2 = sub %w, %s\nupdate %w = %w2\n"
+         "return s = %s\nreturn t = %t\n";
+}
+
+TEST_CASE("a large weight gradient is one product over all devices' rows, in parts, without accumulators",
+          "[runtime]") {
+  const auto program = test::program_of(gradient(130));
+  const Plan plan = make_plan(program);
+  INFO(to_text(plan));
+  CHECK(to_text(plan).find("matmul[transpose_a=true, transpose_b=false] over all rows in 8 parts device+") !=
+        std::string::npos);
+  REQUIRE(plan.accumulators.size() == 1);
+  CHECK(plan.accumulators.front().elements == 40);
+  // Fewer columns than 16 for each part are not worth it, nor is a sum that is small beside its rows.
+  CHECK(make_plan(test::program_of(gradient(127))).accumulators.size() == 2);
+  const auto flat = test::program_of(
+      "mesh a=8\nbatch %x:f32[512,130]{a}\nbatch %y:f32[512,40]{a}\n%g = matmul[transpose_a=true] %x, %y\n"
+      "%s = psum[axes={a}] %g\nreturn s = %s\n");
+  CHECK(make_plan(flat).accumulators.size() == 1);
+}
+
+TEST_CASE("a large weight gradient that is wanted by device too is summed like everything else", "[runtime]") {
+  const std::string text = gradient(130) + "return g = %g\n";
+  CHECK(make_plan(test::program_of(text)).accumulators.size() == 2);
+  test::check_runtime(text);
+}
+
+TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
+  for (const std::int64_t rows : {128, 130, 143, 144, 784}) {
+    CHECK(part_begin(rows, most_parts, 0) == 0);
+    CHECK(part_begin(rows, most_parts, most_parts) == rows);
+    for (std::int64_t part = 0; part < most_parts; ++part) {
+      CHECK(part_begin(rows, most_parts, part) % 16 == 0);
+      CHECK(part_begin(rows, most_parts, part) < part_begin(rows, most_parts, part + 1));
+    }
+  }
+}
+
+TEST_CASE("a weight gradient in parts has the interpreter's values, for whole and for other numbers", "[runtime]") {
+  for (const char* const dtype : {"f32", "f64", "i32"}) test::check_runtime(gradient(130, dtype));
+  const std::string fractions = R"(mesh a=3 b=2
+params %w:f32[150,40]{}
+state %m:f32[150,40]{}
+batch %x:f32[5,150]{a, b}
+hyper %rate:f32[]{}
+%small = constant[dtype=f32, shape=[], value=0.0078125]
+%v = mul %w, %small
+%h = matmul %x, %v
+%t = tanh %h
+%g = matmul[transpose_a=true] %x, %t
+%s = psum[axes={a, b}] %g
+%d = mul %s, %small
+%squares = mul %d, %d
+%norm = reduce_sum[dims=[0,1]] %squares
+%m2 = add %m, %d
+%w2 = sub %w, %m2
+update %w = %w2
+update %m = %m2
+return norm = %norm
+return s = %s
+)";
+  test::check_runtime(fractions);
+  const auto program = test::program_of(fractions);
+  const auto inputs = test::random_inputs(*program, 3);
+  const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
+  for (const int workers : {1, 2, 3, 5, 9}) {
+    for (const bool private_copies : {false, true}) {
+      const bool same =
+          test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
+      CHECK(same);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pmaptrain

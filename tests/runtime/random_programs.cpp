@@ -108,6 +108,33 @@ class Writer {
     line(results + " = " + ops[below(4)] + "[axes=" + axes(over) + "] " + arguments);
   }
 
+  // Two values as matrices of few rows, a weight gradient of them and mostly its reduction: what is computed in parts.
+  void add_gradient() {
+    const auto fits = [](const Named& v) { return v.shape == 2 && v.set == 3; };
+    if (std::none_of(values_.begin(), values_.end(), fits)) return;
+    const std::string rows = std::to_string(1 + below(5));
+    const auto matrix = [&](std::uint32_t columns) {
+      const std::string width = std::to_string(columns), end = std::to_string(columns * std::stoul(rows));
+      const std::string part = fresh(), whole = fresh();
+      line("%" + part + " = slice[starts=[0], limits=[" + end + "]] %" + pick(values_, fits).name);
+      line("%" + whole + " = reshape[shape=[" + rows + "," + width + "]] %" + part);
+      return whole;
+    };
+    const std::string x = matrix(200), y = matrix(25), product = fresh(), sum = fresh();
+    line("%" + product + " = matmul[transpose_a=true] %" + x + ", %" + y);
+    if (below(4) == 0) {
+      line("%v" + std::to_string(count_) + " = reshape[shape=[5000]] %" + product);
+      values_.push_back({fresh(), 2, 3});
+    }
+    const std::uint32_t over = below(4) == 0 ? 1 + below(2) : 3;
+    const Named other = pick(values_, [&](const Named& v) { return (v.set & over) == over; });
+    const Named other_sum{fresh(), other.shape, other.set & ~over};
+    line("%" + sum + ", %" + other_sum.name + " = psum[axes=" + axes(over) + "] %" + product + ", %" + other.name);
+    line("%v" + std::to_string(count_) + " = reshape[shape=[5000]] %" + sum);
+    values_.push_back({fresh(), 2, 3 & ~over});
+    values_.push_back(other_sum);
+  }
+
   void add_loop() {
     const std::uint32_t set = below(2) == 0 ? 0 : 3;
     const auto within = [&](const Named& v) { return (v.set & ~set) == 0; };
@@ -148,7 +175,7 @@ class Writer {
   void add_equation() {
     const Named x = pick(values_);
     const std::string head = "%v" + std::to_string(count_) + " = ";
-    switch (below(16)) {
+    switch (below(18)) {
       case 0:
         line(head + "constant[dtype=i32, shape=" + shape_text(x.shape) + ", value=" + std::to_string(below(4)) + "]");
         return values_.push_back({fresh(), x.shape, 0});
@@ -178,6 +205,8 @@ class Writer {
       }
       case 9:
       case 10: return add_loop();
+      case 11:
+      case 12: return add_gradient();
       default: return add_elementwise(values_);
     }
   }

@@ -126,10 +126,14 @@ TEST_CASE("the operations of a step are those that its kernels carry out, howeve
   }
 }
 
-// Bytes that one device gives to reductions and exchanges in a step of the plan.
+// Bytes that one device gives to reductions and exchanges in a step of the plan; of a sum over all devices' rows, its
+// addend, which is never made.
 double given_by_a_device(const Plan& plan) {
   double bytes = 0;
   for (const Stage& stage : plan.stages) {
+    for (const Step& step : stage.invariant) {
+      if (step.parts > 0) bytes += static_cast<double>(pmaptrain::bytes(step.result_types.front()));
+    }
     for (const Step& step : stage.varying) {
       for (int index : step.row_sums) {
         const Accumulator& sums = plan.accumulators[static_cast<std::size_t>(index)];
@@ -177,7 +181,9 @@ TEST_CASE("a run holds the memory that was estimated, and little more", "[train]
       CHECK(estimate.total ==
             estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations + estimate.batch);
       CHECK(heap.peak_bytes > static_cast<std::int64_t>(estimate.total) * 9 / 10);
-      CHECK(heap.peak_bytes < static_cast<std::int64_t>(estimate.total) * 12 / 10);
+      // Kernels and their scratch memory take about as much whatever the batch.
+      constexpr std::int64_t kernels = 1 << 20;
+      CHECK(heap.peak_bytes < static_cast<std::int64_t>(estimate.total) * 11 / 10 + kernels);
     }
   }
 }

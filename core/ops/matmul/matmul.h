@@ -27,6 +27,7 @@ struct Matmul {
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
   bool sums_rows(std::size_t operands) const { return transpose_a && !transpose_b && !relu && operands == 2; }
+  bool rows_from_columns() const { return transpose_a; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);

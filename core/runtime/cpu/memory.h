@@ -18,6 +18,7 @@ class Memory {
   // Where `buffer` is for `worker`, at logical device `device`; `device_in_block` is its position in the block at hand
   // (for the arena).
   std::byte* address(const Buffer& buffer, int worker, std::int64_t device, std::int64_t device_in_block) const;
+  std::byte* arena(int worker) const { return arenas_[static_cast<std::size_t>(worker)].get(); }
   // Two sets of accumulators are used in turn by successive steps, so that one barrier a step suffices.
   std::byte* accumulator(const Accumulator& accumulator, std::size_t block, int parity) const;
 

@@ -75,7 +75,13 @@ CpuKernel* Worker::kernel(const Op& op, const CpuRequest& request) {
 std::vector<Command> Worker::bind(const std::vector<Step>& steps, Place place) {
   std::vector<Command> commands;
   commands.reserve(steps.size());
-  for (const Step& step : steps) commands.push_back(bind(step, place));
+  for (const Step& step : steps) {
+    if (step.parts > 0) {
+      bind_parts(step, commands);
+    } else {
+      commands.push_back(bind(step, place));
+    }
+  }
   return commands;
 }
 
@@ -108,6 +114,32 @@ void Worker::bind_row_sums(const Step& step, Place place, Command& command) {
   const CpuRequest request{operands, step.result_types, 1, std::vector<bool>(operands.size(), true)};
   command.kernel = kernel(step.equation->op, request);
   implementations_[&step] = command.kernel->implementation();
+}
+
+// One command for each of this worker's parts: it gathers the columns of the first operand that make the part's rows,
+// so that any kernel can take them. That is little beside the product: each element is multiplied many times.
+void Worker::bind_parts(const Step& step, std::vector<Command>& commands) {
+  const auto devices = plan_.program->mesh.devices();
+  Type columns = step.operand_types[0], other = step.operand_types[1], result = step.result_types.front();
+  const std::int64_t width = columns.shape[1], rows = columns.shape[0] *= devices;
+  other.shape[0] *= devices;
+  std::byte* const gathered = memory_.arena(index_);  // no block is at hand
+  const std::size_t size = size_of(columns.dtype), row_of_result = bytes(result) / static_cast<std::size_t>(width);
+  for (std::int64_t part = index_ * step.parts / count_; part < (index_ + 1) * step.parts / count_; ++part) {
+    const std::int64_t begin = part_begin(width, step.parts, part), end = part_begin(width, step.parts, part + 1);
+    const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
+    Command& command = commands.emplace_back();
+    command.step = &step;
+    columns.shape[1] = result.shape[0] = end - begin;
+    command.copies.push_back({memory_.address(buffer(step.operands[0]), index_, 0, 0) + first * size, gathered,
+                              count * size, static_cast<std::size_t>(rows), static_cast<std::size_t>(width) * size,
+                              count * size, 0});
+    command.operands = {gathered, memory_.address(buffer(step.operands[1]), index_, 0, 0)};
+    command.results = {memory_.address(buffer(step.results.front()), index_, 0, 0) + first * row_of_result};
+    const Type operands[] = {columns, other};
+    command.kernel = kernel(step.equation->op, {operands, {&result, 1}, 1, {true, true}});
+    implementations_[&step] = command.kernel->implementation();
+  }
 }
 
 void Worker::bind_kernel(const Step& step, Place place, Command& command) {
@@ -255,6 +287,7 @@ void Worker::run(const Command& command, std::byte* scratch, int parity) {
   switch (command.kind) {
     case Step::Kind::kernel:
       if (command.kernel != nullptr) {
+        for (const Command::Copy& c : command.copies) copy(c, 0);
         const bool odd = parity == 1 && !command.odd_results.empty();
         command.kernel->run({command.operands.data(), (odd ? command.odd_results : command.results).data(), scratch});
       }

@@ -27,7 +27,8 @@ struct Command {
   std::vector<std::byte*> results;
   std::vector<std::byte*> odd_results;  // where accumulators alternate: results of steps with parity 1
 
-  // copy, and a loop's slices: `count` runs of `bytes`, `from_stride` and `to_stride` apart
+  // copy, a loop's slices, and what a part gathers before its kernel runs: `count` runs of `bytes`, `from_stride` and
+  // `to_stride` apart
   struct Copy {
     const std::byte* from;
     std::byte* to;
@@ -77,6 +78,7 @@ class Worker {
   Command bind(const Step& step, Place place);
   void bind_kernel(const Step& step, Place place, Command& command);
   void bind_row_sums(const Step& step, Place place, Command& command);
+  void bind_parts(const Step& step, std::vector<Command>& commands);
   void bind_copy(const Step& step, Place place, Command& command);
   void bind_loop(const Step& step, Place place, Command& command);
   void bind_accumulate(const Step& step, Place place, Command& command);
