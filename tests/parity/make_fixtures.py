@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""Trains small models with JAX and Optax, and writes what tests/parity/parity.cpp compares pmaptrain with.
+
+    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 optax==0.2.8 numpy==2.4.6 safetensors==0.8.0
+    /tmp/parity/bin/python tests/parity/make_fixtures.py [CASE...]
+
+makes all of it, or anew the cases that are named. data/NAME.npz holds examples, cases/NAME what one case needs:
+
+    config.yaml             on one device, without microbatches; the test cuts it up in other ways
+    initial.safetensors     the parameters to start from
+    first_step.safetensors  the parameters after one step
+    expected.json           loss, metrics and norm of the gradient for each of 20 steps
+
+cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
+microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
+64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
+"""
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+from safetensors.numpy import save_file
+
+PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
+STEPS = 20
+HERE = pathlib.Path(__file__).resolve().parent
+
+# A case whose 32-bit run strays further than this (relative) from its 64-bit run is refused. Its tests allow 1e-4.
+WELL_CONDITIONED = 2e-5
+
+
+# ---- data ----
+
+
+def make_data() -> dict:
+    """Arrays by file: 52 examples each, so that a batch of 24 leaves a short one of 4."""
+    rng = np.random.default_rng(0)
+    n = 52
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    x = normal(n, 5)
+    regression = {"x": x, "y": (x @ normal(5, 2) + 0.5 + 0.3 * normal(n, 2)).astype(np.float32)}
+    x = normal(n, 6)
+    classes = {"x": x, "y": np.argmax(x @ normal(6, 3) + 0.5 * normal(n, 3), axis=1).astype(np.int32)}
+    labels = rng.integers(0, 3, n).astype(np.int64)
+    images = {"x": (normal(n, 7, 6, 2) + normal(3, 7, 6, 2)[labels]).astype(np.float32), "y": labels}
+    pixels = rng.integers(0, 256, (n, 6, 5)).astype(np.uint8)
+    return {"regression": regression, "classes": classes, "images": images,
+            "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}}
+
+
+# ---- layers: parameters, and functions of (parameters, x) ----
+
+
+def pair_padding(padding):
+    return padding if isinstance(padding, str) else [tuple(pair) for pair in padding]
+
+
+def conv(options, p, x):
+    y = lax.conv_general_dilated(x, p["kernel"], options.get("strides", (1, 1)),
+                                 pair_padding(options.get("padding", "SAME")),
+                                 dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return y + p["bias"] if "bias" in p else y
+
+
+def dense(options, p, x):
+    y = x @ p["kernel"]
+    return y + p["bias"] if "bias" in p else y
+
+
+def window(options):
+    padding = pair_padding(options.get("padding", "VALID"))
+    if not isinstance(padding, str):
+        padding = [(0, 0), *padding, (0, 0)]
+    return (1, *options["window_shape"], 1), (1, *options["strides"], 1), padding
+
+
+def max_pool(options, p, x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, *window(options))
+
+
+LAYERS = {
+    "dense": dense,
+    "conv": conv,
+    "max_pool": max_pool,
+    "flatten": lambda options, p, x: x.reshape(x.shape[0], -1),
+    "relu": lambda options, p, x: jax.nn.relu(x),
+    "tanh": lambda options, p, x: jnp.tanh(x),
+    "gelu": lambda options, p, x: jax.nn.gelu(x),
+}
+
+
+def kind_and_options(layer):
+    return (layer, {}) if isinstance(layer, str) else next(iter(layer.items()))
+
+
+def initial_parameters(layers, shape) -> dict:
+    """By layer: kernels of variance 1 / inputs and small biases, for examples of this shape."""
+    rng = np.random.default_rng(1)
+    parameters, counts = {}, {}
+    for layer in layers:
+        kind, options = kind_and_options(layer)
+        name = f"{kind}_{counts.get(kind, 0)}"
+        counts[kind] = counts.get(kind, 0) + 1
+        if kind in ("dense", "conv"):
+            kernel = (*options.get("kernel_size", ()), shape[-1], options["features"])
+            own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}
+            if options.get("use_bias", True):
+                own["bias"] = 0.1 * rng.standard_normal(options["features"])
+            parameters[name] = {field: value.astype(np.float32) for field, value in own.items()}
+        example = jax.ShapeDtypeStruct((1, *shape), np.float32)
+        shape = jax.eval_shape(lambda x: LAYERS[kind](options, parameters.get(name, {}), x), example).shape[1:]
+    return parameters
+
+
+def forward(layers, parameters, x):
+    counts = {}
+    for layer in layers:
+        kind, options = kind_and_options(layer)
+        name = f"{kind}_{counts.get(kind, 0)}"
+        counts[kind] = counts.get(kind, 0) + 1
+        x = LAYERS[kind](options, parameters.get(name, {}), x)
+    return x
+
+
+# ---- losses and metrics of each example; optimizers ----
+
+LOSSES = {
+    "softmax_cross_entropy": lambda options, y, t: optax.softmax_cross_entropy_with_integer_labels(y, t),
+    "mean_squared_error": lambda options, y, t: jnp.mean((y - t) ** 2, axis=1),
+}
+
+METRICS = {
+    "accuracy": lambda y, t: (jnp.argmax(y, axis=1) == t).astype(y.dtype),
+    "mean_absolute_error": lambda y, t: jnp.mean(jnp.abs(y - t), axis=1),
+}
+
+
+def optimizer_of(case):
+    rule, options = kind_and_options(case["optimizer"])
+    rate = case["learning_rate"]
+    if "base_batch_size" in case:
+        rate = rate * case["batch_size"] / case["base_batch_size"]
+    if rule == "sgd":
+        options = {"momentum": options.get("momentum"), "nesterov": options.get("nesterov", False)}
+    return getattr(optax, rule)(rate, **options)
+
+
+# ---- training ----
+
+
+def batches(case, data):
+    """The batch of each step, in the order of the file."""
+    size = len(data["x"]) if case["batch_size"] == "all" else case["batch_size"]
+    starts = range(0, len(data["x"]), size)
+    if case.get("remainder") != "mask":
+        starts = [start for start in starts if start + size <= len(data["x"])]
+    for step in range(STEPS):
+        start = starts[step % len(starts)]
+        yield data["x"][start:start + size], data["y"][start:start + size]
+
+
+def prepared(case, data, dtype):
+    """Inputs as numbers, targets as labels or numbers, as the model gets them."""
+    x, y = data["x"], data["y"]
+    scale = 255 if x.dtype == np.uint8 else 1
+    x = x.astype(dtype) / dtype(scale)
+    if "normalize" in case:
+        x = (x - np.asarray(case["normalize"]["mean"], dtype)) / np.asarray(case["normalize"]["std"], dtype)
+    if x.ndim == 3:
+        x = x[..., None]
+    return {"x": x, "y": y.astype(np.int32 if y.ndim == 1 else dtype)}
+
+
+def measures_of(case, parameters, x, t):
+    y = forward(case["layers"], parameters, x)
+    loss, options = kind_and_options(case["loss"])
+    values = {"loss": LOSSES[loss](options, y, t)}
+    values |= {metric: METRICS[metric](y, t) for metric in case.get("metrics", [])}
+    values = {name: jnp.mean(value) for name, value in values.items()}
+    return values["loss"], values
+
+
+def whole_batch_step(case, optimizer):
+    def step(parameters, state, x, t):
+        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        updates, state = optimizer.update(gradients, state, parameters)
+        return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}
+
+    return jax.jit(step)
+
+
+def mean_over(axes, case, optimizer):
+    """One device's part of a step whose batch is split over these axes."""
+    def step(parameters, state, x, t):
+        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients, values = lax.pmean((gradients, values), axes)
+        updates, state = optimizer.update(gradients, state, parameters)
+        return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}
+
+    return step
+
+
+def pmap_step(case, optimizer):
+    devices = 8
+    mapped = jax.pmap(mean_over("devices", case, optimizer), axis_name="devices", in_axes=(None, None, 0, 0))
+
+    def step(parameters, state, x, t):
+        shards = [a.reshape(devices, -1, *a.shape[1:]) for a in (x, t)]
+        return jax.tree.map(lambda value: value[0], mapped(parameters, state, *shards))
+
+    return step
+
+
+def shard_map_step(case, optimizer):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("rows", "columns"))
+    same, split = PartitionSpec(), PartitionSpec(("rows", "columns"))
+    # Without the check of what varies, gradients are not summed by JAX before pmean averages them.
+    return jax.jit(jax.shard_map(mean_over(("rows", "columns"), case, optimizer), mesh=mesh, check_vma=False,
+                                 in_specs=(same, same, split, split), out_specs=same))
+
+
+def train(case, data, make_step, dtype):
+    data = prepared(case, data, dtype)
+    parameters = initial_parameters(case["layers"], data["x"].shape[1:])
+    parameters = jax.tree.map(lambda value: jnp.asarray(value, dtype), parameters)
+    optimizer = optimizer_of(case)
+    state, step, history, first = optimizer.init(parameters), make_step(case, optimizer), {}, None
+    for x, t in batches(case, data):
+        parameters, state, values = step(parameters, state, jnp.asarray(x), jnp.asarray(t))
+        first = first or jax.device_get(parameters)
+        for name, value in values.items():
+            history.setdefault(name, []).append(float(value))
+    return history, first
+
+
+def distance(one, other):
+    """The largest relative difference of two histories, or absolute difference of two sets of parameters."""
+    (history, first), (other_history, other_first) = one, other
+    steps = max(abs(a - b) / abs(b) if b else abs(a - b) for name in history
+                for a, b in zip(history[name], other_history[name], strict=True))
+    leaves = zip(jax.tree.leaves(first), jax.tree.leaves(other_first), strict=True)
+    return max(steps, *(float(np.max(np.abs(a - b))) for a, b in leaves))
+
+
+# ---- cases ----
+
+SGD, ADAM = {"sgd": {}}, {"adam": {}}
+
+
+def dense_layer(features, **options):
+    return {"dense": {"features": features, **options}}
+
+
+def mlp(*activations, outputs=3):
+    layers = []
+    for activation in activations:
+        layers += [dense_layer(8), activation]
+    return layers + [dense_layer(outputs)]
+
+
+def regression(layers, optimizer, rate, **more):
+    return {"data": "regression", "layers": layers, "loss": "mean_squared_error", "metrics": ["mean_absolute_error"],
+            "optimizer": optimizer, "learning_rate": rate, "batch_size": 24, **more}
+
+
+def classes(layers, optimizer, rate, **more):
+    return {"data": "classes", "layers": layers, "loss": "softmax_cross_entropy", "metrics": ["accuracy"],
+            "optimizer": optimizer, "learning_rate": rate, "batch_size": 24, **more}
+
+
+def images(layers, optimizer=SGD, rate=0.02, **more):
+    return classes([*layers, "flatten", dense_layer(3)], optimizer, rate, **{"data": "images", **more})
+
+
+def convolution(features, kernel_size, **options):
+    return {"conv": {"features": features, "kernel_size": kernel_size, **options}}
+
+
+def pool(kind, window_shape, strides, **options):
+    return {kind: {"window_shape": window_shape, "strides": strides, **options}}
+
+
+ACTIVATIONS = ["relu", "tanh", "gelu"]
+
+
+def make_cases() -> dict:
+    cases = {
+        "linear_sgd": regression([dense_layer(2)], SGD, 0.1),
+        "linear_without_bias": regression([dense_layer(2, use_bias=False)], SGD, 0.1),
+        "linear_adam": regression([dense_layer(2)], ADAM, 0.02),
+        "linear_all_at_once": regression([dense_layer(2)], SGD, 0.1, batch_size="all", remainder="mask"),
+        "linear_short_last_batch": regression([dense_layer(2)], SGD, 0.1, remainder="mask"),
+        "linear_scaled_rate": regression([dense_layer(2)], SGD, 0.05, base_batch_size=16),
+    }
+    for activation in ACTIVATIONS:
+        kind, options = kind_and_options(activation)
+        cases[f"mlp_{kind}_regression"] = regression(mlp(activation, outputs=2), ADAM, 0.01)
+        cases[f"mlp_{kind}_classes"] = classes(mlp(activation, activation), SGD, 0.2)
+    rules = {
+        "sgd": (SGD, 0.2),
+        "momentum": ({"sgd": {"momentum": 0.9}}, 0.05),
+        "nesterov": ({"sgd": {"momentum": 0.8, "nesterov": True}}, 0.05),
+        "adam": ({"adam": {"b1": 0.8, "b2": 0.95, "eps": 1e-6}}, 0.01),
+        "adamw": ({"adamw": {"b1": 0.85, "b2": 0.97, "eps": 1e-7, "weight_decay": 0.1}}, 0.01),
+    }
+    for name, (rule, rate) in rules.items():
+        cases[f"{name}_dense"] = classes(mlp("tanh", "relu"), rule, rate)
+        cases[f"{name}_conv"] = images([convolution(4, [3, 3]), "relu"], rule, rate / 10)
+        # 20 divide over neither 3 nor 8 devices; of the third batch, 12 are left.
+        cases[f"{name}_masked"] = classes(mlp("gelu"), rule, rate, batch_size=20, remainder="mask")
+    cases |= {
+        "conv_valid": images([convolution(4, [3, 2], padding="VALID"), "tanh"]),
+        "conv_strides": images([convolution(4, [3, 3], strides=[2, 2]), "relu"]),
+        "conv_uneven_strides": images([convolution(3, [2, 3], strides=[1, 3], padding="VALID"), "tanh"]),
+        "conv_explicit_padding": images([convolution(4, [3, 3], strides=[2, 1], padding=[[1, 2], [0, 1]]), "relu"]),
+        "conv_even_kernel": images([convolution(4, [2, 4]), "gelu"]),
+        "conv_of_one_pixel": images([convolution(5, [1, 1], use_bias=False), "relu"]),
+        "conv_larger_than_the_image": images([convolution(2, [9, 7]), "tanh"]),
+        "conv_one_channel": images([convolution(1, [3, 3]), "tanh", convolution(3, [3, 3]), "relu"], ADAM, 0.002),
+        "max_pool_valid": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])]),
+        "max_pool_same": images([convolution(4, [3, 3]), "tanh", pool("max_pool", [3, 3], [2, 2], padding="SAME")]),
+        "max_pool_overlapping": images([convolution(4, [3, 3]), pool("max_pool", [3, 2], [1, 1])]),
+        "max_pool_explicit_padding": images(
+            [convolution(4, [3, 3]), "gelu", pool("max_pool", [3, 3], [2, 3], padding=[[1, 0], [2, 1]])]),
+        "max_pool_with_gaps": images([convolution(4, [3, 3]), pool("max_pool", [2, 1], [3, 2])]),
+        "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
+                       "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
+        "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
+                             batch_size=20, remainder="mask"),
+        "bytes_normalized": images([convolution(3, [3, 3]), "relu"], data="pixels",
+                                   normalize={"mean": [0.5], "std": [0.25]}),
+        "linear_pmap": regression([dense_layer(2)], SGD, 0.1, also=pmap_step),
+        "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
+                                also=shard_map_step),
+    }
+    return cases
+
+
+# ---- files ----
+
+
+def flow(value) -> str:
+    """YAML in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def config_of(name, case) -> str:
+    lines = [f"name: {name}", "mesh:", "  axes: {devices: 1}", "data:",
+             f"  source: {{npz: {{file: ../../data/{case['data']}.npz, train: [x, y]}}}}",
+             f"  batch_size: {case['batch_size']}", "  shuffle: false"]
+    lines += [f"  {key}: {flow(case[key])}" for key in ("remainder", "normalize") if key in case]
+    lines += ["model:", "  layers:", *(f"    - {flow(layer)}" for layer in case["layers"]),
+              "  init: {from: initial.safetensors}", f"loss: {flow(case['loss'])}", f"metrics: {flow(case['metrics'])}",
+              "optimizer:", f"  {flow(case['optimizer'])[1:-1]}", f"  learning_rate: {case['learning_rate']}"]
+    lines += [f"  base_batch_size: {case['base_batch_size']}"] if "base_batch_size" in case else []
+    lines += ["train:", f"  duration: {STEPS} steps", "  log_every: 1 step", "  eval_every: never"]
+    return "\n".join(lines) + "\n"
+
+
+def save_parameters(path, parameters):
+    save_file({f"{layer}.{field}": np.asarray(value) for layer, fields in parameters.items()
+               for field, value in fields.items()}, path)
+
+
+def shown(history) -> str:
+    """JSON with a list to a line; nine digits say a 32-bit number exactly."""
+    rows = [f'  "{name}": [{", ".join(f"{value:.9g}" for value in values)}]' for name, values in history.items()]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def write_case(name, case, data):
+    single = train(case, data, whole_batch_step, np.float32)
+    with jax.enable_x64(True):
+        double = train(case, data, whole_batch_step, np.float64)
+    apart = distance(single, double)
+    if apart > WELL_CONDITIONED:
+        sys.exit(f"{name}: 32 and 64 bits differ by {apart:.1e}; choose other sizes or a smaller rate")
+    if "also" in case:
+        sharded = distance(train(case, data, case["also"], np.float32), single)
+        print(f"{name}: {case['also'].__name__} differs by {sharded:.1e} from the whole batch")
+        if sharded > WELL_CONDITIONED:
+            sys.exit(f"{name}: {case['also'].__name__} disagrees with the whole batch")
+    folder = HERE / "cases" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(config_of(name, case), encoding="utf-8")
+    (folder / "expected.json").write_text(shown(single[0]), encoding="utf-8")
+    shape = prepared(case, data, np.float32)["x"].shape[1:]
+    save_parameters(folder / "initial.safetensors", initial_parameters(case["layers"], shape))
+    save_parameters(folder / "first_step.safetensors", single[1])
+    return apart
+
+
+def main():
+    for package, version in PINS.items():
+        found = importlib.metadata.version(package)
+        if found != version:
+            sys.exit(f"{package} is {found}; these fixtures are made with {version}")
+    data, cases = make_data(), make_cases()
+    chosen = sys.argv[1:] or list(cases)
+    for name in chosen:
+        if name not in cases:
+            sys.exit(f"there is no case {name}")
+    if not sys.argv[1:]:
+        shutil.rmtree(HERE / "cases", ignore_errors=True)
+    (HERE / "data").mkdir(exist_ok=True)
+    for name, arrays in data.items():
+        np.savez_compressed(HERE / "data" / f"{name}.npz", **arrays)
+    worst = max((write_case(name, cases[name], data[cases[name]["data"]]), name) for name in chosen)
+    (HERE / "cases.txt").write_text("".join(f"{name}\n" for name in cases), encoding="utf-8")
+    print(f"{len(chosen)} cases; 32 and 64 bits differ most in {worst[1]}, by {worst[0]:.1e}")
+
+
+if __name__ == "__main__":
+    main()

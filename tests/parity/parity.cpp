@@ -1,0 +1,235 @@
+// Training beside JAX and Optax: the cases that make_fixtures.py wrote, cut over devices and microbatches.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "core/train/safetensors.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path folder = "tests/parity";
+
+// Loss, metrics and norm of the gradient, relative to JAX's, at each of 20 steps.
+constexpr double measure_tolerance = 1e-4;
+// Parameters after the first step.
+constexpr double parameter_tolerance = 1e-5;
+constexpr std::size_t steps = 20;
+
+// A batch of 24 divides over each of them; other batches are padded.
+struct Layout {
+  std::size_t devices;
+  std::string axes;
+  int microbatches;
+};
+const std::vector<Layout> layouts = {
+    {1, "{devices: 1}", 1},
+    {1, "{devices: 1}", 3},
+    {2, "{devices: 2}", 2},
+    {3, "{devices: 3}", 1},
+    {4, "{devices: 4}", 3},
+    {8, "{devices: 8}", 1},
+    {8, "{devices: 8}", 3},
+    {4, "[{rows: 2}, {columns: 2}]", 1},
+    {4, "[{rows: 2}, {columns: 2}]", 2},
+};
+
+std::vector<std::string> listed_cases() {
+  std::vector<std::string> names;
+  std::ifstream file(folder / "cases.txt");
+  for (std::string name; std::getline(file, name);) names.push_back(name);
+  return names;
+}
+
+struct Case {
+  std::string name;
+  std::map<std::string, std::vector<double>> measures;  // by step
+  train::Tensors first_step;
+};
+
+Case read_case(const std::string& name) {
+  const fs::path path = folder / "cases" / name;
+  Case expected{name, {}, train::read_safetensors((path / "first_step.safetensors").string())};
+  const auto json = nlohmann::json::parse(read_text(path / "expected.json"));
+  for (const auto& [measure, values] : json.items()) expected.measures[measure] = values.get<std::vector<double>>();
+  return expected;
+}
+
+struct Run {
+  std::map<std::string, std::vector<double>> measures;
+  std::vector<std::map<std::string, std::vector<double>>> first_step;  // by device
+};
+
+Run train_case(const std::string& name, const Layout& layout, std::vector<std::string> set = {}) {
+  set.push_back("mesh.axes=" + layout.axes);
+  set.push_back("data.microbatches=" + std::to_string(layout.microbatches));
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  const train::Setup setup =
+      train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
+  Run run;
+  train::SessionOptions options;
+  options.between_steps = [&run](CpuExecutor& executor, std::int64_t step) {
+    if (step != 1) return;
+    const Program& program = *executor.plan().program;
+    for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
+      auto& parameters = run.first_step.emplace_back();
+      for (const Input& input : program.inputs) {
+        if (input.group != Group::params) continue;
+        const Type& type = program.type(input.value);
+        const std::span<const std::byte> bytes = executor.input(input.name, device);
+        parameters[input.name] = numbers({type.dtype, type.shape, {bytes.begin(), bytes.end()}});
+      }
+    }
+  };
+  const Trained trained = train_setup(setup, options);
+  for (const train::Logged& logged : trained.of<train::Logged>()) {
+    for (const auto& [measure, value] : logged.measures) run.measures[measure].push_back(value);
+    run.measures["grad_norm"].push_back(logged.grad_norm);
+  }
+  return run;
+}
+
+// The first step at which a measure is further from JAX's than it may be, for each measure; the parameters that are
+// not those after JAX's first step, on any device. Nothing where all agree.
+std::vector<std::string> differences(const Case& expected, const Run& run) {
+  std::vector<std::string> found;
+  for (const auto& [measure, values] : expected.measures) {
+    const auto ours = run.measures.find(measure);
+    if (ours == run.measures.end() || ours->second.size() != values.size()) {
+      found.push_back(measure + " was not reported at each step");
+      continue;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      // Written so that a NaN is a difference.
+      if (std::abs(ours->second[i] - values[i]) <= measure_tolerance * std::abs(values[i])) continue;
+      std::ostringstream text;
+      text << measure << " at step " << i + 1 << " is " << ours->second[i] << ", JAX has " << values[i];
+      found.push_back(text.str());
+      break;
+    }
+  }
+  for (std::size_t device = 0; device < run.first_step.size(); ++device) {
+    for (const auto& [name, tensor] : expected.first_step) {
+      const std::vector<double> values = numbers(tensor);
+      const auto ours = run.first_step[device].find(name);
+      const bool near = ours != run.first_step[device].end() &&
+                        std::equal(values.begin(), values.end(), ours->second.begin(), ours->second.end(),
+                                   [](double a, double b) { return std::abs(a - b) <= parameter_tolerance; });
+      if (!near) found.push_back(name + " after the first step on device " + std::to_string(device));
+    }
+  }
+  return found;
+}
+
+using Names = std::vector<std::string>;
+
+// The words of each line of the cases' configs: a layer, a loss and an optimizer have a line of their own.
+std::vector<std::set<std::string>> words_of_configs() {
+  std::vector<std::set<std::string>> lines;
+  for (const std::string& name : listed_cases()) {
+    std::ifstream file(folder / "cases" / name / "config.yaml");
+    for (std::string line; std::getline(file, line);) {
+      for (char& c : line) c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? c : ' ';
+      std::istringstream words(line);
+      lines.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("every listed case of parity is there, and every one that is there is listed", "[parity]") {
+  const std::vector<std::string> listed = listed_cases();
+  CHECK(listed.size() >= 45);
+  std::set<std::string> present;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cases")) {
+    present.insert(entry.path().filename().string());
+  }
+  CHECK(present == std::set<std::string>(listed.begin(), listed.end()));
+  for (const std::string& name : listed) {
+    INFO(name);
+    const Case expected = read_case(name);
+    CHECK(expected.measures.contains("loss"));
+    CHECK(expected.measures.contains("grad_norm"));
+    for (const auto& [measure, values] : expected.measures) CHECK(values.size() == steps);
+    CHECK(!expected.first_step.empty());
+  }
+}
+
+TEST_CASE("every layer, loss, metric and optimizer, and every option of them, is in a case of parity", "[parity]") {
+  // What is random is ours alone.
+  const std::set<std::string> not_compared = {"model.layers.dropout", "model.layers.dropout.rate"};
+  const std::vector<std::set<std::string>> lines = words_of_configs();
+  const auto compared = [&lines](const std::vector<std::string>& words) {
+    return std::any_of(lines.begin(), lines.end(), [&words](const std::set<std::string>& line) {
+      return std::all_of(words.begin(), words.end(), [&line](const std::string& word) { return line.contains(word); });
+    });
+  };
+  Names missing;
+  const auto look_for = [&](std::string_view path, const std::vector<std::string>& words) {
+    if (!compared(words) && !not_compared.contains(std::string(path))) missing.emplace_back(path);
+  };
+  for (const char* const choice : {"model.layers", "loss", "optimizer"}) {
+    for (const spec::Key* const kind : spec::alternatives(*spec::find_key(choice))) {
+      look_for(kind->path, {std::string(kind->name())});
+      for (const spec::Key* const option : spec::children(*kind)) {
+        look_for(option->path, {std::string(kind->name()), std::string(option->name())});
+      }
+    }
+  }
+  for (const std::string_view metric : spec::find_key("metrics")->words) {
+    look_for("metrics." + std::string(metric), {"metrics", std::string(metric)});
+  }
+  INFO("give each a case in tests/parity/make_fixtures.py and run that, as CONTRIBUTING.md says");
+  CHECK(missing == Names{});
+}
+
+TEST_CASE("losses, metrics, gradient norms and parameters are JAX's, on any mesh and with microbatches", "[parity]") {
+  for (const std::string& name : listed_cases()) {
+    const Case expected = read_case(name);
+    for (const Layout& layout : layouts) {
+      INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
+      const Run run = train_case(name, layout);
+      CHECK(run.first_step.size() == layout.devices);
+      CHECK(differences(expected, run) == Names{});
+    }
+  }
+}
+
+TEST_CASE("a comparison with JAX finds what is slightly wrong", "[parity]") {
+  const Layout layout{2, "{devices: 2}", 1};
+  const auto found = [&](const std::string& name, const std::string& mistake) {
+    return differences(read_case(name), train_case(name, layout, {mistake}));
+  };
+  const std::string kernel = "dense_0.kernel after the first step on device ";
+  const Names rate = found("linear_sgd", "optimizer.learning_rate=0.1001");
+  CHECK(std::count(rate.begin(), rate.end(), kernel + "0") == 1);
+  CHECK(std::count(rate.begin(), rate.end(), kernel + "1") == 1);
+  CHECK(!found("adam_dense", "optimizer.adam.b2=0.951").empty());
+  CHECK(!found("adam_dense", "optimizer.adam.eps=2e-5").empty());
+  CHECK(!found("adamw_conv", "optimizer.adamw.weight_decay=0.11").empty());
+  CHECK(!found("momentum_conv", "optimizer.sgd.momentum=0.901").empty());
+  CHECK(!found("nesterov_dense", "optimizer.sgd.nesterov=false").empty());
+  CHECK(!found("linear_short_last_batch", "data.remainder=drop").empty());
+  CHECK(!found("mlp_gelu_classes", "data.shuffle=true").empty());
+  CHECK(!found("conv_strides", "model.layers.0.conv.padding=[[0, 2], [0, 2]]").empty());
+  CHECK(!found("bytes_normalized", "data.normalize.std=[0.2501]").empty());
+}
