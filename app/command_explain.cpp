@@ -39,6 +39,9 @@ std::string memory_text(const train::Setup& setup, const Plan& plan, int workers
   const auto bytes = [](std::size_t count) { return human_bytes(static_cast<double>(count)); };
   const PoolSizes& pools = plan.pools;
   const auto per_worker = static_cast<std::size_t>(workers);
+  const std::int64_t together = pools.blocks_at_once(workers, static_cast<std::int64_t>(plan.blocks.size()));
+  const auto at_once = static_cast<std::size_t>(together);
+  const std::string blocks = together == 1 ? "one at a time" : std::to_string(together) + " at once";
   const std::size_t accumulators = 2 * plan.blocks.size();
   const auto row = [&](std::string name, std::size_t size, std::size_t copies, std::string what) {
     return std::vector<std::string>{std::move(name), bytes(size), std::to_string(copies), bytes(size * copies),
@@ -50,7 +53,7 @@ std::string memory_text(const train::Setup& setup, const Plan& plan, int workers
                   row("shared", pools.shared, 1, "the same on every device, kept once for the process"),
                   row("devices", pools.devices, 1, "a slice for every device, kept through the step"),
                   row("worker", pools.worker, per_worker, "small and the same on every device"),
-                  row("arena", pools.arena, per_worker, "scratch for the block at hand"),
+                  row("arena", pools.arena, per_worker * at_once, "scratch for a block; a worker has " + blocks),
                   row("accumulators", pools.accumulators, accumulators, "sums over a block's devices, kept twice")},
                  {false, true, true, true, false});
   const train::MemoryEstimate m = train::estimate_memory(setup, plan, workers);

@@ -455,6 +455,17 @@ std::string_view to_string(Home home) {
   return "scratch";
 }
 
+std::int64_t PoolSizes::blocks_at_once(std::int64_t workers, std::int64_t blocks) const {
+  const auto near = static_cast<std::int64_t>(near_bytes / std::max<std::size_t>(arena, 1));
+  return std::max<std::int64_t>(1, std::min((blocks + workers - 1) / workers, near));
+}
+
+std::size_t PoolSizes::total(std::int64_t workers, std::int64_t blocks) const {
+  const auto at_once = static_cast<std::size_t>(blocks_at_once(workers, blocks));
+  return constants + shared + devices + static_cast<std::size_t>(workers) * (worker + at_once * arena) +
+         2 * static_cast<std::size_t>(blocks) * accumulators;
+}
+
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
   return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
 }

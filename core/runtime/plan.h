@@ -97,14 +97,17 @@ struct Accumulator {
   std::size_t offset = 0;  // in the pool of accumulators, for block 0; blocks follow at `accumulator_stride`
 };
 
-// Bytes of each pool. What one process holds with W workers and B blocks is
-// constants + shared + devices + W·(worker + arena) + 2·B·accumulators.
+// A worker carries several of its blocks at once while their arenas are together at most this large: the rows of all
+// their devices are then one batch, which meets the weights once, and what it passes on still lies in a near cache.
+inline constexpr std::size_t near_bytes = std::size_t{1} << 20;
+
+// Bytes of each pool. What one process holds with W workers and B blocks, of which a worker carries C at once, is
+// constants + shared + devices + W·(worker + C·arena) + 2·B·accumulators.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, arena = 0, accumulators = 0;
-  std::size_t total(std::int64_t workers, std::int64_t blocks) const {
-    return constants + shared + devices + static_cast<std::size_t>(workers) * (worker + arena) +
-           2 * static_cast<std::size_t>(blocks) * accumulators;
-  }
+  // The most blocks that one of so many workers carries at once.
+  std::int64_t blocks_at_once(std::int64_t workers, std::int64_t blocks) const;
+  std::size_t total(std::int64_t workers, std::int64_t blocks) const;
 };
 
 struct Plan {

@@ -138,6 +138,64 @@ TEST_CASE("a large weight gradient is one product over all devices' rows, in par
   CHECK(make_plan(flat).accumulators.size() == 1);
 }
 
+TEST_CASE("a worker carries as many blocks at once as have their arenas in a near cache", "[runtime]") {
+  PoolSizes pools;
+  pools.arena = near_bytes / 4;
+  CHECK(pools.blocks_at_once(1, 8) == 4);
+  CHECK(pools.blocks_at_once(2, 8) == 4);
+  CHECK(pools.blocks_at_once(3, 8) == 3);
+  CHECK(pools.blocks_at_once(8, 8) == 1);
+  CHECK(pools.blocks_at_once(9, 8) == 1);
+  CHECK(pools.total(3, 8) == 3 * 3 * pools.arena);
+  pools.arena = near_bytes + 1;
+  CHECK(pools.blocks_at_once(1, 8) == 1);
+  pools.arena = 0;
+  CHECK(pools.blocks_at_once(2, 8) == 4);
+}
+
+TEST_CASE("layers over the rows of several blocks have the bits of layers over those of one", "[runtime]") {
+  // 20 devices are eight blocks of two or three; carried one by one where there are as many workers.
+  const auto program = test::program_of(R"(mesh a=20
+params %w:f32[96,64]{}
+params %v:f32[64,80]{}
+params %b:f32[80]{}
+batch %x:f32[6,96]{a}
+%small = constant[dtype=f32, shape=[], value=0.0078125]
+%h = matmul %x, %w
+%hs = mul %h, %small
+%t = tanh %hs
+%y = matmul[relu=true] %t, %v, %b
+%m = reduce_max[dims=[1]] %y
+%gt = matmul[transpose_b=true] %y, %v
+%gv = matmul[transpose_a=true] %t, %y
+%gw = matmul[transpose_a=true] %x, %gt
+%gb = reduce_sum[dims=[0]] %y
+%all = reduce_sum[dims=[0]] %m
+%largest = pmax[axes={a}] %all
+%sv, %sw, %sb, %sm = psum[axes={a}] %gv, %gw, %gb, %m
+%dw = mul %sw, %small
+%w2 = sub %w, %dw
+update %w = %w2
+return sv = %sv
+return sb = %sb
+return sm = %sm
+return largest = %largest
+return y = %y
+)");
+  const auto inputs = test::random_inputs(*program, 11);
+  for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
+    const auto expected = test::run(program, inputs, {8, false, 3, false, kernels, 8});
+    for (const int workers : {1, 2, 3, 5}) {
+      for (const bool private_copies : {false, true}) {
+        const bool same =
+            test::run(program, inputs, {workers, private_copies, 3, workers == 2, kernels, 8}) == expected;
+        INFO("workers " << workers << ", private " << private_copies);
+        CHECK(same);
+      }
+    }
+  }
+}
+
 TEST_CASE("a large weight gradient that is wanted by device too is summed like everything else", "[runtime]") {
   const std::string text = gradient(130) + "return g = %g\n";
   CHECK(make_plan(test::program_of(text)).accumulators.size() == 2);

@@ -9,14 +9,16 @@
 namespace pmaptrain {
 
 Memory::Memory(const Plan& plan, int workers)
-    : blocks_(plan.blocks.size()), accumulators_size_(plan.pools.accumulators) {
+    : blocks_(plan.blocks.size()),
+      at_once_(static_cast<std::size_t>(plan.pools.blocks_at_once(workers, static_cast<std::int64_t>(blocks_)))),
+      accumulators_size_(plan.pools.accumulators) {
   constants_ = allocate(plan.pools.constants);
   shared_ = allocate(plan.pools.shared);
   devices_ = allocate(plan.pools.devices);
   accumulators_ = allocate(2 * blocks_ * accumulators_size_);
   for (int w = 0; w < workers; ++w) {
     workers_.push_back(allocate(plan.pools.worker));
-    arenas_.push_back(allocate(plan.pools.arena));
+    arenas_.push_back(allocate(at_once_ * plan.pools.arena));
   }
 }
 
@@ -38,10 +40,11 @@ std::byte* Memory::address(const Buffer& buffer, int worker, std::int64_t device
     case Home::shared: return shared_.get() + buffer.offset;
     case Home::device: return devices_.get() + buffer.offset + static_cast<std::size_t>(device) * buffer.slice_bytes();
     case Home::arena:
-      return arenas_[w].get() + buffer.offset + static_cast<std::size_t>(device_in_block) * buffer.slice_bytes();
+      return arenas_[w].get() + at_once_ * buffer.offset +
+             static_cast<std::size_t>(device_in_block) * buffer.slice_bytes();
     case Home::scratch: break;
   }
-  return arenas_[w].get() + buffer.offset;
+  return arenas_[w].get() + at_once_ * buffer.offset;
 }
 
 std::byte* Memory::accumulator(const Accumulator& accumulator, std::size_t block, int parity) const {

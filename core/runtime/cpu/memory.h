@@ -18,6 +18,8 @@ class Memory {
   // Where `buffer` is for `worker`, at logical device `device`; `device_in_block` is its position in the block at hand
   // (for the arena).
   std::byte* address(const Buffer& buffer, int worker, std::int64_t device, std::int64_t device_in_block) const;
+  // Blocks for which an arena has room: each of its buffers has one slice for every device of so many.
+  std::size_t blocks_at_once() const { return at_once_; }
   std::byte* arena(int worker) const { return arenas_[static_cast<std::size_t>(worker)].get(); }
   // Two sets of accumulators are used in turn by successive steps, so that one barrier a step suffices.
   std::byte* accumulator(const Accumulator& accumulator, std::size_t block, int parity) const;
@@ -32,6 +34,7 @@ class Memory {
   Pool allocate(std::size_t bytes);
 
   std::size_t blocks_;
+  std::size_t at_once_;
   std::size_t accumulators_size_;
   std::size_t bytes_ = 0;
   Pool constants_, shared_, devices_, accumulators_;

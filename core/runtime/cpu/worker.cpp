@@ -29,12 +29,13 @@ std::string key_of(const Op& op, const CpuRequest& request) {
 Worker::Worker(const Plan& plan, const Memory& memory, MakeKernel make_kernel, int index, int count)
     : plan_(plan), memory_(memory), make_kernel_(std::move(make_kernel)), index_(index), count_(count) {
   use_one_thread_in_libraries();
-  const auto blocks = static_cast<int>(plan.blocks.size());
+  const auto blocks = static_cast<int>(plan.blocks.size()), at_once = static_cast<int>(memory.blocks_at_once());
   for (const Stage& stage : plan.stages) {
     BoundStage& bound = stages_.emplace_back();
     bound.invariant = bind(stage.invariant, {});
-    for (int b = index * blocks / count; b < (index + 1) * blocks / count; ++b) {
-      bound.blocks.push_back(bind(stage.varying, {b}));
+    const int end = (index + 1) * blocks / count;
+    for (int b = index * blocks / count; b < end; b += at_once) {
+      bound.runs.push_back(bind(stage.varying, {b, std::min(at_once, end - b)}));
     }
   }
   std::size_t bytes = alignment;
@@ -44,13 +45,16 @@ Worker::Worker(const Plan& plan, const Memory& memory, MakeKernel make_kernel, i
   if (!scratch_) throw std::bad_alloc();
 }
 
-Block Worker::block(Place place) const {
-  if (place.block < 0) return {0, 1};
-  return plan_.blocks[static_cast<std::size_t>(place.block)];
+Block Worker::devices_of(Place place) const {
+  if (place.blocks == 0) return {0, 1};
+  Block all = plan_.blocks[static_cast<std::size_t>(place.first_block)];
+  for (int b = 1; b < place.blocks; ++b)
+    all.count += plan_.blocks[static_cast<std::size_t>(place.first_block + b)].count;
+  return all;
 }
 
 std::byte* Worker::address(int index, Place place, std::int64_t device_in_block) const {
-  return memory_.address(buffer(index), index_, block(place).first + device_in_block, device_in_block);
+  return memory_.address(buffer(index), index_, devices_of(place).first + device_in_block, device_in_block);
 }
 
 const Type* Worker::flat(DType dtype, std::int64_t elements) {
@@ -78,6 +82,8 @@ std::vector<Command> Worker::bind(const std::vector<Step>& steps, Place place) {
   for (const Step& step : steps) {
     if (step.parts > 0) {
       bind_parts(step, commands);
+    } else if (!step.row_sums.empty()) {
+      bind_row_sums(step, place, commands);
     } else {
       commands.push_back(bind(step, place));
     }
@@ -100,20 +106,26 @@ Command Worker::bind(const Step& step, Place place) {
   return command;
 }
 
-// One call over the rows of all the block's devices, whose result is the block's accumulator.
-void Worker::bind_row_sums(const Step& step, Place place, Command& command) {
-  std::vector<Type> operands = step.operand_types;
-  for (Type& operand : operands) operand.shape.front() *= block(place).count;
-  for (int operand : step.operands) command.operands.push_back(address(operand, place));
-  for (int index : step.row_sums) {
-    const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(index)];
-    const auto number = static_cast<std::size_t>(place.block);
-    command.results.push_back(memory_.accumulator(accumulator, number, 0));
-    command.odd_results.push_back(memory_.accumulator(accumulator, number, 1));
+// For each block, one call over the rows of all its devices, whose result is its accumulator.
+void Worker::bind_row_sums(const Step& step, Place place, std::vector<Command>& commands) {
+  const std::int64_t first = devices_of(place).first;
+  for (int number = place.first_block; number < place.first_block + place.blocks; ++number) {
+    const auto b = static_cast<std::size_t>(number);
+    const Block block = plan_.blocks[b];
+    Command& command = commands.emplace_back();
+    command.step = &step;
+    std::vector<Type> operands = step.operand_types;
+    for (Type& operand : operands) operand.shape.front() *= block.count;
+    for (int operand : step.operands) command.operands.push_back(address(operand, place, block.first - first));
+    for (int index : step.row_sums) {
+      const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(index)];
+      command.results.push_back(memory_.accumulator(accumulator, b, 0));
+      command.odd_results.push_back(memory_.accumulator(accumulator, b, 1));
+    }
+    const CpuRequest request{operands, step.result_types, 1, std::vector<bool>(operands.size(), true)};
+    command.kernel = kernel(step.equation->op, request);
+    implementations_[&step] = command.kernel->implementation();
   }
-  const CpuRequest request{operands, step.result_types, 1, std::vector<bool>(operands.size(), true)};
-  command.kernel = kernel(step.equation->op, request);
-  implementations_[&step] = command.kernel->implementation();
 }
 
 // One command for each of this worker's parts: it gathers the columns of the first operand that make the part's rows,
@@ -143,8 +155,7 @@ void Worker::bind_parts(const Step& step, std::vector<Command>& commands) {
 }
 
 void Worker::bind_kernel(const Step& step, Place place, Command& command) {
-  if (!step.row_sums.empty()) return bind_row_sums(step, place, command);
-  const std::int64_t devices = buffer(step.results.front()).stacked() ? block(place).count : 1;
+  const std::int64_t devices = buffer(step.results.front()).stacked() ? devices_of(place).count : 1;
   std::vector<Type> operands = step.operand_types, results = step.result_types;
   CpuRequest request{operands, results, devices, {}};
   for (int operand : step.operands) {
@@ -180,7 +191,7 @@ void Worker::bind_kernel(const Step& step, Place place, Command& command) {
 void Worker::bind_copy(const Step& step, Place place, Command& command) {
   const Buffer& from = buffer(step.operands.front());
   const Buffer& to = buffer(step.results.front());
-  const auto devices = static_cast<std::size_t>(to.stacked() ? block(place).count : 1);
+  const auto devices = static_cast<std::size_t>(to.stacked() ? devices_of(place).count : 1);
   std::size_t offset = 0, bytes = to.slice_bytes();
   if (step.split) {
     const auto [begin, end] = range(to.elements);
@@ -197,7 +208,7 @@ void Worker::bind_loop(const Step& step, Place place, Command& command) {
   for (std::size_t i = 0; i < step.slices.size(); ++i) {
     const Buffer& whole = buffer(step.operands[i]);
     const Buffer& slice = buffer(step.slices[i]);
-    const auto devices = static_cast<std::size_t>(slice.stacked() ? block(place).count : 1);
+    const auto devices = static_cast<std::size_t>(slice.stacked() ? devices_of(place).count : 1);
     command.copies.push_back({address(step.operands[i], place), address(step.slices[i], place), slice.slice_bytes(),
                               devices, whole.stacked() ? whole.slice_bytes() : 0, slice.slice_bytes(),
                               slice.slice_bytes()});
@@ -210,14 +221,20 @@ void Worker::bind_accumulate(const Step& step, Place place, Command& command) {
   const Accumulator& accumulator = plan_.accumulators[static_cast<std::size_t>(step.accumulator)];
   const Type* const type = flat(accumulator.dtype, accumulator.elements);
   command.exchange = kernels_of(step.equation->op).exchange;
-  for (int parity = 0; parity < 2; ++parity) {
-    Command::Exchange& exchange = command.exchanges[parity].emplace_back();
-    std::vector<ConstArray>& devices = exchange.arrays.emplace_back();
-    for (std::int64_t d = 0; d < block(place).count; ++d) {
-      devices.push_back({type, address(step.operands.front(), place, buffer(step.operands.front()).stacked() ? d : 0)});
+  const bool stacked = buffer(step.operands.front()).stacked();
+  const std::int64_t first = devices_of(place).first;
+  for (int number = place.first_block; number < place.first_block + place.blocks; ++number) {
+    const auto b = static_cast<std::size_t>(number);
+    const Block block = plan_.blocks[b];
+    for (int parity = 0; parity < 2; ++parity) {
+      Command::Exchange& exchange = command.exchanges[parity].emplace_back();
+      std::vector<ConstArray>& addends = exchange.arrays.emplace_back();
+      for (std::int64_t d = block.first - first; d < block.first - first + block.count; ++d) {
+        addends.push_back({type, address(step.operands.front(), place, stacked ? d : 0)});
+      }
+      exchange.operands = {exchange.arrays.front()};
+      exchange.results = {{type, memory_.accumulator(accumulator, b, parity)}};
     }
-    exchange.operands = {exchange.arrays.front()};
-    exchange.results = {{type, memory_.accumulator(accumulator, static_cast<std::size_t>(place.block), parity)}};
   }
 }
 
@@ -231,7 +248,7 @@ void Worker::bind_combine(const Step& step, Place place, Command& command) {
   const std::size_t offset = static_cast<std::size_t>(begin) * size_of(accumulator.dtype);
   command.exchange = kernels_of(step.equation->op).exchange;
   for (int parity = 0; parity < 2; ++parity) {
-    for (std::int64_t d = 0; d < (result.stacked() ? block(place).count : 1); ++d) {
+    for (std::int64_t d = 0; d < (result.stacked() ? devices_of(place).count : 1); ++d) {
       Command::Exchange& exchange = command.exchanges[parity].emplace_back();
       std::vector<ConstArray>& blocks = exchange.arrays.emplace_back();
       for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
@@ -247,9 +264,9 @@ void Worker::bind_exchange(const Step& step, Place place, Command& command) {
   const Mesh& mesh = plan_.program->mesh;
   const AxisSet axes = collective_axes(step.equation->op);
   command.exchange = kernels_of(step.equation->op).exchange;
-  const std::int64_t devices = buffer(step.results.front()).stacked() ? block(place).count : 1;
+  const std::int64_t devices = buffer(step.results.front()).stacked() ? devices_of(place).count : 1;
   for (std::int64_t d = 0; d < devices; ++d) {
-    const std::int64_t device = block(place).first + d;
+    const std::int64_t device = devices_of(place).first + d;
     Command::Exchange& exchange = command.exchanges[0].emplace_back();
     exchange.member = mesh.position(device, axes);
     for (std::size_t i = 0; i < step.operands.size(); ++i) {
@@ -270,7 +287,7 @@ void Worker::run_step(int parity, Barrier& barrier) {
     if (number > 0) barrier.arrive_and_wait();
     BoundStage& stage = stages_[number];
     run(stage.invariant, scratch_.get(), parity);
-    for (const std::vector<Command>& block : stage.blocks) run(block, scratch_.get(), parity);
+    for (const std::vector<Command>& commands : stage.runs) run(commands, scratch_.get(), parity);
   }
 }
 

@@ -68,16 +68,16 @@ class Worker {
  private:
   struct BoundStage {
     std::vector<Command> invariant;
-    std::vector<std::vector<Command>> blocks;
+    std::vector<std::vector<Command>> runs;  // each of several blocks, which are carried at once
   };
-  struct Place {  // what a step is bound for: a block, or all devices at once (block < 0)
-    int block = -1;
+  struct Place {  // what a step is bound for: neighbouring blocks, or all devices at once (none)
+    int first_block = 0, blocks = 0;
   };
 
   std::vector<Command> bind(const std::vector<Step>& steps, Place place);
   Command bind(const Step& step, Place place);
   void bind_kernel(const Step& step, Place place, Command& command);
-  void bind_row_sums(const Step& step, Place place, Command& command);
+  void bind_row_sums(const Step& step, Place place, std::vector<Command>& commands);
   void bind_parts(const Step& step, std::vector<Command>& commands);
   void bind_copy(const Step& step, Place place, Command& command);
   void bind_loop(const Step& step, Place place, Command& command);
@@ -86,7 +86,7 @@ class Worker {
   void bind_exchange(const Step& step, Place place, Command& command);
 
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  Block block(Place place) const;
+  Block devices_of(Place place) const;
   std::byte* address(int index, Place place, std::int64_t device_in_block = 0) const;
   const Type* flat(DType dtype, std::int64_t elements);
   std::pair<std::int64_t, std::int64_t> range(std::int64_t elements) const;
