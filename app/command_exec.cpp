@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +12,7 @@
 #include "app/commands.h"
 #include "app/exec_values.h"
 #include "app/json.h"
+#include "app/mesh_option.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
@@ -49,38 +47,13 @@ std::string read_program(const std::string& path) {
   return text;
 }
 
-// NAME=VALUE of an option that may repeat.
-std::pair<std::string, std::string> split(const std::string& option, const std::string& argument,
-                                          const std::string& form) {
-  const std::size_t equals = argument.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
-    fail_option(option, argument, option + " takes " + form + ", not '" + argument + "'");
-  }
-  return {argument.substr(0, equals), argument.substr(equals + 1)};
-}
-
-std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
-  std::vector<Axis> axes;
-  for (const std::string& argument : arguments) {
-    const auto [name, size] = split("--mesh", argument, "AXIS=N");
-    Axis axis{name, 0};
-    const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), axis.size);
-    if (error != std::errc{} || stop != size.data() + size.size() || axis.size < 1) {
-      fail_option("--mesh", argument,
-                  fmt::format("axis '{}' needs a whole number of at least 1 device, not '{}'", name, size));
-    }
-    axes.push_back(axis);
-  }
-  return axes;
-}
-
 // Sets every input from its file. All that are missing are told at once.
 void set_inputs(CpuExecutor& executor, const Program& program, const std::vector<std::string>& arguments) {
   std::map<std::string, std::string> files;
   std::vector<std::string> names;
   for (const Input& input : program.inputs) names.push_back(input.name);
   for (const std::string& argument : arguments) {
-    const auto [name, file] = split("--input", argument, "NAME=FILE.npy");
+    const auto [name, file] = split_option("--input", argument, "NAME=FILE.npy");
     if (program.find_input(name) == nullptr) {
       const std::string near = nearest(name, names);
       fail_option("--input", argument, "the program has no input '" + name + "'",
@@ -149,10 +122,7 @@ std::vector<Result> results_of(const CpuExecutor& executor, const Program& progr
 }
 
 std::string text_of(const std::vector<Result>& results, const Mesh& mesh) {
-  std::string out = "mesh:";
-  for (const Axis& axis : mesh.axes()) out += fmt::format(" {}={}", axis.name, axis.size);
-  out += fmt::format("{}({} logical {})\n", mesh.axes().empty() ? " no axes " : " ", mesh.devices(),
-                     mesh.devices() == 1 ? "device" : "devices");
+  std::string out = mesh_line(mesh);
   for (const Result& result : results) {
     out += fmt::format("\n{}{}: {}\n", result.update ? "updated " : "", result.name, to_string(result.type, mesh));
     std::vector<std::vector<std::string>> rows;
@@ -165,26 +135,6 @@ std::string text_of(const std::vector<Result>& results, const Mesh& mesh) {
   return out;
 }
 
-Json element_json(DType dtype, std::span<const std::byte> value, std::size_t index) {
-  return dispatch(dtype, [&]<class T>() -> Json {
-    T number{};
-    std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
-    if constexpr (std::is_same_v<T, float>) {
-      // As the nearest short decimal: 0.1 and not 0.10000000149. What is not finite prints as null.
-      if (std::isfinite(number)) return std::strtod(exact(number).c_str(), nullptr);
-    }
-    return number;
-  });
-}
-
-Json nested(DType dtype, const Shape& shape, std::span<const std::byte> value, std::size_t dimension,
-            std::size_t& index) {
-  if (dimension == shape.size()) return element_json(dtype, value, index++);
-  Json list = Json::array();
-  for (std::int64_t i = 0; i < shape[dimension]; ++i) list.push_back(nested(dtype, shape, value, dimension + 1, index));
-  return list;
-}
-
 std::string json_of(const std::vector<Result>& results, const Mesh& mesh) {
   Json json;
   json["mesh"] = Json::object();
@@ -195,9 +145,8 @@ std::string json_of(const std::vector<Result>& results, const Mesh& mesh) {
     Json entry{{"name", result.name}, {"update", result.update}, {"type", to_string(result.type, mesh)}};
     entry["values"] = Json::array();
     for (const Holders& group : distinct(mesh, result.value)) {
-      std::size_t index = 0;
       entry["values"].push_back(
-          {{"devices", group.devices}, {"value", nested(result.type.dtype, result.type.shape, group.value, 0, index)}});
+          {{"devices", group.devices}, {"value", value_json(result.type.dtype, result.type.shape, group.value)}});
     }
     json["results"].push_back(std::move(entry));
   }
@@ -217,7 +166,9 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
       "Runs a program that is written by hand once, on every logical device of its mesh, and prints each result "
       "with one row per distinct value and the devices that hold it.");
   a.positional("PROGRAM.pmt", path, "the program's text, as `pmaptrain explain` prints it", "program.pmt");
-  a.list("--mesh", "AXIS=N", mesh, "the size of an axis, instead of the program's; may repeat");
+  a.list("--mesh", "AXIS=N", mesh,
+         "the size of an axis, instead of the program's, or one axis more; may repeat. Where all of the program's axes "
+         "are named, the mesh has their order");
   a.list("--input", "NAME=FILE.npy", inputs, "the value of an input; may repeat");
   a.text("--output", "FILE.npz", output, "also write the results, by name (NAME.next for an updated input)");
   a.integer("--workers", "N", 1, workers, "how many threads carry the devices");

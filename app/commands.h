@@ -22,10 +22,12 @@ int command_run(CommandArguments arguments, const Streams& streams);
 int command_validate(CommandArguments arguments, const Streams& streams);
 int command_explain(CommandArguments arguments, const Streams& streams);
 int command_eval(CommandArguments arguments, const Streams& streams);
+int command_collectives(CommandArguments arguments, const Streams& streams);
 int command_exec(CommandArguments arguments, const Streams& streams);
 int command_bench(CommandArguments arguments, const Streams& streams);
 int command_devices(CommandArguments arguments, const Streams& streams);
 int command_init(CommandArguments arguments, const Streams& streams);
+int command_schema(CommandArguments arguments, const Streams& streams);
 int command_help(CommandArguments arguments, const Streams& streams);
 
 struct Command {

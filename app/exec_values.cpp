@@ -158,6 +158,13 @@ std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value) {
   return groups;
 }
 
+std::string mesh_line(const Mesh& mesh) {
+  std::string out = "mesh:";
+  for (const Axis& axis : mesh.axes()) out += fmt::format(" {}={}", axis.name, axis.size);
+  return out + fmt::format("{}({} logical {})\n", mesh.axes().empty() ? " no axes " : " ", mesh.devices(),
+                           mesh.devices() == 1 ? "device" : "devices");
+}
+
 std::string holders_text(const std::vector<std::int64_t>& devices, const Mesh& mesh) {
   const auto count = static_cast<std::int64_t>(devices.size());
   if (count == mesh.devices()) return count == 1 ? "device 0" : fmt::format("all {} devices", count);

@@ -40,6 +40,9 @@ struct Holders {
 };
 std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value);
 
+// "mesh: devices=8 (8 logical devices)", with its end of line.
+std::string mesh_line(const Mesh& mesh);
+
 // "all 8 devices", "device 3", "devices 0-3, 8", with the coordinates that they share: "(data_shards 1)".
 std::string holders_text(const std::vector<std::int64_t>& devices, const Mesh& mesh);
 

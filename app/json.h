@@ -2,10 +2,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/graph/type.h"
 
 namespace pmaptrain::app {
 
@@ -13,6 +15,9 @@ using Json = nlohmann::ordered_json;
 
 // The documented list of errors: failure.h.
 Json errors_json(const std::vector<Diagnostic>& diagnostics);
+
+// A value's bytes as nested lists; a number that is not finite is null, and 0.1f is 0.1.
+Json value_json(DType dtype, const Shape& shape, std::span<const std::byte> value);
 
 // Indented, with its end of line. Bytes that are not UTF-8 become U+FFFD.
 std::string to_text(const Json& document);

@@ -16,11 +16,13 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 9> all_commands = {{
+constexpr std::array<Command, 10> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
     {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
+    {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",
+     command_collectives},
     {"exec", "exec PROGRAM.pmt", "run a program that is written by hand", command_exec},
     {"bench", "bench CONFIG", "time a config's steps beside what the machine can do", command_bench},
     {"devices", "devices", "list the hardware there is", command_devices},

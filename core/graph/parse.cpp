@@ -197,7 +197,16 @@ class Parser {
         throw Error(ExitStatus::usage,
                     Diagnostic{"program", {}, "axis '" + given.name + "' needs at least 1 device", {}, {}});
       }
-      const auto same = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.name == given.name; });
+    }
+    // Who names every axis says their order, too; else what is named is changed where it stands, or comes innermost.
+    const auto find = [](std::vector<Axis>& in, const Axis& axis) {
+      return std::find_if(in.begin(), in.end(), [&](const Axis& other) { return other.name == axis.name; });
+    };
+    const bool names_all = std::all_of(axes.begin(), axes.end(),
+                                       [&](const Axis& axis) { return find(given_mesh_, axis) != given_mesh_.end(); });
+    if (names_all) axes.clear();
+    for (const Axis& given : given_mesh_) {
+      const auto same = find(axes, given);
       if (same != axes.end()) {
         same->size = given.size;
       } else {

@@ -18,8 +18,8 @@ std::string to_text(const Program& program, const PrintOptions& options = {});
 // One equation as text, with the program's value numbers.
 std::string to_text(const Program& program, const Equation& equation);
 
-// Reads a program and checks it. `mesh` replaces sizes of axes that the text declares, and may add axes. Throws Error
-// (usage) with places in `file`.
+// Reads a program and checks it. `mesh` replaces sizes of axes that the text declares, and may add axes, innermost;
+// where it names every axis of the text, its order counts. Throws Error (usage) with places in `file`.
 Program parse_program(std::string_view text, const std::string& file, const OpSet& ops,
                       const std::vector<Axis>& mesh = {});
 

@@ -62,7 +62,15 @@ double allowed_cores() {
   return std::max(1.0, cores);
 }
 
-double available_memory() {
+}  // namespace
+
+int worker_count(const spec::MeshSpec& mesh) {
+  if (mesh.workers) return *mesh.workers;
+  const auto blocks = static_cast<double>(cut_into_blocks(mesh.mesh.devices()).size());
+  return static_cast<int>(std::min(std::floor(allowed_cores()), blocks));
+}
+
+std::size_t available_memory() {
   double available = std::numeric_limits<double>::infinity();
   std::ifstream file("/proc/meminfo");
   std::string key;
@@ -75,15 +83,7 @@ double available_memory() {
     const double limit = read_number(group + "/memory.max", std::numeric_limits<double>::infinity());
     available = std::min(available, limit - held_memory(group));
   }
-  return std::max(0.0, std::min(available, 1e18));
-}
-
-}  // namespace
-
-int worker_count(const spec::MeshSpec& mesh) {
-  if (mesh.workers) return *mesh.workers;
-  const auto blocks = static_cast<double>(cut_into_blocks(mesh.mesh.devices()).size());
-  return static_cast<int>(std::min(std::floor(allowed_cores()), blocks));
+  return static_cast<std::size_t>(std::max(0.0, std::min(available, 1e18)));
 }
 
 MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers) {
@@ -120,7 +120,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   estimate.activations += evaluation;
   estimate.batch += loaded;
   estimate.total = held + evaluation + loaded;
-  estimate.available = static_cast<std::size_t>(available_memory());
+  estimate.available = available_memory();
   return estimate;
 }
 

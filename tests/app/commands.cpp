@@ -85,7 +85,7 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(command.out.empty());
   CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
   CHECK(contains(call({"frobnicate"}).err,
-                 "the commands are run, validate, explain, eval, exec, bench, devices, init, help"));
+                 "the commands are run, validate, explain, eval, collectives, exec, bench, devices, init, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));

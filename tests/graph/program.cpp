@@ -84,9 +84,12 @@ TEST_CASE("comments, blank lines, spaces and carriage returns mean nothing", "[g
   CHECK(to_text(parse("")) == "");
 }
 
-TEST_CASE("a mesh from outside replaces sizes of axes and adds axes", "[graph]") {
+TEST_CASE("a mesh from outside replaces sizes of axes and adds axes, innermost unless it names all", "[graph]") {
+  CHECK(to_text(parse("mesh a=2\nbatch %x:f32[]{a, b}\n", {{"b", 5}})) == "mesh a=2 b=5\nbatch %x:f32[]{a, b}\n");
   CHECK(to_text(parse("mesh a=2\nbatch %x:f32[]{a, b}\n", {{"b", 5}, {"a", 3}})) ==
-        "mesh a=3 b=5\nbatch %x:f32[]{a, b}\n");
+        "mesh b=5 a=3\nbatch %x:f32[]{b, a}\n");
+  CHECK(to_text(parse("mesh a=2 b=2\nbatch %x:f32[]{a}\n", {{"c", 4}, {"b", 3}})) ==
+        "mesh a=2 b=3 c=4\nbatch %x:f32[]{a}\n");
 }
 
 TEST_CASE("operands of different sets are varied before a local op", "[graph]") {

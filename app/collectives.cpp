@@ -1,0 +1,162 @@
+#include "app/collectives.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+#include "core/runtime/cpu/executor.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::app {
+namespace {
+
+using Form = Demonstration::Shape;
+
+Value mean(Builder& b, Value x, AxisSet axes) {
+  const Value sum = b.emit(ops::Psum{axes}, {x});
+  const Value count = b.constant(b.type(x).dtype, static_cast<double>(b.mesh().group_size(axes)));
+  return b.emit(ops::Div{}, {sum, count});
+}
+
+// Each member sends to the next one, the last to the first.
+Value ring(Builder& b, Value x, AxisSet axes) {
+  ops::Ppermute shift{axes, {}};
+  const std::int64_t members = b.mesh().group_size(axes);
+  for (std::int64_t i = 0; i < members; ++i) shift.pairs.emplace_back(i, (i + 1) % members);
+  return b.emit(shift, {x});
+}
+
+template <class Op>
+Value of_axes(Builder& b, Value x, AxisSet axes) {
+  return b.emit(Op{axes}, {x});
+}
+
+Value index(Builder& b, Value, AxisSet axes) { return b.emit(ops::AxisIndex{axes}, {}); }
+
+constexpr Demonstration all[] = {
+    {"psum", "the sum over the group", true, true, Form::scalar, of_axes<ops::Psum>},
+    {"pmax", "the largest of the group", true, true, Form::scalar, of_axes<ops::Pmax>},
+    {"pmin", "the smallest of the group", true, true, Form::scalar, of_axes<ops::Pmin>},
+    {"all_gather", "the group's values, one after another", false, true, Form::vector, of_axes<ops::AllGather>},
+    {"all_gather_invariant", "as all_gather, and the type says that all members have the same", false, true,
+     Form::vector, of_axes<ops::AllGatherInvariant>},
+    {"psum_scatter", "the sum over the group, of which each member keeps its part", false, true, Form::parts,
+     of_axes<ops::PsumScatter>},
+    {"all_to_all", "member i's part from every member", false, true, Form::parts, of_axes<ops::AllToAll>},
+    {"ppermute", "here each member's value goes to the next one, the last one's to the first", false, true,
+     Form::scalar, ring},
+    {"axis_index", "the member's coordinate along the axis", false, false, Form::scalar, index},
+    {"pmean", "the mean over the group: a psum and a division", true, true, Form::scalar, mean},
+};
+
+// `what` alone, of an operand of this shape that varies over the whole mesh.
+std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh& mesh, AxisSet axes, Shape shape) {
+  auto program = std::make_shared<Program>();
+  program->mesh = mesh;
+  Builder b(*program, all_ops());
+  Value x;
+  if (what.operand) x = b.input(Group::batch, "x", Type{DType::f32, std::move(shape), mesh.all()});
+  b.output("result", what.emit(b, x, axes));
+  return program;
+}
+
+std::unique_ptr<CpuExecutor> load(std::shared_ptr<const Program> program, int workers, std::size_t beside) {
+  Plan plan = make_plan(std::move(program));
+  const std::size_t needed = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size())) + beside;
+  const std::size_t available = train::available_memory();
+  if (needed > available) {
+    throw Error(ExitStatus::resource,
+                Diagnostic{"resource",
+                           {},
+                           "this needs " + human_bytes(static_cast<double>(needed)) + " of memory, and " +
+                               human_bytes(static_cast<double>(available)) + " is available",
+                           "a smaller mesh, smaller --bytes, or one --op over one --axis would fit",
+                           {}});
+  }
+  return std::make_unique<CpuExecutor>(std::move(plan), CpuOptions{workers, KernelChoice::best});
+}
+
+std::span<const std::byte> bytes_of(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
+
+// 10, or the next power of ten that is no less than `members`.
+std::int64_t stride_of(std::int64_t members) {
+  std::int64_t stride = 10;
+  while (stride < members) stride *= 10;
+  return stride;
+}
+
+double seconds_of(CpuExecutor& executor, std::int64_t steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  executor.run(steps);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The median of a step's seconds, from groups of steps that are each worth a reading of the clock.
+double median_seconds(CpuExecutor& executor) {
+  constexpr double worth_a_clock_reading = 0.002;
+  constexpr std::size_t groups = 9;
+  std::int64_t steps = 1;
+  executor.run();
+  while (seconds_of(executor, steps) < worth_a_clock_reading) steps *= 2;
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < groups; ++i) {
+    seconds.push_back(seconds_of(executor, steps) / static_cast<double>(steps));
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + groups / 2, seconds.end());
+  return seconds[groups / 2];
+}
+
+}  // namespace
+
+std::span<const Demonstration> demonstrations() { return all; }
+
+Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers) {
+  const std::int64_t members = mesh.group_size(axes);
+  const std::int64_t numbers = what.shape == Form::parts ? members : 1;
+  const std::shared_ptr<const Program> program =
+      program_of(what, mesh, axes, what.shape == Form::scalar ? Shape{} : Shape{numbers});
+  Shown shown;
+  shown.result_type = program->type(program->outputs.front().value);
+  if (what.operand) shown.input_type = program->type(program->inputs.front().value);
+  const std::size_t copies =
+      bytes(shown.result_type) + (shown.input_type ? bytes(*shown.input_type) : 0) + 2 * sizeof(std::vector<std::byte>);
+  const std::unique_ptr<CpuExecutor> executor =
+      load(program, workers, copies * static_cast<std::size_t>(mesh.devices()));
+  const auto copy = [](std::span<const std::byte> bytes) { return std::vector<std::byte>(bytes.begin(), bytes.end()); };
+  for (std::int64_t device = 0; what.operand && device < mesh.devices(); ++device) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < numbers; ++i) {
+      values.push_back(static_cast<float>(what.shape == Form::parts ? stride_of(members) * device + i : device));
+    }
+    executor->set("x", device, bytes_of(values));
+    shown.inputs.push_back(copy(bytes_of(values)));
+  }
+  executor->run();
+  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+    shown.results.push_back(copy(executor->output("result", device)));
+  }
+  return shown;
+}
+
+std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers,
+                              std::int64_t bytes) {
+  constexpr std::int64_t element = sizeof(float);
+  const std::int64_t unit = what.shape == Form::parts ? element * mesh.group_size(axes) : element;
+  if (!what.operand || bytes < unit || bytes % unit != 0) return std::nullopt;
+  const std::shared_ptr<const Program> program = program_of(what, mesh, axes, Shape{bytes / element});
+  const std::unique_ptr<CpuExecutor> executor = load(program, workers, static_cast<std::size_t>(bytes));
+  const std::vector<float> ones(static_cast<std::size_t>(bytes / element), 1.0F);
+  for (std::int64_t device = 0; device < mesh.devices(); ++device) executor->set("x", device, bytes_of(ones));
+  double sent = 0;
+  for (const auto& [axis, wire] : train::cost_of(*program).wire_bytes) sent += wire;
+  Timing timing{bytes, median_seconds(*executor), 0};
+  timing.bytes_per_second = sent * static_cast<double>(mesh.devices()) / timing.seconds;
+  return timing;
+}
+
+}  // namespace pmaptrain::app
