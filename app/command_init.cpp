@@ -1,15 +1,19 @@
-// init: a commented example config to begin from.
+// init: a commented example config to begin from, with its schema for editors beside it.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/examples.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
+#include "core/spec/load.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -37,6 +41,24 @@ std::string list() {
   return "The example configs; `pmaptrain init NAME` writes NAME.yaml:\n\n" + columns(rows, {});
 }
 
+constexpr std::string_view schema_name = "pmaptrain.schema.json";
+
+// The schema's text in `folder` where it has to be written: an older one is brought up to date. Throws Error (usage)
+// where a file that is none of ours has its name.
+std::optional<std::string> schema_for(const std::filesystem::path& file) {
+  std::string schema = spec::json_schema();
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) return schema;
+  std::ostringstream present;
+  present << std::ifstream(file, std::ios::binary).rdbuf();
+  if (present.view() == schema) return std::nullopt;
+  if (present.view().find("\"title\": \"" + std::string(spec::schema_title) + "\"") == std::string_view::npos) {
+    fail_usage("'" + file.string() + "' is no schema of pmaptrain's, and init replaces nothing else",
+               "the schema for editors stands there, beside the config; write the config to another folder");
+  }
+  return schema;
+}
+
 void write_new(const std::string& path, std::string_view text) {
   const auto close = [](std::FILE* file) { std::fclose(file); };
   const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wxe"), close);  // x: only a new file
@@ -52,9 +74,12 @@ void write_new(const std::string& path, std::string_view text) {
 
 int command_init(CommandArguments arguments, const Streams& streams) {
   std::optional<std::string> name, file;
-  Arguments a("init", "Writes a commented example config to begin from; without NAME, lists the examples.");
+  Arguments a(
+      "init",
+      "Writes a commented example config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
+      "completes and checks it; without NAME, lists the examples.");
   a.optional_positional("NAME", name, "an example, such as linear_regression");
-  a.optional_positional("FILE", file, "where to write it; NAME.yaml unless given. An existing file is left alone");
+  a.optional_positional("FILE", file, "where to write it; NAME.yaml unless given. An existing config is left alone");
   if (!a.parse(arguments, streams.out)) return 0;
   if (!name) {
     streams.out << list();
@@ -65,9 +90,16 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     names.emplace_back(example.name);
     if (example.name != *name) continue;
     const std::string path = file.value_or(*name + ".yaml");
-    write_new(path, example.text);
+    const std::filesystem::path beside = std::filesystem::path(path).parent_path() / schema_name;
+    const std::optional<std::string> schema = schema_for(beside);
+    write_new(path, "# yaml-language-server: $schema=" + std::string(schema_name) + "\n" + std::string(example.text));
+    if (schema) {
+      std::error_code ignored;
+      std::filesystem::remove(beside, ignored);
+      write_new(beside.string(), *schema);
+    }
     const std::string shown = shell_quoted(path);
-    streams.out << "wrote " << path << "\n\n  pmaptrain validate " << shown
+    streams.out << "wrote " << path << (schema ? " and " + beside.string() : "") << "\n\n  pmaptrain validate " << shown
                 << "   # what a run would do\n  pmaptrain run " << shown << "        # train\n";
     return 0;
   }

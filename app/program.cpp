@@ -16,7 +16,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 10> all_commands = {{
+constexpr std::array<Command, 11> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
@@ -27,6 +27,7 @@ constexpr std::array<Command, 10> all_commands = {{
     {"bench", "bench CONFIG", "time a config's steps beside what the machine can do", command_bench},
     {"devices", "devices", "list the hardware there is", command_devices},
     {"init", "init [NAME] [FILE]", "write a commented example config; without NAME list them", command_init},
+    {"schema", "schema", "print the JSON Schema of a config, for editors", command_schema},
     {"help", "help [KEY]", "what a config key takes: help optimizer.adam", command_help},
 }};
 

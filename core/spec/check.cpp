@@ -180,8 +180,9 @@ class Checker {
         if (chosen == nullptr || other->name() != chosen->text) continue;
         const Node& options_given = *given.find(chosen->text);
         // `adam: null` is adam with its defaults.
-        result.add(*chosen, options_given.is(Kind::null) ? map(*other, *chosen, options_given)
-                                                         : check(*other, *chosen, options_given));
+        result.add(*chosen, options_given.is(Kind::null) && other->type == Type::map
+                                ? map(*other, *chosen, options_given)
+                                : check(*other, *chosen, options_given));
         continue;
       }
       Node label = at;

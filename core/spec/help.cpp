@@ -49,13 +49,6 @@ std::string indented(std::string_view text, std::size_t indent) {
   return out;
 }
 
-std::string fallback_of(const Key& key) {
-  if (key.need == Need::required) return "required";
-  if (!key.fallback.empty()) return "default " + std::string(key.fallback);
-  if (!key.fallback_text.empty()) return "default: " + std::string(key.fallback_text);
-  return key.need == Need::alternative ? "" : "optional";
-}
-
 std::string line_of(const Key& key, std::size_t width) {
   std::string line = "  " + pad(std::string(key.name()), width) + "  ";
   const std::size_t indent = line.size();

@@ -382,4 +382,11 @@ std::string takes(const Key& key) {
   return {};
 }
 
+std::string fallback_of(const Key& key) {
+  if (key.need == Need::required) return "required";
+  if (!key.fallback.empty()) return "default " + std::string(key.fallback);
+  if (!key.fallback_text.empty()) return "default: " + std::string(key.fallback_text);
+  return key.need == Need::alternative ? "" : "optional";
+}
+
 }  // namespace pmaptrain::spec

@@ -76,8 +76,8 @@ class Leaf {
   }
 
   Node integer(const Node& value) const {
+    if (value.is(Kind::scalar) && has_word(key_.words, value.text)) return value;
     if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
-    if (has_word(key_.words, value.text)) return value;
     const auto number = parse_integer(value.text);
     if (!number.ok()) {
       if (number.error == NumberError::not_a_number && !key_.words.empty()) {

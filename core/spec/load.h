@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/spec/spec.h"
@@ -36,5 +37,11 @@ std::string help(const std::string& key);
 
 // docs/config.md, whole; a test compares it with the committed file.
 std::string reference_markdown();
+
+// What `pmaptrain schema` prints: a JSON Schema (draft 2020-12) of the whole config. It accepts every config that
+// load_text() accepts; what it cannot say (tests/schema/beyond.yaml) load_text() alone refuses.
+std::string json_schema();
+// The schema's title, by which a file that holds one is known.
+inline constexpr std::string_view schema_title = "A config of pmaptrain";
 
 }  // namespace pmaptrain::spec

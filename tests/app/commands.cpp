@@ -84,8 +84,9 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(command.status == 2);
   CHECK(command.out.empty());
   CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
-  CHECK(contains(call({"frobnicate"}).err,
-                 "the commands are run, validate, explain, eval, collectives, exec, bench, devices, init, help"));
+  CHECK(
+      contains(call({"frobnicate"}).err,
+               "the commands are run, validate, explain, eval, collectives, exec, bench, devices, init, schema, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
@@ -291,14 +292,50 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   for (const char* name : {"cnn", "fashion_mnist", "gradient_averaging", "linear_regression"}) {
     CHECK(contains(list, "\n  " + std::string(name) + " "));
   }
-  const std::string file = folder / "mine.yaml";
-  CHECK(call({"init", "cnn", file}).status == 0);
-  CHECK(tests::read_text(file) == tests::read_text("configs/cnn.yaml"));
+  const std::string file = folder / "mine.yaml", schema = folder / "pmaptrain.schema.json";
+  const std::string written =
+      "# yaml-language-server: $schema=pmaptrain.schema.json\n" + tests::read_text("configs/cnn.yaml");
+  const Finished first = call({"init", "cnn", file});
+  CHECK(first.status == 0);
+  CHECK(first.out.starts_with("wrote " + file + " and " + schema + "\n\n  pmaptrain validate "));
+  CHECK(tests::read_text(file) == written);
+  CHECK(call({"validate", file}).status == 0);
   const Finished again = call({"init", "linear_regression", file});
   CHECK(again.status == 2);
   CHECK(contains(again.err, "exists, and init replaces nothing"));
-  CHECK(tests::read_text(file) == tests::read_text("configs/cnn.yaml"));
+  CHECK(tests::read_text(file) == written);
   CHECK(contains(call({"init", "cn"}).err, "did you mean 'cnn'?"));
+}
+
+TEST_CASE("init writes the schema beside the config, brings an older one up to date, and replaces no other", "[app]") {
+  const TemporaryFolder folder;
+  const std::string schema = folder / "pmaptrain.schema.json";
+  const std::string current = call({"schema"}).out;
+  REQUIRE(call({"init", "cnn", folder / "a.yaml"}).status == 0);
+  CHECK(tests::read_text(schema) == current);
+  CHECK(call({"init", "cnn", folder / "b.yaml"}).out.starts_with("wrote " + (folder / "b.yaml") + "\n\n"));
+
+  write(folder, "pmaptrain.schema.json", "{\n  \"title\": \"A config of pmaptrain\",\n  \"type\": \"object\"\n}\n");
+  CHECK(call({"init", "cnn", folder / "c.yaml"}).status == 0);
+  CHECK(tests::read_text(schema) == current);
+
+  write(folder, "pmaptrain.schema.json", "{}");
+  const Finished refused = call({"init", "cnn", folder / "d.yaml"});
+  CHECK(refused.status == 2);
+  CHECK(refused.err ==
+        "error: '" + schema +
+            "' is no schema of pmaptrain's, and init replaces nothing else\n"
+            "  help: the schema for editors stands there, beside the config; write the config to another folder\n");
+  CHECK(tests::read_text(schema) == "{}");
+  CHECK_FALSE(std::filesystem::exists(folder / "d.yaml"));
+}
+
+TEST_CASE("schema prints a JSON Schema and takes no arguments", "[app]") {
+  const Finished result = call({"schema"});
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  CHECK(json::parse(result.out)["properties"]["train"]["required"] == json{"duration"});
+  CHECK(contains(call({"schema", "x"}).err, "unexpected argument 'x'"));
 }
 
 TEST_CASE("devices lists hardware and says what it is not", "[app]") {

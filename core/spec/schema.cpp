@@ -1,0 +1,240 @@
+// The table of keys as a JSON Schema (draft 2020-12), with which editors complete, explain and check a config.
+#include <algorithm>
+#include <cfloat>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "core/spec/parse.h"
+#include "core/spec/scalar.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What names an axis or a layer.
+constexpr const char* identifier = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+Json any_of(Json alternatives) { return {{"anyOf", std::move(alternatives)}}; }
+
+Json list_of(Json items, std::size_t least, std::size_t most = 0) {
+  Json list{{"type", "array"}, {"items", std::move(items)}};
+  if (least > 0) list["minItems"] = least;
+  if (most > 0) list["maxItems"] = most;
+  return list;
+}
+
+Json words(const std::vector<std::string_view>& all) { return {{"enum", all}}; }
+
+// What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
+Json text() { return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}}; }
+
+// A bound as a whole number where it is one.
+Json bound(double value) {
+  const auto whole = static_cast<std::int64_t>(std::clamp(value, -1e15, 1e15));
+  const bool is_whole = !(static_cast<double>(whole) < value) && !(static_cast<double>(whole) > value);
+  return is_whole ? Json(whole) : Json(value);
+}
+
+Json range(const char* type, const Key& key, double limit) {
+  return {{"type", type},
+          {key.open_low ? "exclusiveMinimum" : "minimum", bound(std::max(key.low, -limit))},
+          {key.open_high ? "exclusiveMaximum" : "maximum", bound(std::min(key.high, limit))}};
+}
+
+Json integer(const Key& key) { return range("integer", key, largest_integer); }
+// Parameters and data are float32.
+Json number(const Key& key) { return range("number", key, static_cast<double>(FLT_MAX)); }
+
+// A count and, except for steps, its unit. That a count with an exponent is whole and in its range is beyond a pattern.
+Json duration(bool never) {
+  Json alternatives = Json::array();
+  alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
+  alternatives.push_back({{"type", "string"},
+                          {"pattern",
+                           "^\\+?(?:(?:[1-9][0-9]{0,11}|1000000000000)(?:\\.0*)?|[0-9]+(?:\\.[0-9]*)?[eE][+-]?[0-9]+)"
+                           " *(?:steps?|epochs?|examples?)?$"}});
+  if (never) alternatives.push_back({{"const", "never"}});
+  return any_of(std::move(alternatives));
+}
+
+Json axes() {
+  const Json size{{"type", "integer"}, {"minimum", 1}, {"maximum", 65536}};
+  const Json axis{{"type", "object"},
+                  {"propertyNames", {{"pattern", identifier}}},
+                  {"additionalProperties", size},
+                  {"minProperties", 1},
+                  {"maxProperties", 1}};
+  return any_of({axis, list_of(axis, 1, 32)});
+}
+
+Json to_json(const Node& node, Type type) {
+  if (node.is(Node::Kind::sequence)) {
+    Json list = Json::array();
+    for (const Node& item : node.items) list.push_back(to_json(item, type));
+    return list;
+  }
+  if (node.is(Node::Kind::map)) {
+    Json map = Json::object();
+    for (std::size_t i = 0; i < node.keys.size(); ++i) map[node.keys[i].text] = to_json(node.items[i], type);
+    return map;
+  }
+  if (type == Type::seed) return parse_seed(node.text).value;
+  if (type != Type::number && parse_integer(node.text).ok()) return parse_integer(node.text).value;
+  if (parse_number(node.text).ok()) return parse_number(node.text).value;
+  if (const auto truth = parse_boolean(node.text)) return *truth;
+  return node.text;
+}
+
+class SchemaWriter {
+ public:
+  Json root() {
+    Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                {"title", schema_title},
+                {"description",
+                 "Made from the table of keys that also validates a config. What it accepts may still be refused: "
+                 "pmaptrain validate CONFIG knows more, such as whether the batch divides over the devices."}};
+    schema.update(map(root_key()));
+    schema["patternProperties"] = {{"^x-", {{"description", "Ignored: a place for YAML anchors."}}}};
+    if (!definitions_.empty()) schema["$defs"] = definitions_;
+    return schema;
+  }
+
+ private:
+  // A key's value, described.
+  Json property(const Key& key) {
+    Json described{{"description", description(key)}};
+    Json value = value_of(key);
+    if (takes_null(key)) value = or_null(std::move(value));
+    described.update(value);
+    if (!key.fallback.empty()) described["default"] = to_json(parse_own(std::string(key.fallback)), key.type);
+    return described;
+  }
+
+  static std::string description(const Key& key) {
+    std::string text(key.meaning);
+    if (key.need != Need::alternative) text += "\n\nTakes " + takes(key) + "; " + fallback_of(key) + ".";
+    if (!key.example.empty()) text += "\n\nFor example:\n" + std::string(key.example);
+    return text;
+  }
+
+  static bool has_required(const Key& key) {
+    const std::vector<const Key*> below = children(key);
+    return std::any_of(below.begin(), below.end(), [](const Key* one) { return one->need == Need::required; });
+  }
+
+  // null stands for a key's default; for an alternative, for all of its options' defaults.
+  static bool takes_null(const Key& key) {
+    if (key.need == Need::alternative) return key.type == Type::map && !has_required(key);
+    return key.need == Need::optional;
+  }
+
+  static Json or_null(Json value) {
+    if (value.contains("anyOf")) {
+      value["anyOf"].push_back({{"type", "null"}});
+    } else if (value.contains("enum")) {
+      value["enum"].push_back(nullptr);
+    } else if (value.contains("$ref") || value.contains("oneOf")) {
+      value = any_of({value, {{"type", "null"}}});
+    } else {
+      Json types = value["type"].is_array() ? value["type"] : Json::array({value["type"]});
+      types.push_back("null");
+      value["type"] = types;
+    }
+    return value;
+  }
+
+  Json value_of(const Key& key) {
+    switch (key.type) {
+      case Type::map: return map_or_shorthand(key);
+      case Type::choice: return choice(key);
+      case Type::layers: return list_of(choice(key), 1);
+      case Type::text:
+      case Type::path: return text();
+      case Type::run_name:
+        return {{"type", {"string", "number", "boolean"}},
+                {"pattern", "^(?!-)(?!\\.{1,2}$)[^/\\n]+$"},
+                {"maxLength", 200},
+                {"minimum", 0}};
+      case Type::layer_name: return {{"type", {"string", "boolean"}}, {"pattern", identifier}};
+      case Type::paths: return list_of(text(), 2, 2);
+      case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
+      case Type::word: return words(key.words);
+      case Type::words: {
+        Json list = list_of(words(key.words), 0);
+        list["uniqueItems"] = true;
+        return list;
+      }
+      case Type::boolean: return {{"type", "boolean"}};
+      case Type::integer: return key.words.empty() ? integer(key) : any_of({integer(key), words(key.words)});
+      case Type::seed:
+        return {{"type", "integer"}, {"minimum", 0}, {"maximum", std::numeric_limits<std::uint64_t>::max()}};
+      case Type::number: return number(key);
+      case Type::duration: return duration(false);
+      case Type::interval: return duration(true);
+      case Type::integers: return list_of(integer(key), key.length, key.length);
+      case Type::numbers: return numbers(key);
+      case Type::matrix: return list_of(numbers(key), 1);
+      case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
+      case Type::axes: return axes();
+      case Type::axis_names: return list_of(text(), 0);
+      case Type::tensors: return tensors(key);
+    }
+    return {};
+  }
+
+  static Json numbers(const Key& key) { return any_of({number(key), list_of(number(key), 1)}); }
+
+  // Nested maps of nested lists, which is why they have names of their own.
+  Json tensors(const Key& key) {
+    const Json tensor{{"$ref", "#/$defs/tensor"}}, map{{"$ref", "#/$defs/tensors"}};
+    definitions_["tensor"] = any_of({number(key), list_of(tensor, 1)});
+    definitions_["tensors"] = {{"type", "object"}, {"additionalProperties", any_of({tensor, map})}};
+    return map;
+  }
+
+  Json map(const Key& key) {
+    Json map{{"type", "object"}, {"properties", Json::object()}};
+    Json required = Json::array();
+    for (const Key* other : children(key)) {
+      map["properties"][std::string(other->name())] = property(*other);
+      if (other->need == Need::required) required.push_back(other->name());
+    }
+    if (!required.empty()) map["required"] = required;
+    map["additionalProperties"] = false;
+    return map;
+  }
+
+  Json map_or_shorthand(const Key& key) {
+    for (const Key* other : children(key)) {
+      if (other->shorthand) return any_of({value_of(*other), map(key)});
+    }
+    return map(key);
+  }
+
+  // A bare name, where nothing else is needed, or a map with exactly one alternative and the keys beside it.
+  Json choice(const Key& key) {
+    Json bare = Json::array(), one = Json::array();
+    for (const Key* other : alternatives(key)) {
+      one.push_back({{"required", {other->name()}}});
+      if (has_required(key) || other->type != Type::map || has_required(*other)) continue;
+      bare.push_back({{"const", other->name()}, {"description", other->meaning}});
+    }
+    Json full = map(key);
+    full["oneOf"] = std::move(one);
+    bare.push_back(std::move(full));
+    return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
+  }
+
+  Json definitions_ = Json::object();
+};
+
+}  // namespace
+
+std::string json_schema() { return SchemaWriter().root().dump(2) + "\n"; }
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,90 @@
+// The schema against the table of keys. What it accepts is held to what pmaptrain does by scripts/check_schema.py, with
+// an independent validator.
+#include <nlohmann/json.hpp>
+
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+using nlohmann::json;
+
+namespace {
+
+// The schema of a key: the first place below `schema` where "properties" has its name, whatever stands between.
+const json* property(const json& schema, const std::string& name) {
+  if (schema.contains("properties") && schema["properties"].contains(name)) return &schema["properties"][name];
+  for (const char* inside : {"anyOf", "items"}) {
+    if (!schema.contains(inside)) continue;
+    if (schema[inside].is_object()) return property(schema[inside], name);
+    for (const json& one : schema[inside]) {
+      if (const json* found = property(one, name)) return found;
+    }
+  }
+  return nullptr;
+}
+
+const json* property_at(const json& schema, std::string_view path) {
+  const json* at = &schema;
+  while (at != nullptr && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    at = property(*at, std::string(path.substr(0, dot)));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return at;
+}
+
+}  // namespace
+
+TEST_CASE("the schema has every key, with what the table says of it", "[spec]") {
+  const json schema = json::parse(spec::json_schema());
+  CHECK(schema["$schema"] == "https://json-schema.org/draft/2020-12/schema");
+  CHECK(schema["title"] == spec::schema_title);
+  CHECK(schema["required"] == json{"data", "model", "loss", "optimizer", "train"});
+  CHECK(schema["additionalProperties"] == false);
+  for (const spec::Key& key : spec::keys()) {
+    INFO(key.path);
+    const json* const found = property_at(schema, key.path);
+    REQUIRE(found != nullptr);
+    const auto description = (*found)["description"].get<std::string>();
+    CHECK(description.starts_with(key.meaning));
+    CHECK(description.ends_with(key.example));
+    CHECK(found->contains("default") == !key.fallback.empty());
+    if (key.need != spec::Need::alternative) {
+      CHECK(description.find("Takes " + spec::takes(key) + "; ") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the schema's defaults have the types of their keys", "[spec]") {
+  const json schema = json::parse(spec::json_schema());
+  CHECK((*property_at(schema, "mesh.axes"))["default"] == json{{"devices", 1}});
+  CHECK((*property_at(schema, "mesh.workers"))["default"] == "auto");
+  CHECK((*property_at(schema, "data.shuffle"))["default"] == true);
+  CHECK((*property_at(schema, "model.layers.conv.strides"))["default"] == json{1, 1});
+  CHECK((*property_at(schema, "optimizer.sgd.momentum"))["default"].is_number_float());
+  CHECK((*property_at(schema, "optimizer.adam.eps"))["default"].get<double>() == Approx(1e-8));
+  CHECK((*property_at(schema, "train.log_every"))["default"] == "100 steps");
+}
+
+TEST_CASE("what a word may be does not depend on quotes", "[spec]") {
+  CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"auto\"}\n" + base).empty());
+  CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"2\"}\n" + base) ==
+        "c.yaml:1:37: error: workers takes a whole number from 1 to 65,536 or 'auto', not the text \"2\"\n"
+        "    1 | mesh: {axes: {devices: 2}, workers: \"2\"}\n"
+        "      |                                     ^~~\n"
+        "  help: what is quoted is text: leave the quotes out, 2\n");
+}
+
+TEST_CASE("an alternative that is a value of its own may not be null", "[spec]") {
+  CHECK(errors_of("data: {source: fashion_mnist, batch_size: 128}\n"
+                  "model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"
+                  "loss: softmax_cross_entropy\n"
+                  "optimizer: {adam: {}, learning_rate: 0.001}\n"
+                  "train: {duration: 1 step}\n") ==
+        "c.yaml:2:54: error: from takes a path, not null\n"
+        "    2 | model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"
+        "      |                                                      ^~~~\n"
+        "  help: for example init: {from: params.safetensors}\n");
+}
