@@ -1,0 +1,105 @@
+// docs/guide.md as its reader follows it: each block of commands is run, and must print what the guide shows.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using pmaptrain::tests::read_text;
+using pmaptrain::tests::TemporaryFolder;
+
+namespace {
+
+const std::string guide = "docs/guide.md";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// A line "..." stands for any lines.
+bool agree(const std::vector<std::string>& shown, const std::vector<std::string>& printed, std::size_t i = 0,
+           std::size_t j = 0) {
+  if (i == shown.size()) return j == printed.size();
+  if (shown[i] == "...") {
+    for (std::size_t next = j; next <= printed.size(); ++next) {
+      if (agree(shown, printed, i + 1, next)) return true;
+    }
+    return false;
+  }
+  return j < printed.size() && shown[i] == printed[j] && agree(shown, printed, i + 1, j + 1);
+}
+
+// The text between a line that is `fence` and the next "```", from `at` on; `at` moves behind it.
+std::optional<std::string> block(const std::string& text, const std::string& fence, std::size_t& at) {
+  const std::size_t begin = text.find("\n" + fence + "\n", at);
+  if (begin == std::string::npos) return std::nullopt;
+  const std::size_t first = begin + fence.size() + 2;
+  const std::size_t end = text.find("```\n", first);
+  at = end;
+  return text.substr(first, end - first);
+}
+
+// What bash prints, on either stream, where the configs and the program stand as in a clone.
+std::string printed_by(const std::string& commands, const TemporaryFolder& folder) {
+  std::ofstream(folder / "commands.sh") << commands;
+  const std::string line = "cd '" + folder.path().string() + "' && bash commands.sh > printed.txt 2>&1 < /dev/null";
+  const int status = std::system(line.c_str());  // NOLINT: one thread, and commands of our own
+  CHECK(WIFEXITED(status));
+  return read_text(folder / "printed.txt");
+}
+
+}  // namespace
+
+TEST_CASE("every block of commands in the guide prints what the guide shows", "[app]") {
+  const TemporaryFolder folder;
+  const char* const given = std::getenv("PMAPTRAIN_BIN");
+  const std::string program = given != nullptr ? given : "build/release/pmaptrain";
+  std::filesystem::create_directories(folder / "build/release");
+  std::filesystem::create_symlink(std::filesystem::absolute(program), folder / "build/release/pmaptrain");
+  std::filesystem::create_directory_symlink(std::filesystem::absolute("configs"), folder / "configs");
+
+  const char* const update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
+  std::string text = read_text(guide);
+  std::size_t at = 0, blocks = 0;
+  while (const auto commands = block(text, "```sh", at)) {
+    ++blocks;
+    REQUIRE(text.compare(at, 12, "```\n```text\n") == 0);  // each shows what it prints
+    const auto shown = block(text, "```text", at);
+    REQUIRE(shown);
+    const std::string printed = printed_by(*commands, folder);
+    INFO(guide << " is refreshed with PMAPTRAIN_UPDATE_GOLDENS=1\n"
+               << *commands << "shows\n"
+               << *shown << "prints\n"
+               << printed);
+    const bool same = agree(lines_of(*shown), lines_of(printed));
+    if (update != nullptr && std::string(update) == "1" && !same) {
+      text.replace(at - shown->size(), shown->size(), printed);
+      at += printed.size() - shown->size();
+    } else {
+      CHECK(same);
+    }
+  }
+  CHECK(blocks >= 10);
+  if (text != read_text(guide)) std::ofstream(guide, std::ios::binary) << text;
+}
+
+TEST_CASE("lines of dots in the guide stand for any lines, and others for themselves", "[app]") {
+  CHECK(agree({"a", "...", "d"}, {"a", "b", "c", "d"}));
+  CHECK(agree({"...", "d"}, {"d"}));
+  CHECK_FALSE(agree({"a", "...", "d"}, {"a", "b"}));
+  CHECK_FALSE(agree({"a"}, {"a", "b"}));
+  CHECK_FALSE(agree({"a", "b"}, {"a", "c"}));
+}
