@@ -1,5 +1,7 @@
 #include "app/mesh_option.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -31,7 +33,8 @@ std::pair<std::string, std::string> split_option(const std::string& option, cons
 std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
   std::vector<Axis> axes;
   for (const std::string& argument : arguments) {
-    const auto [name, size] = split_option("--mesh", argument, "AXIS=N");
+    const std::pair<std::string, std::string> parts = split_option("--mesh", argument, "AXIS=N");
+    const std::string &name = parts.first, &size = parts.second;
     if (!names_an_axis(name)) {
       fail_option("--mesh", argument, "'" + name + "' cannot name an axis",
                   "use letters, digits and '_', such as data_shards");
@@ -40,7 +43,7 @@ std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
     const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), axis.size);
     if (error != std::errc{} || stop != size.data() + size.size() || axis.size < 1) {
       fail_option("--mesh", argument,
-                  "axis '" + name + "' needs a whole number of at least 1 device, not '" + size + "'");
+                  fmt::format("axis '{}' needs a whole number of at least 1 device, not '{}'", name, size));
     }
     const auto same = std::find_if(axes.begin(), axes.end(), [&](const Axis& other) { return other.name == name; });
     if (same != axes.end()) {
@@ -48,9 +51,9 @@ std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
     } else {
       axes.push_back(axis);
     }
-    std::int64_t devices = 1;
-    for (const Axis& other : axes) devices = std::min(devices, most_devices) * std::min(other.size, most_devices + 1);
-    if (axes.size() > most_axes || devices > most_devices) {
+    double devices = 1;
+    for (const Axis& other : axes) devices *= static_cast<double>(other.size);
+    if (axes.size() > most_axes || devices > static_cast<double>(most_devices)) {
       fail_option(
           "--mesh", argument,
           "a mesh has at most " + std::to_string(most_axes) + " axes and " + with_commas(most_devices) + " devices");

@@ -398,7 +398,7 @@ class Parser {
   // A name that is not among `names`, nor among those given in this line, which it joins.
   Token parse_new_name(const Names& names, Names* line = nullptr) {
     lexer_.expect("%");
-    const Token name = lexer_.expect_name();
+    Token name = lexer_.expect_name();
     const bool repeated = line != nullptr && !line->try_emplace(name.text).second;
     if (repeated || names.contains(name.text))
       lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");

@@ -10,6 +10,7 @@ using Kind = Node::Kind;
 
 std::vector<std::string> names_of(const std::vector<const Key*>& keys) {
   std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const Key* key : keys) names.emplace_back(key->name());
   return names;
 }

@@ -191,7 +191,8 @@ class SchemaWriter {
 
   // Nested maps of nested lists, which is why they have names of their own.
   Json tensors(const Key& key) {
-    const Json tensor{{"$ref", "#/$defs/tensor"}}, map{{"$ref", "#/$defs/tensors"}};
+    const Json tensor{{"$ref", "#/$defs/tensor"}};
+    Json map{{"$ref", "#/$defs/tensors"}};
     definitions_["tensor"] = any_of({number(key), list_of(tensor, 1)});
     definitions_["tensors"] = {{"type", "object"}, {"additionalProperties", any_of({tensor, map})}};
     return map;

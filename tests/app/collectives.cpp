@@ -268,6 +268,8 @@ TEST_CASE("--mesh is refused where it names no mesh", "[app]") {
                  "axis 'devices' needs a whole number of at least 1 device, not 'two'"));
   CHECK(contains(refused({"--mesh", "devices=70000"}), "a mesh has at most 32 axes and 65,536 devices"));
   CHECK(contains(refused({"--mesh", "a=4294967296", "--mesh", "b=4294967296"}), "at most 32 axes and 65,536 devices"));
+  CHECK(
+      contains(refused({"--mesh", "a=2", "--mesh", "b=1", "--mesh", "a=70000"}), "at most 32 axes and 65,536 devices"));
   CHECK(app::axes_of({"a=2", "b=3", "a=4"}) == std::vector<Axis>{{"a", 4}, {"b", 3}});
 }
 
