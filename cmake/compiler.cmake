@@ -15,7 +15,13 @@ set(CMAKE_CXX_FLAGS_DEBUG "-Og -g -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
 add_compile_options(-fno-math-errno -ffp-contract=off)
 
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Werror)
+else()
+  # Clang, for the fuzzers: its warnings are no errors here, and it does not know GCC's pragmas.
+  add_compile_options(-Wno-unknown-pragmas)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-restrict)  # GCC bug 105651: false alarms on `"text" + std::string`
 endif()
@@ -23,8 +29,10 @@ endif()
 if(PMAPTRAIN_SANITIZERS)
   add_compile_options(-fsanitize=${PMAPTRAIN_SANITIZERS} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PMAPTRAIN_SANITIZERS})
-  # Instrumented code confuses GCC's flow analysis; the other presets keep the warning.
-  add_compile_options(-Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code confuses GCC's flow analysis; the other presets keep the warning.
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
 endif()
 
 if(PMAPTRAIN_REFERENCE_KERNELS)

@@ -42,8 +42,10 @@ std::optional<std::int64_t> read_integer(const Array& array, std::int64_t index)
 // All throw Error (data) for what is missing, damaged or not understood, with the file's name. They never read past a
 // buffer and compare every size that a header claims with the file's before believing it.
 
-// An IDX file (MNIST's format), plain (memory-mapped) or gzip (read into memory); told apart by content.
+// An IDX file (MNIST's format), plain (memory-mapped) or gzip (read into memory); told apart by content. And the same
+// from bytes, of which `path` says whose they are.
 Array read_idx(const std::string& path);
+Array parse_idx(const Bytes& file, const std::string& path);
 
 // An NPY file of format version 1 to 3, memory-mapped; and the same from bytes.
 Array read_npy(const std::string& path);

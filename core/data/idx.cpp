@@ -130,8 +130,9 @@ Array read_compressed(const std::string& path, const Bytes& file) {
 
 }  // namespace
 
-Array read_idx(const std::string& path) {
-  const Bytes file = map_file(path);
+Array read_idx(const std::string& path) { return parse_idx(map_file(path), path); }
+
+Array parse_idx(const Bytes& file, const std::string& path) {
   return is_gzip(file.view()) ? read_compressed(path, file) : read_plain(path, file);
 }
 

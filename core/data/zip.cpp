@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -68,7 +69,9 @@ void ZipArchive::fail(const std::string& what) const {
   fail_data(fmt::format("'{}' {}", path_, what), "write it again with numpy.savez or numpy.savez_compressed");
 }
 
-ZipArchive::ZipArchive(const std::string& path) : path_(path), file_(map_file(path)) {
+ZipArchive::ZipArchive(const std::string& path) : ZipArchive(path, map_file(path)) {}
+
+ZipArchive::ZipArchive(std::string path, Bytes file) : path_(std::move(path)), file_(std::move(file)) {
   const View view = file_.view();
   // The end record is last, but for a comment of up to 65535 bytes that it announces.
   std::size_t end = view.size();

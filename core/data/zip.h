@@ -21,8 +21,10 @@ class ZipArchive {
     std::uint64_t local_header = 0;                  // offset in the archive
   };
 
-  // Maps the file and reads its directory. Throws Error (data).
+  // Maps the file and reads its directory; or the same from bytes, of which `path` says whose they are. Throws Error
+  // (data).
   explicit ZipArchive(const std::string& path);
+  ZipArchive(std::string path, Bytes file);
 
   const std::string& path() const { return path_; }
   const std::vector<Entry>& entries() const { return entries_; }

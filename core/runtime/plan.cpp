@@ -208,8 +208,9 @@ class Planner {
         case Class::worker: homes_[root] = Home::worker; break;
         case Class::split: homes_[root] = Home::shared; break;
         case Class::varying:
-          const bool crosses = std::any_of(lifetime.reads.begin(), lifetime.reads.end(),
-                                           [&](const Access& read) { return read.stage != lifetime.written.stage; });
+          const bool crosses =
+              std::any_of(lifetime.reads.begin(), lifetime.reads.end(),
+                          [&life = lifetime](const Access& read) { return read.stage != life.written.stage; });
           const bool is_kept = kept.contains(root) || crosses;
           homes_[root] = is_kept ? Home::device : info(root).stacked ? Home::arena : Home::scratch;
       }

@@ -118,7 +118,7 @@ std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Mo
   if (spec.initial_file) read_file(model, spec, values);
   // make_model has checked names and shapes.
   for (const auto& [name, tensor] : spec.initial_values) {
-    values[name] = fill(numel(tensor.shape), model.dtype, [&](std::size_t i) { return tensor.values[i]; });
+    values[name] = fill(numel(tensor.shape), model.dtype, [&from = tensor.values](std::size_t i) { return from[i]; });
   }
   return values;
 }

@@ -54,7 +54,7 @@ struct Place {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), file_(data::map_file(path)) {}
+  Reader(data::Bytes file, const std::string& path) : path_(path), file_(std::move(file)) {}
 
   Tensors read() {
     const std::uint64_t size = file_.size();
@@ -182,7 +182,9 @@ class Reader {
 
 }  // namespace
 
-Tensors read_safetensors(const std::string& path) { return Reader(path).read(); }
+Tensors read_safetensors(const std::string& path) { return parse_safetensors(data::map_file(path), path); }
+
+Tensors parse_safetensors(data::Bytes file, const std::string& path) { return Reader(std::move(file), path).read(); }
 
 void write_safetensors(const std::string& path, const Tensors& tensors) {
   // Wide elements first, so that each tensor is aligned for its own elements; then by name.

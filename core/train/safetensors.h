@@ -8,6 +8,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
+#include "core/data/file.h"
 
 namespace pmaptrain::train {
 
@@ -22,8 +23,10 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor>;
 
 // Reads every tensor. Every size that the header claims is compared with the file's before memory is taken. Throws
-// Error (data) for a file that is missing, truncated, damaged, or holds an element type that we have not.
+// Error (data) for a file that is missing, truncated, damaged, or holds an element type that we have not. And the same
+// from bytes, of which `path` says whose they are.
 Tensors read_safetensors(const std::string& path);
+Tensors parse_safetensors(data::Bytes file, const std::string& path);
 
 // Writes the file whole or not at all. The same tensors give the same bytes. Throws Error (failed) with the system's
 // reason.

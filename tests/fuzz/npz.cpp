@@ -1,0 +1,33 @@
+// Zip archives of arrays: every entry is read.
+#include "core/base/error.h"
+#include "core/data/array.h"
+#include "core/data/zip.h"
+#include "tests/fuzz/target.h"
+
+namespace pmaptrain::fuzz {
+
+void fuzz_one(std::span<const std::byte> input) {
+  const auto allowed = [](const Error& error) {
+    require(error.status() == ExitStatus::data || error.status() == ExitStatus::resource,
+            "what is wrong with a file is a matter of data, or too large");
+  };
+  try {
+    const data::ZipArchive archive("fuzz.npz", copy_of(input));
+    for (const data::ZipArchive::Entry& entry : archive.entries()) {
+      require(archive.find(entry.name) == &entry, "an entry is found by its name");
+      plant_bug(entry.method > 8, input);
+      // An entry that is damaged says nothing about the others.
+      try {
+        const data::Bytes content = archive.read(entry);
+        require(content.size() == entry.uncompressed, "an entry has the bytes that its directory says");
+        data::parse_npy(content, entry.name);
+      } catch (const Error& error) {
+        allowed(error);
+      }
+    }
+  } catch (const Error& error) {
+    allowed(error);
+  }
+}
+
+}  // namespace pmaptrain::fuzz
