@@ -20,7 +20,7 @@ bool is_closed_pipe(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  pmaptrain::display::ignore_broken_pipes();
+  pmaptrain::display::let_writes_fail();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const int status = pmaptrain::app::run_program(arguments, {std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO});
   // What was asked for did not get out: a full disk, say. A reader that went away (a closed pipe) is no failure.

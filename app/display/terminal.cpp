@@ -41,8 +41,9 @@ bool locale_is_east_asian() {
 
 }  // namespace
 
-void ignore_broken_pipes() {
+void let_writes_fail() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() gives the lowest number that is free, which is this one.
     if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;

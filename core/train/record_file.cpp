@@ -21,6 +21,7 @@ std::string words_for(int error) { return std::generic_category().message(error)
 std::string help_for(int error) {
   switch (error) {
     case ENOSPC: return "free some space, or write to another disk with --run-dir";
+    case EFBIG: return "a file may not become so large here: raise the limit (ulimit -f), or write to another disk";
     case EDQUOT: return "your disk quota is used up: free some space, or write to another disk with --run-dir";
     case EACCES:
     case EPERM:
@@ -81,7 +82,12 @@ AppendFile::AppendFile(std::filesystem::path path, Warn warn) : path_(std::move(
 
 void AppendFile::write(std::string_view text) {
   if (!file_) return;
-  if (!write_all(file_.get(), std::as_bytes(std::span(text)))) give_up(errno);
+  const off_t before = ::lseek(file_.get(), 0, SEEK_END);
+  if (write_all(file_.get(), std::as_bytes(std::span(text)))) return;
+  const int error = errno;
+  // Half a line would not parse. What is no regular file cannot be cut, and holds none.
+  if (before >= 0 && ::ftruncate(file_.get(), before) != 0) errno = error;
+  give_up(error);
 }
 
 void AppendFile::give_up(int error) {
@@ -91,14 +97,35 @@ void AppendFile::give_up(int error) {
   }
 }
 
+namespace {
+
+// Whether the file is a device or a pipe: to be written to, not replaced.
+bool is_special(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+         !std::filesystem::is_directory(status);
+}
+
+void write_parts(const Descriptor& file, const std::filesystem::path& path,
+                 std::span<const std::span<const std::byte>> parts) {
+  if (!file) fail_file(path, "written", errno);
+  for (const std::span<const std::byte> part : parts) {
+    if (!write_all(file.get(), part)) fail_file(path, "written", errno);
+  }
+}
+
+}  // namespace
+
 void write_whole(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+  if (is_special(path)) {
+    write_parts(Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC)), path, parts);
+    return;
+  }
   Temporary temporary(folder_of(path) / fmt::format(".tmp-{}-{}", path.filename().string(), ::getpid()));
   {
     const Descriptor file(::open(temporary.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!file) fail_file(path, "written", errno);
-    for (const std::span<const std::byte> part : parts) {
-      if (!write_all(file.get(), part)) fail_file(path, "written", errno);
-    }
+    write_parts(file, path, parts);
     if (::fsync(file.get()) != 0) fail_file(path, "written", errno);
   }
   if (::rename(temporary.path().c_str(), path.c_str()) != 0) fail_file(path, "written", errno);

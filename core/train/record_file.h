@@ -45,7 +45,8 @@ bool write_all(int fd, std::span<const std::byte> bytes);
 class AppendFile {
  public:
   AppendFile(std::filesystem::path path, Warn warn);
-  // `text` is whole lines with their ends. One write each, so that a reader sees whole lines.
+  // `text` is whole lines with their ends. One write each, so that a reader sees whole lines; where only a part gets
+  // out, that part is taken back.
   void write(std::string_view text);
 
  private:
@@ -57,7 +58,7 @@ class AppendFile {
 };
 
 // Makes `path` hold the concatenated parts, or leaves it as it was: a temporary file beside it, flushed to the disk,
-// then renamed. Throws Error (failed) with the path and the system's reason.
+// then renamed. A device or a pipe is written to. Throws Error (failed) with the path and the system's reason.
 void write_whole(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
 void write_whole(const std::filesystem::path& path, std::string_view text);
 

@@ -193,14 +193,21 @@ RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options
     if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
     if (error) fail_to_make(path.parent_path(), error.value());
     // Of two that start at once, one makes the folder or the marker, and the other is told.
-    if (::mkdir(path.c_str(), 0777) != 0) {
+    const bool made = ::mkdir(path.c_str(), 0777) == 0;
+    if (!made) {
       if (errno != EEXIST) fail_to_make(path, errno);
       if (!options.overwrite) fail_exists(path, options, true);
     }
     const fs::path file = path / marker_name;
     marker = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!marker && errno == EEXIST) fail_taken(path);
-    if (!marker) fail_to_make(file, errno);
+    if (!marker || !write_all(marker.get(), std::as_bytes(std::span(marker_text)))) {
+      const int problem = errno;
+      // Without its marker, a folder that was begun would never be taken for ours again.
+      if (marker) ::unlink(file.c_str());
+      if (made) ::rmdir(path.c_str());
+      fail_to_make(file, problem);
+    }
   }
   std::vector<std::string> warnings;
   switch (lock(marker)) {
@@ -210,11 +217,7 @@ RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options
       warnings.push_back(fmt::format(
           "the file system of '{}' has no locks: nothing keeps a second pmaptrain from writing there", path.string()));
   }
-  if (replaces) {
-    clear(path);
-  } else if (!write_all(marker.get(), std::as_bytes(std::span(marker_text)))) {
-    fail_to_make(path / marker_name, errno);
-  }
+  if (replaces) clear(path);
   return {path, std::move(marker), std::move(warnings)};
 }
 

@@ -1,6 +1,8 @@
 // What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
 #include "core/train/record_events.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -14,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/train/record_report.h"
 #include "tests/catch.h"
+#include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::train;
@@ -167,6 +170,61 @@ TEST_CASE("a file is written whole or stays as it was", "[train]") {
   CHECK(read(folder / "a") == "second");
   fs::create_directory(folder / "b");
   CHECK_THROWS_AS(write_whole(folder / "b", "text"), Error);
+  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("a line that only partly fits is taken back", "[train]") {
+  const Folder folder;
+  const std::string line = "{\"event\":\"step\",\"step\":1}\n";
+  int warnings = 0;
+  std::string said;
+  AppendFile file(folder / "metrics.jsonl", [&](const std::string& text) {
+    ++warnings;
+    said = text;
+  });
+  {
+    const testing::FileSizeLimit limit(line.size() * 2 + 5);
+    for (int i = 0; i < 4; ++i) file.write(line);
+  }
+  CHECK(read(folder / "metrics.jsonl") == line + line);
+  CHECK(warnings == 1);
+  CHECK(said.ends_with("metrics.jsonl' cannot be written: File too large; training goes on without it"));
+}
+
+TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[train]") {
+  const Folder folder;
+  write_whole(folder / "a", "first");
+  std::string said, help;
+  try {
+    const testing::FileSizeLimit limit(100);
+    write_whole(folder / "a", std::string(1000, 'x'));
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::failed);
+    said = error.diagnostics().front().message;
+    help = error.diagnostics().front().help;
+  }
+  CHECK(said == "'" + (folder / "a").string() + "' cannot be written: File too large");
+  CHECK(help == "a file may not become so large here: raise the limit (ulimit -f), or write to another disk");
+  CHECK(read(folder / "a") == "first");
+  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a device or a pipe is written to and never replaced", "[train]") {
+  const Folder folder;
+  const std::string pipe = (folder / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  write_whole(pipe, "through");
+  char text[16] = {};
+  CHECK(::read(reader, text, sizeof text) == 7);
+  CHECK(std::string(text) == "through");
+  ::close(reader);
+  CHECK(fs::is_fifo(pipe));
+  // A link to one, so that a mistake replaces the link and not the machine's device.
+  fs::create_symlink("/dev/full", folder / "full");
+  CHECK_THROWS_AS(write_whole(folder / "full", "text"), Error);
+  CHECK(fs::read_symlink(folder / "full") == "/dev/full");
   CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 2);
 }
 

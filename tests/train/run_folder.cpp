@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "tests/catch.h"
+#include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::train;
@@ -180,6 +181,26 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
   CHECK(other == ExitStatus::failed);
   CHECK(full.message == "'a/b' cannot be written: No space left on device");
   CHECK(full.help == "free some space, or write to another disk with --run-dir");
+}
+
+TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
+  const Folder root;
+  const fs::path dir = root / "run";
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  const auto create = [&](const RunFolderOptions& options) {
+    return error_of([&] {
+      const testing::FileSizeLimit limit(10);
+      RunFolder::create(dir, options);
+    });
+  };
+  const auto [status, error] = create({});
+  CHECK(status == ExitStatus::resource);
+  CHECK(error.message == "the run folder '" + (dir / ".pmaptrain").string() + "' cannot be made: File too large");
+  CHECK_FALSE(fs::exists(dir));
+  fs::create_directory(dir);  // somebody's own, and empty: it stays, and stays empty
+  CHECK(create(overwrite).first == ExitStatus::resource);
+  CHECK(entries_in(dir) == 0);
 }
 
 TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[train]") {

@@ -126,6 +126,22 @@ TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]")
   CHECK(contains(error_for(with_header(R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 2)),
                  "has element type 'BF16', which is not read"));
   CHECK(contains(error_for(with_header("{\"a\":5}", 0)), "lacks 'dtype', 'shape' or 'data_offsets'"));
+  for (const char* offsets : {"[0,18446744073709551616]", "[0,4,8]", "[0]", "[0,4.0]", "[\"0\",4]", "[-4,0]", "{}"}) {
+    INFO(offsets);
+    CHECK(contains(error_for(with_header("{\"a\":" + entry("[1]", offsets) + "}", 4)),
+                   "has 'data_offsets' that are not two numbers"));
+  }
+  CHECK(
+      contains(error_for(with_header("{\"a\":" + entry("[1]", "[18446744073709551608,18446744073709551612]") + "}", 4)),
+               "bytes before tensor 'a' belong to none"));
+  CHECK(contains(error_for(with_header("{\"a\":" + entry("[18446744073709551615]", "[0,4]") + "}", 4)),
+                 "is larger than can be addressed"));
+  CHECK(contains(error_for(with_header(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4)),
+                 "has element type '', which is not read"));
+  CHECK(contains(error_for(with_header("{\"\xFF\":" + entry("[1]", "[0,4]") + "}", 4)), "its header is not JSON"));
+  CHECK(contains(error_for(with_header("", 0)), "its header does not begin with '{'"));
+  CHECK(contains(error_for(with_header("{}", 0).substr(0, 8)), "its header would have 2 bytes, only 0 follow"));
+  CHECK(contains(error_for(""), "is empty"));
   CHECK(error_for(with_header("{\"__metadata__\":{\"by\":\"x\"},\"a\":" + entry("[1]", "[0,4]") + "}", 4)) ==
         "no error");
   CHECK_THROWS_AS(read_safetensors("/nonexistent"), Error);

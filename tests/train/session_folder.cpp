@@ -1,11 +1,14 @@
 // The run folder, and every way in which a run can end.
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "core/base/error.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
+#include "tests/train/file_size_limit.h"
 #include "tests/train/session_run.h"
 
 using namespace pmaptrain;
@@ -223,6 +226,62 @@ TEST_CASE("an existing run folder is refused before anything runs, and left as i
   CHECK(failed.what.find("exists") != std::string::npos);
   CHECK(failed.recording.events.empty());
   CHECK(read_text(root / "run/metrics.jsonl") == before);
+}
+
+TEST_CASE("a disk that fills up during training fails the run at its checkpoint, and nothing is half-written",
+          "[train]") {
+  const RunDirectory root;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  std::optional<FileSizeLimit> limit;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step == 3) limit.emplace(700);
+  };
+  Recording recording;
+  train::Consumer* const consumer = &recording;
+  std::string message;
+  ExitStatus status = ExitStatus::done;
+  try {
+    train::train(setup_of_text(small_images, {"train.log_every=1 step"}), options, {&consumer, 1});
+  } catch (const Error& error) {
+    message = error.diagnostics().front().message;
+    status = error.status();
+  }
+  limit.reset();
+  CHECK(status == ExitStatus::failed);
+  CHECK(message.ends_with("params.safetensors' cannot be written: File too large"));
+  CHECK(fs::is_empty(root / "run/checkpoints"));
+  CHECK(read_text(root / "run/config.yaml").ends_with("\n"));
+  CHECK(lines_of(root / "run/metrics.jsonl").size() >= 3);  // each of them whole
+  CHECK(summary_of(root / "run")["status"] == "failed");
+  CHECK(summary_of(root / "run")["exit_status"] == 1);
+  const auto warned = recording.of<train::Warned>();
+  CHECK(std::any_of(warned.begin(), warned.end(), [](const train::Warned& w) {
+    return w.text.ends_with("metrics.jsonl' cannot be written: File too large; training goes on without it");
+  }));
+}
+
+TEST_CASE("a run whose config cannot be written fails before its first step", "[train]") {
+  const RunDirectory root;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  ExitStatus status = ExitStatus::done;
+  bool stepped = false;
+  options.between_steps = [&](CpuExecutor&, std::int64_t) { stepped = true; };
+  try {
+    const FileSizeLimit limit(300);
+    train::train(setup_of_text(small_images), options, {});
+  } catch (const Error& error) {
+    status = error.status();
+    CHECK(error.diagnostics().front().message.ends_with("config.yaml' cannot be written: File too large"));
+  }
+  CHECK(status == ExitStatus::failed);
+  CHECK_FALSE(stepped);
+  for (const auto& entry : fs::directory_iterator(root / "run")) {
+    INFO(entry.path());
+    CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
+    CHECK(entry.path().filename() != "config.yaml");
+  }
 }
 
 TEST_CASE("a checkpoint that cannot be written fails the run", "[train]") {
