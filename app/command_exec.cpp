@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
+#include <vector>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -24,7 +24,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::uintmax_t largest_program = std::uintmax_t{64} << 20;
+constexpr std::size_t largest_program = std::size_t{64} << 20;
 
 std::string read_program(const std::string& path) {
   const auto refuse = [&path](std::string message, std::string help) {
@@ -35,10 +35,11 @@ std::string read_program(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text;
-  if (file) {
-    std::ostringstream all;
-    all << file.rdbuf();
-    text = std::move(all).str();
+  // No further than is allowed: a device has no end.
+  std::vector<char> part(std::size_t{1} << 16);
+  while (file && text.size() <= largest_program) {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (!file.is_open() || file.bad() || errno == EISDIR) {
     refuse(std::string("it cannot be read: ") + std::strerror(errno), "name a program's text file");

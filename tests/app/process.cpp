@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace pmaptrain::tests {
 namespace {
@@ -22,6 +23,14 @@ std::string binary() {
 }
 
 }  // namespace
+
+std::string binary_path() {
+  std::string program = std::filesystem::absolute(binary()).string();
+  if (::access(program.c_str(), X_OK) != 0) {
+    throw std::runtime_error("there is no program '" + program + "'; ctest sets PMAPTRAIN_BIN");
+  }
+  return program;
+}
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "pmaptrain-test-XXXXXX").string();
@@ -42,12 +51,17 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 Process::Process(const std::vector<std::string>& arguments, int ignored, const std::filesystem::path& directory) {
-  const std::string program = std::filesystem::absolute(binary()).string();
-  if (::access(program.c_str(), X_OK) != 0) {
-    throw std::runtime_error("there is no program '" + program + "'; ctest sets PMAPTRAIN_BIN");
-  }
-  std::vector<std::string> all{program};
+  std::vector<std::string> all{binary_path()};
   all.insert(all.end(), arguments.begin(), arguments.end());
+  start(std::move(all), ignored, directory);
+}
+
+Process::Process(const Shell& shell) {
+  ::setenv("PROGRAM", binary_path().c_str(), 1);
+  start({"/bin/bash", "-c", shell.script}, 0, ".");
+}
+
+void Process::start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory) {
   std::vector<char*> argv;
   for (std::string& argument : all) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -94,5 +108,6 @@ Finished Process::wait() {
 }
 
 Finished run_binary(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
+Finished run_shell(const std::string& script) { return Process(Shell{script}).wait(); }
 
 }  // namespace pmaptrain::tests

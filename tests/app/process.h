@@ -31,6 +31,11 @@ struct Finished {
   std::string out, err;
 };
 
+// Runs in bash, with the binary as $PROGRAM.
+struct Shell {
+  std::string script;
+};
+
 // The binary PMAPTRAIN_BIN with these arguments, its streams in files.
 class Process {
  public:
@@ -38,6 +43,7 @@ class Process {
   // default where the test does.
   explicit Process(const std::vector<std::string>& arguments, int ignored = 0,
                    const std::filesystem::path& directory = ".");
+  explicit Process(const Shell& shell);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -50,10 +56,16 @@ class Process {
   Finished wait();
 
  private:
+  void start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory);
+
   TemporaryFolder folder_;
   pid_t pid_ = -1;
 };
 
 Finished run_binary(const std::vector<std::string>& arguments);
+Finished run_shell(const std::string& script);
+
+// The binary's absolute path. Throws when there is none.
+std::string binary_path();
 
 }  // namespace pmaptrain::tests

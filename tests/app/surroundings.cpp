@@ -1,0 +1,356 @@
+// What the world around a run may do to it: signals, terminals that go away, clocks that jump, disks that fill up, and
+// folders that are not ours. Whatever happens, the exit status says it, and nothing half-written is left.
+#include <pty.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/app/call.h"
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain::tests;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string linear = "configs/linear_regression.yaml";
+
+// A run that takes long enough for something to happen to it.
+std::vector<std::string> long_run(const std::string& folder, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{
+      "run", "configs/cnn.yaml", "--run-dir", folder, "--set", "data.source.synthetic_images.test=64"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<json> lines_of(const fs::path& file) {
+  std::vector<json> lines;
+  std::istringstream text(read_text(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+json summary_of(const std::string& run) { return json::parse(read_text(fs::path(run) / "summary.json")); }
+
+// The one document that --json promises for a failure with this status.
+json failure_of(const Finished& result, int status) {
+  INFO(result.out << result.err);
+  CHECK(result.status == status);
+  const json document = json::parse(result.out);
+  CHECK(document["exit_status"] == status);
+  REQUIRE(document["errors"].size() >= 1);
+  for (const json& error : document["errors"]) {
+    for (const char* key : {"kind", "file", "line", "column", "message", "help"}) CHECK(error.contains(key));
+    CHECK_FALSE(error["message"].get<std::string>().empty());
+  }
+  return document;
+}
+
+// The binary in a terminal of its own, which can be closed.
+class InTerminal {
+ public:
+  InTerminal(std::vector<std::string> arguments, bool ignores_hangup) {
+    arguments.insert(arguments.begin(), binary_path());
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      if (ignores_hangup) std::signal(SIGHUP, SIG_IGN);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+  }
+  ~InTerminal() {
+    close();
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  InTerminal(const InTerminal&) = delete;
+  InTerminal& operator=(const InTerminal&) = delete;
+
+  // Reads what it shows until `text` is in it; false when it ends before.
+  bool wait_for(const std::string& text) {
+    std::string shown;
+    char bytes[4096];
+    while (shown.find(text) == std::string::npos) {
+      const ssize_t count = ::read(terminal_, bytes, sizeof bytes);
+      if (count <= 0) return false;
+      shown.append(bytes, static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+  void close() {
+    if (terminal_ >= 0) ::close(terminal_);
+    terminal_ = -1;
+  }
+  // As waitpid says it.
+  int wait() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  int terminal_ = -1;
+  pid_t pid_ = -1;
+};
+
+// What the command line gives to a user who may not do everything: root may, so a child of root's becomes nobody.
+Finished call_as_user(const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const std::string out = folder / "out", err = folder / "err";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr unsigned nobody = 65534;
+    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) ::_exit(126);
+    const Finished result = call(arguments);
+    std::ofstream(out) << result.out;
+    std::ofstream(err) << result.err;
+    ::_exit(result.status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  Finished finished;
+  if (WIFEXITED(status)) finished.status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
+  finished.out = read_text(out);
+  finished.err = read_text(err);
+  return finished;
+}
+
+}  // namespace
+
+TEST_CASE("a second signal ends a run at once, with no half of a checkpoint", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  Process process(long_run(run));
+  REQUIRE(process.wait_for("loss"));
+  process.send(SIGTERM);
+  process.send(SIGINT);
+  const Finished result = process.wait();
+  CHECK((result.signal == SIGINT || result.signal == SIGTERM));
+  CHECK(result.out.empty());
+  CHECK_FALSE(fs::exists(run + "/summary.json"));
+  CHECK_FALSE(fs::exists(run + "/checkpoints/last"));
+  lines_of(run + "/metrics.jsonl");  // whole lines
+  // What a dead process leaves does not hold the folder.
+  CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
+}
+
+TEST_CASE("a run whose terminal is closed stops in good order, and under nohup it goes on", "[app]") {
+  for (const bool nohup : {false, true}) {
+    INFO(nohup);
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    InTerminal terminal(long_run(run, {"--max-steps", "30"}), nohup);
+    REQUIRE(terminal.wait_for("loss"));
+    terminal.close();
+    const int status = terminal.wait();
+    if (nohup) {
+      CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+      CHECK(summary_of(run)["reason"] == "max_steps");
+      CHECK(summary_of(run)["steps"] == 30);
+    } else {
+      CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP));
+      CHECK(summary_of(run)["reason"] == "signal");
+      CHECK(summary_of(run)["exit_status"] == 128 + SIGHUP);
+    }
+    CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+  }
+}
+
+TEST_CASE("a run without standard streams writes nothing into its own files that is not theirs", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  CHECK(run_shell("exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir " + run + " <&- >&- 2>&-").status == 0);
+  CHECK(lines_of(run + "/metrics.jsonl").front()["event"] == "step");
+  CHECK(read_text(run + "/config.yaml") == run_binary({"validate", linear, "--print-config"}).out);
+  CHECK(summary_of(run)["steps"] == 3);
+}
+
+TEST_CASE("a run needs no HOME and nothing else of its environment", "[app]") {
+  const TemporaryFolder folder;
+  const Finished result =
+      run_shell("exec env -i \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir " + (folder / "run"));
+  INFO(result.err);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "stopped at --max-steps after 3 steps"));
+}
+
+TEST_CASE("durations do not follow a clock that is set back while the run goes on", "[app]") {
+  const std::string clock = fs::path(PMAPTRAIN_WRONG_CLOCK).string();
+  REQUIRE(fs::exists(clock));
+  // The clock is wrong indeed: of two dates, the later is the earlier.
+  const Finished date = run_shell("LD_PRELOAD=" + clock + " ASAN_OPTIONS=verify_asan_link_order=0 date +%s; date +%s");
+  std::istringstream dates(date.out);
+  long wrong = 0, right = 0;
+  REQUIRE(dates >> wrong >> right);
+  CHECK(right - wrong >= 3600);
+
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const auto begin = std::chrono::steady_clock::now();
+  const Finished result =
+      run_shell("LD_PRELOAD=" + clock + " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" run " + linear +
+                " --json --set 'train.log_every=1 step' --run-dir " + run);
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  INFO(result.err);
+  CHECK(result.status == 0);
+  const json summary = json::parse(result.out);
+  CHECK(summary["seconds"].get<double>() > 0);
+  CHECK(summary["seconds"].get<double>() <= elapsed);
+  double last = 0;
+  for (const json& line : lines_of(run + "/metrics.jsonl")) {
+    if (line["event"] != "step") continue;
+    CHECK(line["seconds"].get<double>() >= last);
+    CHECK(line["examples_per_second"].get<double>() > 0);
+    last = line["seconds"];
+  }
+  CHECK(last > 0);
+}
+
+TEST_CASE("a failure of every exit status is one JSON document", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+
+  const std::string small =
+      "ulimit -f 4; exec \"$PROGRAM\" run configs/cnn.yaml --max-steps 1 --json --set "
+      "data.source.synthetic_images.test=64 --run-dir " +
+      (folder / "full");
+  const json full = failure_of(run_shell(small), 1);
+  CHECK(contains(full["errors"][0]["message"], "params.safetensors' cannot be written: File too large"));
+  CHECK(fs::is_empty(folder / "full/checkpoints"));
+
+  CHECK(failure_of(run_binary({"run", linear, "--json", "--set", "seed=x", "--run-dir", run}),
+                   2)["errors"][0]["line"] == 1);
+  failure_of(run_binary({"run", "configs/fashion_mnist.yaml", "--json", "--set",
+                         "data.source.fashion_mnist.dir=/nothing", "--run-dir", run}),
+             3);
+  failure_of(
+      run_binary({"run", "configs/cnn.yaml", "--json", "--set", "model.layers.7.dense=10000000", "--run-dir", run}), 4);
+  CHECK_FALSE(fs::exists(run));  // nothing of these began
+  failure_of(run_binary({"run", linear, "--json", "--set", "optimizer.learning_rate=1e30", "--run-dir", run}), 5);
+  CHECK(summary_of(run)["exit_status"] == 5);
+}
+
+TEST_CASE("a second writer in a run folder is refused and disturbs nothing", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  Process first(long_run(run));
+  REQUIRE(first.wait_for("loss"));
+  const Finished second = run_binary({"run", linear, "--run-dir", run, "--overwrite", "--json"});
+  const json document = failure_of(second, 4);
+  CHECK(document["errors"][0]["message"] == "another pmaptrain is writing the run folder '" + run + "'");
+  first.send(SIGTERM);
+  CHECK(first.wait().signal == SIGTERM);
+  CHECK(lines_of(run + "/metrics.jsonl").size() >= 2);
+  CHECK(contains(read_text(run + "/config.yaml"), "name: cnn\n"));
+  CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+}
+
+TEST_CASE("a disk that is really full fails the run, and what was written before is whole", "[app]") {
+  const TemporaryFolder folder;
+  const std::string disk = folder / "disk";
+  // A file system of 16 KiB in a name space of its own; its files are copied out before it goes.
+  const Finished result =
+      run_shell("unshare --mount bash -c 'mkdir " + disk + " && mount -t tmpfs -o size=16k none " + disk +
+                " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk + "/run; status=$?; cp -r " +
+                disk + "/run " + folder.path().string() + "/copy; exit $status' || exit $?");
+  if (result.status != 1) {
+    INFO(result.status << result.err);
+    CHECK(result.out.empty());  // the program itself was not reached
+    WARN("no file system can be mounted here; RLIMIT_FSIZE alone stands for a full disk");
+    return;
+  }
+  const json document = failure_of(result, 1);
+  CHECK(contains(document["errors"][0]["message"], "cannot be written: No space left on device"));
+  CHECK(document["errors"][0]["help"] == "free some space, or write to another disk with --run-dir");
+  CHECK(lines_of(folder / "copy/metrics.jsonl").size() > 1);
+  CHECK(fs::is_empty(folder / "copy/checkpoints"));
+  CHECK(contains(read_text(folder / "copy/config.yaml"), "name: linear_regression\n"));
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "copy")) {
+    CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
+  }
+}
+
+TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app]") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  const auto put = [&](const std::string& name, const std::string& text, mode_t mode) {
+    std::ofstream(folder / name) << text;
+    REQUIRE(::chmod((folder / name).c_str(), mode) == 0);
+    return folder / name;
+  };
+  const std::string config = put("open.yaml", read_text(linear), 0644);
+  const std::string secret = put("secret.yaml", read_text(linear), 0);
+  const std::string data = put("secret.npy", "x", 0);
+  const std::string program = put("p.pmt", "batch %x:f32[1]{}\nreturn y = %x\n", 0644);
+  const Finished reachable = call_as_user({"validate", config});
+  if (reachable.status != 0) {
+    WARN("a user cannot reach the temporary folder: " + reachable.err);
+    return;
+  }
+
+  const Finished hidden = call_as_user({"validate", secret});
+  CHECK(hidden.status == 2);
+  CHECK(hidden.err == secret + ": error: it cannot be read: Permission denied\n  help: check its permissions\n");
+  CHECK(call_as_user({"exec", secret}).status == 2);
+  CHECK(contains(call_as_user({"exec", secret}).err, "it cannot be read: Permission denied"));
+
+  const Finished input = call_as_user({"exec", program, "--input", "x=" + data});
+  CHECK(input.status == 3);
+  CHECK(contains(input.err, "cannot open '" + data + "': Permission denied"));
+  const Finished images =
+      call_as_user({"validate", config, "--set", "data.source={idx: {train: [" + data + ", " + data + "]}}", "--set",
+                    "data.batch_size=8"});
+  CHECK(images.status == 3);
+  CHECK(contains(images.err, "cannot open '" + data + "': Permission denied"));
+
+  const Finished run = call_as_user({"run", config, "--run-dir", folder / "run", "--json"});
+  CHECK(contains(failure_of(run, 4)["errors"][0]["message"],
+                 "the run folder '" + (folder / "run") + "' cannot be made: Permission denied"));
+  CHECK_FALSE(fs::exists(folder / "run"));
+  CHECK(call_as_user({"run", config, "--run-dir", folder / "a/b/run"}).status == 4);
+  const Finished written = call_as_user({"init", "cnn", folder / "new.yaml"});
+  CHECK(written.status == 1);
+  CHECK(contains(written.err, "new.yaml' cannot be written: Permission denied"));
+
+  // Somebody else's run: its folder is not taken, and a checkpoint that is closed to us is said to be so.
+  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
+  if (::geteuid() == 0) {
+    const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
+    CHECK(taken.status == 4);
+    CHECK(contains(taken.err, "Permission denied"));
+  }
+  REQUIRE(::chmod((folder / "other/checkpoints/step-00000001/params.safetensors").c_str(), 0) == 0);
+  const Finished evaluated = call_as_user({"eval", folder / "other", "--split", "train"});
+  CHECK(evaluated.status == 3);
+  CHECK(contains(evaluated.err, "params.safetensors' cannot be read"));
+}
+
+TEST_CASE("exec reads no program without an end, and writes to a device without replacing it", "[app]") {
+  const Finished endless = call({"exec", "/dev/zero"});
+  CHECK(endless.status == 2);
+  CHECK(endless.err == "/dev/zero: error: this is too large for a program\n  help: 64 MiB are read\n");
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder / "full");
+  const Finished full = call({"exec", "configs/programs/scaled_sum.pmt", "--output", folder / "full", "--json"});
+  CHECK(contains(failure_of(full, 1)["errors"][0]["message"], "cannot be written: No space left on device"));
+  CHECK(fs::is_symlink(folder / "full"));
+  CHECK(call({"exec", "configs/programs/scaled_sum.pmt", "--output", "/dev/null"}).status == 0);
+  CHECK(fs::is_character_file("/dev/null"));
+}
