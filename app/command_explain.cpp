@@ -1,38 +1,28 @@
 // explain: the program that a config becomes, its kernels and its memory.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/config_options.h"
+#include "app/explain_kernels.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
 #include "core/runtime/cpu/executor.h"
+#include "core/train/kernel_report.h"
 #include "core/train/setup.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::app {
 namespace {
 
-std::string kernels_text(const train::Setup& setup, Plan plan, int workers) {
-  // The executor is made as for a run, since the libraries choose when they see the shapes.
-  const CpuExecutor executor(std::move(plan), {workers, KernelChoice::best});
-  const Mesh& mesh = setup.mesh();
-  std::map<std::string, int> counts;
-  std::vector<std::vector<std::string>> rows{{"implementation", "op", "result", "from"}};
-  for (const auto& [step, implementation] : executor.implementations()) {
-    ++counts[implementation];
-    std::string result = step->result_types.empty() ? "" : to_string(step->result_types.front(), mesh);
-    if (step->result_types.size() > 1) result += ", ...";
-    const Equation* const equation = step->equation;
-    rows.push_back({implementation, equation == nullptr ? "copy" : std::string(equation->op.name()), result,
-                    equation == nullptr ? "" : equation->origin.scope});
-  }
-  std::string out = fmt::format("{} kernel steps:\n", rows.size() - 1);
-  for (const auto& [implementation, count] : counts) out += fmt::format("{:>5} x {}\n", count, implementation);
-  return out + "\n" + columns(rows, {});
+// The executor is made as for a run, since the libraries choose when they see the shapes.
+std::string explain_kernels(const train::Setup& setup, Plan plan, int workers, bool measure) {
+  CpuExecutor executor(std::move(plan), {workers, KernelChoice::best});
+  if (!measure) return kernels_text(train::kernel_report(executor), executor.plan(), workers);
+  train::set_initial_values(executor, setup);
+  train::feed_first_batch(executor, setup);
+  return kernels_text(train::measured_kernel_report(executor), executor.plan(), workers);
 }
 
 std::string memory_text(const train::Setup& setup, const Plan& plan, int workers) {
@@ -72,7 +62,7 @@ std::string memory_text(const train::Setup& setup, const Plan& plan, int workers
 
 int command_explain(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
-  bool kernels = false, memory = false;
+  bool kernels = false, measure = false, memory = false;
   std::optional<train::Stage> stage;
   Arguments a("explain",
               "Prints the program that a config becomes: one logical device's training step, each value with its type "
@@ -82,12 +72,14 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
       "--stage", {"model", "grad", "final"}, [&stage](std::size_t i) { stage = static_cast<train::Stage>(i); },
       "model: one microbatch forward; grad: with its derivative; final: synchronised and updated, what runs (the "
       "default)");
-  a.flag("--kernels", kernels, "list the kernel behind each step of the plan instead");
+  a.flag("--kernels", kernels, "list the kernel behind each step of the plan, and what the step costs, instead");
+  a.flag("--measure", measure, "with --kernels: run some steps, and show how long each kernel takes");
   a.flag("--memory", memory, "show the plan's memory instead");
   if (!a.parse(arguments, streams.out)) return 0;
   if (stage.value_or(train::Stage::final) != train::Stage::final && (kernels || memory)) {
     fail_usage("--kernels and --memory show the plan, which only the final stage has", "leave out --stage");
   }
+  if (measure && !kernels) fail_usage("--measure is about kernels", "say --kernels --measure");
 
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
   if (!kernels && !memory) {
@@ -99,7 +91,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   const Plan plan = make_plan(setup.training, {setup.timetable.verify_every > 0});
   train::check_memory(train::estimate_memory(setup, plan, workers), setup);
   if (memory) streams.out << memory_text(setup, plan, workers);
-  if (kernels) streams.out << (memory ? "\n" : "") << kernels_text(setup, plan, workers);
+  if (kernels) streams.out << (memory ? "\n" : "") << explain_kernels(setup, plan, workers, measure);
   return 0;
 }
 

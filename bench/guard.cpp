@@ -18,12 +18,9 @@
 
 #include "bench/limits/linear_regression.h"
 #include "bench/limits/primitives.h"
-#include "core/data/loader.h"
-#include "core/data/open.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/executor.h"
 #include "core/spec/load.h"
-#include "core/train/evaluator.h"
 #include "core/train/setup.h"
 #include "core/train/start.h"
 
@@ -70,8 +67,7 @@ class Steps {
     }
     executor_ = std::make_unique<CpuExecutor>(make_plan(setup.training), options);
     train::set_initial_values(*executor_, setup);
-    data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
-    train::feed(*executor_, loader.next());
+    train::feed_first_batch(*executor_, setup);
     executor_->run(2);
   }
 

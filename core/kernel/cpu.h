@@ -32,6 +32,12 @@ struct CpuArguments {
   std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, nobody else's during the call
 };
 
+// A copy into another layout that a kernel makes at each run, since its library computes in layouts of its own.
+struct LayoutChange {
+  std::string of;         // "operand 1", "result 0"
+  std::size_t bytes = 0;  // read and written in one run
+};
+
 // Belongs to one worker: it is made and run on that worker's thread only, so it may keep mutable library objects.
 class CpuKernel {
  public:
@@ -40,6 +46,7 @@ class CpuKernel {
   virtual std::size_t scratch_bytes() const { return 0; }
   // "reference", or the library's own name for what it chose.
   virtual std::string implementation() const = 0;
+  virtual std::vector<LayoutChange> layout_changes() const { return {}; }
 };
 
 // An op whose CPU kernel is its reference says so, and why, in place of a cpu() of its own.

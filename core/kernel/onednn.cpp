@@ -160,18 +160,23 @@ Location Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, co
                            bool once) {
   if (dnnl_memory_desc_equal(from_desc, to_desc) != 0) return from;
   const Location to = scratch(to_desc);
-  reorder(from, from_desc, to, to_desc);
-  steps_.back().once = once;
+  reorder(from, from_desc, to, to_desc, once);
   return to;
 }
 
-void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to,
-                       const_dnnl_memory_desc_t to_desc) {
+void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc,
+                       bool once) {
   dnnl_primitive_desc_t created = nullptr;
   expect(dnnl_reorder_primitive_desc_create(&created, from_desc, engine(), to_desc, engine(), attributes(op_).get()),
          op_, "a change of layout");
   const PrimitiveDesc desc(created);
-  add(desc, {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}});
+  add(desc, {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}}, once);
+  const auto name = [](Location at) {
+    return (at.in == Location::In::operand ? "operand " : "result ") + std::to_string(at.index);
+  };
+  layout_changes_.push_back({name(from.in == Location::In::operand ? from : to),
+                             (dnnl_memory_desc_get_size(from_desc) + dnnl_memory_desc_get_size(to_desc)) *
+                                 static_cast<std::size_t>(once ? 1 : calls_)});
 }
 
 void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementation_of(desc); }

@@ -98,7 +98,8 @@ class Sequence : public CpuKernel {
   Location reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
                    bool once = false);
   // The same towards a given place; the layouts differ.
-  void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc);
+  void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc,
+               bool once = false);
 
   // After the steps, the first result passes through our own relu: for primitives that cannot do it well.
   void relu_after(std::int64_t elements) { relu_elements_ = static_cast<std::size_t>(elements); }
@@ -109,6 +110,7 @@ class Sequence : public CpuKernel {
   void run(const CpuArguments& arguments) override;
   std::size_t scratch_bytes() const override { return reserved_ + largest_pad_; }
   std::string implementation() const override { return implementation_; }
+  std::vector<LayoutChange> layout_changes() const override { return layout_changes_; }
 
  private:
   struct Bound {
@@ -127,6 +129,7 @@ class Sequence : public CpuKernel {
   std::int64_t calls_;
   std::vector<std::size_t> operand_step_, result_step_;  // bytes from one call's array to the next one's
   std::vector<Step> steps_;
+  std::vector<LayoutChange> layout_changes_;
   std::size_t reserved_ = 0;
   std::size_t largest_pad_ = 0;    // steps share it: it follows what is reserved
   std::size_t relu_elements_ = 0;  // of the first result in one call

@@ -12,10 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/loader.h"
-#include "core/data/open.h"
 #include "core/runtime/cpu/executor.h"
-#include "core/train/evaluator.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::train {
@@ -40,7 +37,8 @@ double seconds_since_process_began() {
          ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// How long a step takes at least, from ever more of them until they are worth `seconds`. Warms up as well.
+}  // namespace
+
 double estimate_step(CpuExecutor& executor, double seconds) {
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t count = 1;; count *= 2) {
@@ -51,8 +49,6 @@ double estimate_step(CpuExecutor& executor, double seconds) {
   }
 }
 
-}  // namespace
-
 Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   Plan plan = make_plan(setup.training);
   Benchmark result;
@@ -60,10 +56,7 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   check_memory(estimate_memory(setup, plan, result.workers), setup);
   CpuExecutor executor(std::move(plan), {result.workers, KernelChoice::best});
   set_initial_values(executor, setup);
-  {
-    data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
-    feed(executor, loader.next());
-  }
+  feed_first_batch(executor, setup);
   executor.run();
   result.first_step_seconds = seconds_since_process_began();
 

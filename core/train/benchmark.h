@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/runtime/cpu/executor.h"
 #include "core/train/peaks.h"
 #include "core/train/setup.h"
 
@@ -20,6 +21,10 @@ struct Benchmark {
   Peaks peaks;  // of all workers at once
   double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
+
+// How long a step of the executor takes at least, from ever more of them until they are worth `seconds`. Warms up as
+// well.
+double estimate_step(CpuExecutor& executor, double seconds);
 
 // Times `steps` training steps (at least 1) on one batch that stays in place, in groups long enough for the clock;
 // without a number 200, or as many as 0.2 seconds hold. Throws Error: data, or resource.

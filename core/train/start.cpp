@@ -1,6 +1,8 @@
 #include "core/train/start.h"
 
 #include "core/base/philox.h"
+#include "core/data/loader.h"
+#include "core/train/evaluator.h"
 #include "core/train/initialize.h"
 #include "core/train/optimizer.h"
 
@@ -30,6 +32,11 @@ void set_initial_values(CpuExecutor& executor, const Setup& setup) {
     if (input.group == Group::state) executor.set(input.name, initial_state(program, input));
     if (input.group == Group::hyper) set_hyper(executor, setup, input);
   }
+}
+
+void feed_first_batch(CpuExecutor& executor, const Setup& setup) {
+  data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
+  feed(executor, loader.next());
 }
 
 }  // namespace pmaptrain::train

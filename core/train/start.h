@@ -10,4 +10,7 @@ namespace pmaptrain::train {
 // Throws Error (data) for initial values that do not fit.
 void set_initial_values(CpuExecutor& executor, const Setup& setup);
 
+// Feeds the first batch of the training split in file order: what steps are timed on.
+void feed_first_batch(CpuExecutor& executor, const Setup& setup);
+
 }  // namespace pmaptrain::train

@@ -1,8 +1,5 @@
 #include "tests/train/steps.h"
 
-#include "core/data/loader.h"
-#include "core/data/open.h"
-#include "core/train/evaluator.h"
 #include "core/train/start.h"
 #include "tests/train/session_run.h"
 
@@ -10,8 +7,7 @@ namespace pmaptrain::testing {
 
 void fill(CpuExecutor& executor, const train::Setup& setup) {
   train::set_initial_values(executor, setup);
-  data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
-  train::feed(executor, loader.next());
+  train::feed_first_batch(executor, setup);
 }
 
 train::Setup small_cnn(std::vector<std::string> set) {

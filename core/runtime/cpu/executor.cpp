@@ -1,6 +1,7 @@
 #include "core/runtime/cpu/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -96,7 +97,7 @@ struct CpuExecutor::Impl {
         meet();  // the host has seen what was done
         meet();  // the host asks for more
         if (steps < 0) return;
-        run_steps(w);
+        profiles.empty() ? run_steps(w) : profile_steps(w);
       }
     } catch (const BrokenBarrier&) {  // the host could not start all threads
     }
@@ -109,6 +110,38 @@ struct CpuExecutor::Impl {
         if (plan.boundary_barrier) barrier.arrive_and_wait();
       }
     });
+  }
+
+  void profile_steps(int w) noexcept {
+    guarded([&] {
+      Profile& profile = profiles[static_cast<std::size_t>(w)];
+      const auto begin = std::chrono::steady_clock::now();
+      for (std::int64_t i = 0; i < steps; ++i) {
+        workers[static_cast<std::size_t>(w)]->profile_step(static_cast<int>((first_step + i) & 1), barrier,
+                                                           profile.seconds);
+        if (plan.boundary_barrier) barrier.arrive_and_wait();
+      }
+      profile.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+  }
+
+  Profile profile(std::int64_t count_of_steps) {
+    rethrow();
+    if (count_of_steps < 1) return {};
+    steps = count_of_steps;
+    profiles.resize(static_cast<std::size_t>(count));
+    meet();
+    profile_steps(0);
+    meet();
+    first_step += count_of_steps;
+    rethrow();
+    Profile all = profiles.front();
+    for (std::size_t w = 1; w < profiles.size(); ++w) {
+      all.wall_seconds = std::max(all.wall_seconds, profiles[w].wall_seconds);
+      for (const auto& [step, seconds] : profiles[w].seconds) all.seconds[step] += seconds;
+    }
+    profiles.clear();
+    return all;
   }
 
   void run(std::int64_t count_of_steps) {
@@ -171,6 +204,7 @@ struct CpuExecutor::Impl {
   std::vector<std::thread> threads;
   std::int64_t steps = 0;  // what the host asks for; -1: end
   std::int64_t first_step = 0;
+  std::vector<Profile> profiles;  // by worker, while the host asks for a profile; else empty
   std::mutex failure_mutex;
   std::exception_ptr failure;
 };
@@ -218,10 +252,12 @@ std::uint32_t CpuExecutor::meetings() const { return impl_->barrier.meetings(); 
 
 std::size_t CpuExecutor::memory_bytes() const { return impl_->memory.bytes(); }
 
-std::vector<std::pair<const Step*, std::string>> CpuExecutor::implementations() const {
-  std::map<const Step*, std::string> all;
-  for (const auto& worker : impl_->workers) worker->collect_implementations(all);
-  return {all.begin(), all.end()};
+std::map<const Step*, KernelInfo> CpuExecutor::kernels() const {
+  std::map<const Step*, KernelInfo> all;
+  for (const auto& worker : impl_->workers) worker->collect_kernels(all);
+  return all;
 }
+
+Profile CpuExecutor::profile(std::int64_t steps) { return impl_->profile(steps); }
 
 }  // namespace pmaptrain

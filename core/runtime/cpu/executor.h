@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,19 @@ struct CpuOptions {
   KernelChoice kernels = KernelChoice::best;
   // What makes a kernel, in place of make_cpu_kernel; called on the thread of the worker that will run it.
   std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make_kernel = {};
+};
+
+// What carries out a step of the plan.
+struct KernelInfo {
+  std::string implementation;                // "reference", or the library's word
+  std::vector<LayoutChange> layout_changes;  // over all that run it once, in one iteration
+};
+
+// Where the time of some steps went.
+struct Profile {
+  std::map<const Step*, double>
+      seconds;              // by step of the plan, of all workers together, readings of the clock left out
+  double wall_seconds = 0;  // from the first step's begin to the last one's end
 };
 
 // Memory, kernels and threads for one plan. The bits of every result are the same for any number of workers. The
@@ -54,8 +68,11 @@ class CpuExecutor {
   std::uint32_t meetings() const;
   // Bytes of all pools.
   std::size_t memory_bytes() const;
-  // The implementation behind each kernel step, in plan order: "reference", or the library's word.
-  std::vector<std::pair<const Step*, std::string>> implementations() const;
+  // What is behind each kernel step of the plan; steps are found in plan().
+  std::map<const Step*, KernelInfo> kernels() const;
+
+  // As run(), but each worker reads the clock around everything that it does. For reports: a step takes longer so.
+  Profile profile(std::int64_t steps);
 
  private:
   struct Impl;

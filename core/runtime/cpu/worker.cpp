@@ -124,7 +124,6 @@ void Worker::bind_row_sums(const Step& step, Place place, std::vector<Command>& 
     }
     const CpuRequest request{operands, step.result_types, 1, std::vector<bool>(operands.size(), true)};
     command.kernel = kernel(step.equation->op, request);
-    implementations_[&step] = command.kernel->implementation();
   }
 }
 
@@ -150,7 +149,6 @@ void Worker::bind_parts(const Step& step, std::vector<Command>& commands) {
     command.results = {memory_.address(buffer(step.results.front()), index_, 0, 0) + first * row_of_result};
     const Type operands[] = {columns, other};
     command.kernel = kernel(step.equation->op, {operands, {&result, 1}, 1, {true, true}});
-    implementations_[&step] = command.kernel->implementation();
   }
 }
 
@@ -185,7 +183,6 @@ void Worker::bind_kernel(const Step& step, Place place, Command& command) {
     request.types = plan_.program->types;
   }
   command.kernel = kernel(step.equation->op, request);
-  implementations_[&step] = command.kernel->implementation();
 }
 
 void Worker::bind_copy(const Step& step, Place place, Command& command) {
@@ -296,11 +293,7 @@ void Worker::run(const std::vector<Command>& commands, std::byte* scratch, int p
 }
 
 void Worker::run(const Command& command, std::byte* scratch, int parity) {
-  const auto copy = [](const Command::Copy& c, std::size_t iteration) {
-    for (std::size_t i = 0; i < c.count; ++i) {
-      std::memcpy(c.to + i * c.to_stride, c.from + i * c.from_stride + iteration * c.per_iteration, c.bytes);
-    }
-  };
+  const auto copy = [](const Command::Copy& c, std::size_t iteration) { c.run(iteration); };
   switch (command.kind) {
     case Step::Kind::kernel:
       if (command.kernel != nullptr) {
@@ -328,10 +321,6 @@ void Worker::run(const Command& command, std::byte* scratch, int parity) {
       }
       return;
   }
-}
-
-void Worker::collect_implementations(std::map<const Step*, std::string>& into) const {
-  into.insert(implementations_.begin(), implementations_.end());
 }
 
 }  // namespace pmaptrain

@@ -1,6 +1,7 @@
 // One worker: the plan's steps bound to addresses and kernels for the blocks that it has, ready to run.
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include "core/ops/all.h"
 #include "core/ops/collective/collective.h"
 #include "core/runtime/cpu/barrier.h"
+#include "core/runtime/cpu/executor.h"
 #include "core/runtime/cpu/memory.h"
 #include "core/runtime/plan.h"
 
@@ -34,6 +36,12 @@ struct Command {
     std::byte* to;
     std::size_t bytes, count, from_stride, to_stride;
     std::size_t per_iteration;  // added to `from` in each iteration of a loop
+
+    void run(std::size_t iteration) const {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * to_stride, from + i * from_stride + iteration * per_iteration, bytes);
+      }
+    }
   };
   std::vector<Copy> copies;
 
@@ -63,7 +71,11 @@ class Worker {
   // All stages of one step; `parity` alternates between steps.
   void run_step(int parity, Barrier& barrier);
 
-  void collect_implementations(std::map<const Step*, std::string>& into) const;
+  // The same as run_step, but reads the clock around each command: adds to each step of the plan the seconds that its
+  // commands took. For reports only.
+  void profile_step(int parity, Barrier& barrier, std::map<const Step*, double>& seconds);
+
+  void collect_kernels(std::map<const Step*, KernelInfo>& into) const;
 
  private:
   struct BoundStage {
@@ -94,6 +106,8 @@ class Worker {
 
   static void run(const std::vector<Command>& commands, std::byte* scratch, int parity);
   static void run(const Command& command, std::byte* scratch, int parity);
+  static void profile(const std::vector<Command>& commands, std::byte* scratch, int parity,
+                      std::map<const Step*, double>& seconds);
 
   const Plan& plan_;
   const Memory& memory_;
@@ -101,7 +115,6 @@ class Worker {
   const int index_, count_;
   std::vector<BoundStage> stages_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
-  std::map<const Step*, std::string> implementations_;
   std::deque<Type> types_;
   std::unique_ptr<std::byte, decltype(&std::free)> scratch_{nullptr, &std::free};
 };

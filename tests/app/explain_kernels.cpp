@@ -1,0 +1,111 @@
+// explain --kernels: the command, and what stands out in its table.
+#include "app/explain_kernels.h"
+
+#include <sstream>
+
+#include "core/base/text.h"
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/train/steps.h"
+
+using namespace pmaptrain;
+using pmaptrain::tests::call;
+using pmaptrain::tests::contains;
+using pmaptrain::tests::Finished;
+
+namespace {
+
+const std::string linear = "configs/linear_regression.yaml";
+
+// The line of the table that holds `part`; empty where none does.
+std::string line_with(const std::string& text, const std::string& part) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (contains(line, part)) return line;
+  }
+  return {};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("explain --kernels lists every step of the plan by stage, with cost and total", "[app]") {
+  const Finished result = call({"explain", linear, "--kernels", "--workers", "1"});
+  INFO(result.out);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, " kernel steps:\n"));
+  CHECK(contains(result.out, "8 logical devices, 1 worker; workers meet once a step\n"));
+  CHECK(contains(result.out, "stage 1 of 2, each of 2 blocks of up to 4 devices, up to 2 at once:\n"));
+  CHECK(contains(result.out, "stage 2 of 2, once (every worker what is small, what is larger in ranges):\n"));
+  // 2 · 800 · 5 in each of the two products.
+  CHECK(contains(line_with(result.out, "dense_0.grad"), "8 k"));
+  CHECK(contains(line_with(result.out, "synchronise"), "blocks in order"));
+  CHECK_FALSE(line_with(result.out, "  total").empty());
+  CHECK_FALSE(contains(result.out, "% roof"));
+}
+
+TEST_CASE("explain --kernels shows what a loop repeats, indented", "[app]") {
+  const Finished result = call({"explain", linear, "--kernels", "--workers", "1", "--set", "data.microbatches=2"});
+  INFO(result.out);
+  CHECK(contains(line_with(result.out, "  loop "), "2 times, slices of "));
+  CHECK(contains(result.out, "\n    matmul "));
+}
+
+TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]") {
+  const Finished result = call({"explain", linear, "--kernels", "--measure", "--workers", "1"});
+  INFO(result.out);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "a step takes "));
+  CHECK(contains(result.out, "; the roof is "));
+  CHECK(contains(result.out, "% step  % roof  implementation\n"));
+  CHECK(contains(line_with(result.out, "matmul"), "s  "));
+  CHECK(call({"explain", linear, "--measure"}).err ==
+        "error: --measure is about kernels\n  help: say --kernels --measure\n");
+}
+
+TEST_CASE("plain loops that take more than a few percent stand out, and so do large changes of layout", "[app]") {
+  const train::Setup setup = testing::small_cnn();
+  const CpuExecutor executor(make_plan(setup.training), {1, KernelChoice::best});
+  train::KernelReport report = train::kernel_report(executor);
+  for (train::KernelLine& line : report.lines) {
+    line.kernel.layout_changes.clear();
+    line.layout_bytes = 0;
+    if (line.kernel.implementation == "reference") line.kernel.implementation = "vectors";
+  }
+  const auto text = [&] { return app::kernels_text(report, executor.plan(), 1); };
+  const auto line_of = [&](std::string_view op) -> train::KernelLine& {
+    for (train::KernelLine& line : report.lines) {
+      if (line.step->equation != nullptr && line.step->equation->op.name() == op) return line;
+    }
+    throw std::runtime_error("no such line");
+  };
+  CHECK_FALSE(contains(text(), "<=="));
+
+  line_of("conv").kernel.implementation = "reference";
+  CHECK(contains(line_with(text(), "<=="), "  reference  <== plain loops: "));
+  CHECK(contains(line_with(text(), "<=="), " % of the step's bytes"));
+  line_of("reduce_max").kernel.implementation = "reference";  // of next to nothing
+  CHECK(count(text(), "<==") == 1);
+
+  report.times = {0.010, {100e9, 10e9}};
+  for (train::KernelLine& line : report.lines) line.seconds = 1e-6;
+  CHECK_FALSE(contains(text(), "<=="));
+  line_of("reduce_max").seconds = 0.001;
+  CHECK(contains(line_with(text(), "<=="), "reference  <== plain loops: 10.0 % of the step"));
+  CHECK(contains(line_with(text(), "reduce_max"), "  1 ms    10.0  "));
+  line_of("reduce_max").kernel.implementation = "reference, stacked";
+  CHECK(contains(line_with(text(), "<=="), "reference, stacked  <== plain loops: 10.0 % of the step"));
+
+  line_of("reduce_max").seconds = 1e-6;
+  train::KernelLine& pool = line_of("max_pool");
+  pool.kernel.layout_changes = {{"operand 0", 1000}};
+  pool.layout_bytes = 0.05 * pool.bytes;
+  CHECK(contains(text(), "\n      changes the layout of operand 0\n"));
+  pool.layout_bytes = pool.bytes;
+  CHECK(contains(line_with(text(), "changes the layout of operand 0"), "  <== moves "));
+}
