@@ -1,10 +1,6 @@
 #include "tests/runtime/allocations.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
-#else
 #include <malloc.h>
-#endif
 
 #include <atomic>
 #include <cerrno>
@@ -101,6 +97,11 @@ std::int64_t count_allocations(const std::function<void()>& f) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+// As sanitizer/allocator_interface.h declares them, which GCC does not install.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*after_malloc)(const volatile void*, std::size_t),
+                                                         void (*before_free)(const volatile void*));
+extern "C" std::size_t __sanitizer_get_allocated_size(const volatile void* memory);
 
 namespace {
 
