@@ -14,9 +14,7 @@ class AttributePrinter : public AttributeVisitor {
   void field(std::string_view name, std::int64_t& value) override { add(name, std::to_string(value)); }
   void field(std::string_view name, double& value) override { add(name, exact(value)); }
   void field(std::string_view name, bool& value) override { add(name, value ? "true" : "false"); }
-  void flag(std::string_view name, bool& value) override {
-    if (value) field(name, value);
-  }
+  bool leaves_out_usual() const override { return true; }
   void field(std::string_view name, DType& value) override { add(name, std::string(to_string(value))); }
   void field(std::string_view name, AxisSet& value) override {
     add(name, mesh_ != nullptr ? mesh_->to_string(value) : "{#" + std::to_string(value.bits()) + "}");

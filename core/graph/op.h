@@ -34,12 +34,19 @@ class AttributeVisitor {
   virtual void field(std::string_view name, std::int64_t& value) = 0;
   virtual void field(std::string_view name, double& value) = 0;
   virtual void field(std::string_view name, bool& value) = 0;
-  // A variant that an op seldom takes: printed only where it is true.
-  virtual void flag(std::string_view name, bool& value) { field(name, value); }
   virtual void field(std::string_view name, DType& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
   virtual void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) = 0;
+  // Whether what has its usual value is passed over.
+  virtual bool leaves_out_usual() const { return false; }
+
+  // A variant that an op seldom takes: printed only where it is not the usual one.
+  template <class T>
+  void seldom(std::string_view name, T& value, const T& usual) {
+    if (!leaves_out_usual() || value != usual) field(name, value);
+  }
+  void flag(std::string_view name, bool& value) { seldom(name, value, false); }
 };
 
 // Thrown by an op's infer when its operands break a rule of docs/program.md. Builder, parser and checker add where.

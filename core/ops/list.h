@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/ops/argmax/argmax.h"
+#include "core/ops/avg_pool/avg_pool.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/cast/cast.h"
 #include "core/ops/collective/collective.h"
@@ -16,6 +17,7 @@
 #include "core/ops/gather/gather.h"
 #include "core/ops/iota/iota.h"
 #include "core/ops/loop/loop.h"
+#include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
 #include "core/ops/one_hot/one_hot.h"
@@ -43,7 +45,8 @@ using AllOps = OpList<                                                          
     Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,            //
     ReduceSum, ReduceMax, Argmax, Cumsum, TopK, Gather, ScatterAdd, OneHot,     //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,            //
-    Matmul, Conv, ConvInputGrad, ConvKernelGrad, MaxPool, MaxPoolGrad,          //
+    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                   //
+    MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                                 //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,           //
     PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
 

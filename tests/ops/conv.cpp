@@ -16,15 +16,21 @@ struct Sizes {
   std::int64_t n, h, w, c, kh, kw, o;
   std::vector<std::int64_t> strides;
   Padding padding;
+  std::vector<std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
 
   Shape x() const { return {n, h, w, c}; }
-  Shape kernel() const { return {kh, kw, c, o}; }
-  Shape y() const { return conv_geometry("conv", x(), kernel(), strides, padding).y_shape(); }
+  Shape kernel() const { return {kh, kw, c / groups, o}; }
+  Shape y() const { return conv_geometry("conv", x(), kernel(), strides, padding, dilation, groups).y_shape(); }
+  Conv conv() const { return {strides, padding, false, dilation, groups}; }
+  ConvInputGrad input_grad() const { return {strides, padding, x(), dilation, groups}; }
+  ConvKernelGrad kernel_grad() const { return {strides, padding, kernel(), false, dilation, groups}; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Sizes& s) {
   return out << to_string(s.x()) << " with " << to_string(s.kernel()) << " strides " << to_string(s.strides)
-             << " padding " << ops::to_string(s.padding);
+             << " padding " << ops::to_string(s.padding) << " dilation " << to_string(s.dilation) << " groups "
+             << s.groups;
 }
 
 TEST_CASE("a convolution and its gradients are what one computes by hand", "[ops]") {
@@ -46,6 +52,17 @@ TEST_CASE("a convolution mixes channels as height, width, in, out", "[ops]") {
         std::vector<float>{21, 42, 63, 43, 86, 129});
 }
 
+TEST_CASE("a dilated kernel skips elements, and groups keep to their channels", "[ops]") {
+  // Taps at distance 2 along the width: x[i] + 10 x[i + 2].
+  const Sizes dilated{1, 1, 5, 1, 1, 2, 1, {1, 1}, {{0, 0}, {0, 0}}, {1, 2}};
+  CHECK(test::run_reference<float>(dilated.conv(), {{dilated.x(), dilated.kernel()}}, {{1, 2, 3, 4, 5}, {1, 10}}) ==
+        std::vector<float>{31, 42, 53});
+  // Two groups of one channel in and two out.
+  const Sizes grouped{1, 1, 1, 2, 1, 1, 4, {1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 2};
+  CHECK(test::run_reference<float>(grouped.conv(), {{grouped.x(), grouped.kernel()}}, {{3, 5}, {1, 10, 100, 1000}}) ==
+        std::vector<float>{3, 30, 500, 5000});
+}
+
 TEST_CASE("convolutions are close to exact for every size, stride, padding and stacking", "[ops]") {
   const Sizes s = GENERATE(Sizes{1, 1, 1, 1, 1, 1, 1, {1, 1}, {{0, 0}, {0, 0}}},      // left to the reference
                            Sizes{3, 13, 11, 5, 3, 3, 7, {1, 1}, {{1, 1}, {1, 1}}},    // odd sizes
@@ -56,17 +73,20 @@ TEST_CASE("convolutions are close to exact for every size, stride, padding and s
                            Sizes{2, 16, 17, 8, 2, 2, 16, {3, 3}, {{0, 0}, {1, 0}}},   // stride over window
                            Sizes{5, 9, 9, 17, 1, 1, 33, {1, 1}, {{0, 0}, {0, 0}}},    // 1x1
                            Sizes{1, 7, 7, 16, 7, 7, 16, {1, 1}, {{0, 0}, {0, 0}}},    // window of the whole image
-                           Sizes{2, 8, 8, 4, 3, 3, 8, {1, 1}, {{4, 5}, {3, 6}}});     // padding over window
+                           Sizes{2, 8, 8, 4, 3, 3, 8, {1, 1}, {{4, 5}, {3, 6}}},      // padding over window
+                           Sizes{2, 16, 17, 8, 3, 3, 16, {1, 1}, {{2, 2}, {3, 3}}, {2, 3}},
+                           Sizes{2, 19, 16, 16, 3, 2, 8, {2, 3}, {{1, 0}, {0, 2}}, {3, 2}},
+                           Sizes{2, 12, 12, 16, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
+                           Sizes{3, 11, 13, 6, 3, 3, 15, {2, 1}, {{1, 1}, {0, 1}}, {1, 2}, 3},
+                           Sizes{2, 14, 14, 24, 3, 3, 24, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 24});  // depthwise
   CAPTURE(s);
   const auto length = static_cast<std::int64_t>(numel(s.kernel()));
   for (const std::int64_t devices : {1, 3}) {
     for (const std::vector<bool>& stacked : {std::vector{true, false}, {false, true}, {true, true}, {false, false}}) {
       CAPTURE(devices, stacked[0], stacked[1]);
-      CHECK(test::distance(Conv{s.strides, s.padding}, {{s.x(), s.kernel()}, devices, stacked}, length / s.o) < 4);
-      CHECK(test::distance(ConvInputGrad{s.strides, s.padding, s.x()}, {{s.kernel(), s.y()}, devices, stacked},
-                           length / s.c) < 4);
-      CHECK(test::distance(ConvKernelGrad{s.strides, s.padding, s.kernel()}, {{s.x(), s.y()}, devices, stacked},
-                           numel(s.y()) / s.o) < 4);
+      CHECK(test::distance(s.conv(), {{s.x(), s.kernel()}, devices, stacked}, length / s.o) < 4);
+      CHECK(test::distance(s.input_grad(), {{s.kernel(), s.y()}, devices, stacked}, length / s.c) < 4);
+      CHECK(test::distance(s.kernel_grad(), {{s.x(), s.y()}, devices, stacked}, numel(s.y()) / s.o) < 4);
     }
   }
 }
@@ -90,6 +110,14 @@ TEST_CASE("an example's bits in a convolution do not depend on the examples besi
     CHECK(test::same_bits_alone(Conv{ones, same}, {{s.x(), s.kernel()}, devices, {true, false}}));
     CHECK(test::same_bits_alone(ConvInputGrad{ones, same, s.x()}, {{s.kernel(), s.y()}, devices, {false, true}}));
     CHECK(test::same_bits_alone(ConvKernelGrad{ones, same, s.kernel()}, {{s.x(), s.y()}, devices, {true, true}}));
+  }
+  for (const Sizes& v : {Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},
+                         Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
+                         Sizes{4, 14, 14, 32, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32}}) {
+    CAPTURE(v);
+    CHECK(test::same_bits_alone(v.conv(), {{v.x(), v.kernel()}, 3, {true, false}}));
+    CHECK(test::same_bits_alone(v.input_grad(), {{v.kernel(), v.y()}, 3, {false, true}}));
+    CHECK(test::same_bits_alone(v.kernel_grad(), {{v.x(), v.y()}, 3, {true, true}}));
   }
 }
 
@@ -115,6 +143,19 @@ TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
         "conv with padding [(0,0),(0,-1)] | padding counts rows before and after: no number is negative");
   CHECK(refusal({{1}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
         "conv with 1 strides and 2 paddings | give one of each for height and one for width");
+  CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {3, 1}}, {16, 6, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with a window of 3 dilated by 3 over 0 + 6 + 0 elements of height | the window must fit into the padded "
+        "image");
+  CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {0, 1}}, {16, 6, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with a dilation of 0 in height | a dilation is at least 1");
+  CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {2}}, {16, 6, 28, 1}, {3, 3, 1, 32}) ==
+        "conv with 1 dilations | give one for height and one for width");
+  CHECK(
+      refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {1, 1}, 2}, {16, 28, 28, 3}, {3, 3, 1, 32}) ==
+      "conv: x [16,28,28,3] and kernel [3,3,1,32] in 2 groups | the channels of x and those of the result divide over "
+      "the groups");
+  CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {1, 1}, 2}, {16, 28, 28, 4}, {3, 3, 4, 32}) ==
+        "conv: x [16,28,28,4] has 4 channels in 2 groups, but kernel [3,3,4,32] takes 4 | make the kernel [3,3,2,32]");
   CHECK(test::refusal(Conv{}, {{DType::f32, {1, 1, 1, 1}, {}}, {DType::f64, {1, 1, 1, 1}, {}}}) ==
         "conv: kernel is f64 and x is f32 | conv takes f32 or f64, the same for all operands");
   CHECK(test::refusal(ConvInputGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 3, 3, 1}},
@@ -134,6 +175,10 @@ TEST_CASE("the derivatives of a convolution and of its gradients agree with diff
   check(Conv{s.strides, s.padding}, s.x(), s.kernel());
   check(ConvInputGrad{s.strides, s.padding, s.x()}, s.kernel(), s.y());
   check(ConvKernelGrad{s.strides, s.padding, s.kernel()}, s.x(), s.y());
+  const Sizes g{1, 5, 4, 4, 2, 2, 2, {2, 1}, {{0, 1}, {2, 0}}, {2, 3}, 2};
+  check(g.conv(), g.x(), g.kernel());
+  check(g.input_grad(), g.kernel(), g.y());
+  check(g.kernel_grad(), g.x(), g.y());
 }
 
 TEST_CASE("a convolution's cost counts no padding", "[ops]") {

@@ -115,9 +115,15 @@ std::vector<GradientCase> contraction_cases() {
       of(Matmul{true, false}, {.types = {f64({3, 2}, shards), f64({3, 2})}}),
       of(Matmul{false, true}, {.types = {f64({2, 3}, shards), f64({2, 3})}}),
       of(Matmul{true, true}, {.types = {f64({3, 2}), f64({2, 3}, shards)}}),
+      of(BatchMatmul{}, {.types = {f64({2, 1, 2, 3}, shards), f64({2, 1, 3, 2})}}),
+      of(BatchMatmul{true, false}, {.types = {f64({2, 3, 2}, shards), f64({2, 3, 2})}}),
+      of(BatchMatmul{false, true}, {.types = {f64({2, 2, 3}, shards), f64({2, 2, 3})}}),
+      of(BatchMatmul{true, true}, {.types = {f64({3, 2}), f64({2, 3}, shards)}}),
       of(Conv{{2, 1}, padding}, {.types = {f64({1, 4, 3, 2}, shards), f64({2, 2, 2, 1})}}),
       of(ConvInputGrad{{2, 1}, padding, {1, 4, 3, 2}}, {.types = {f64({2, 2, 2, 1}), f64({1, 2, 4, 1}, shards)}}),
       of(ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}}, {.types = {f64({1, 4, 3, 2}, shards), f64({1, 2, 4, 1})}}),
+      of(AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {.types = {f64({1, 3, 3, 2}, shards)}}),
+      of(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 3, 1}}, {.types = {f64({1, 2, 1, 1}, shards)}}),
       of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {f64({1, 3, 3, 2}, shards)}}),
   };
 }

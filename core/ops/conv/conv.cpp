@@ -42,31 +42,38 @@ Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::
 }  // namespace
 
 double ConvGeometry::flops() const {
-  return 2.0 * static_cast<double>(n) * static_cast<double>(c) * static_cast<double>(o) * taps(h) * taps(w);
+  return 2.0 * static_cast<double>(n) * static_cast<double>(c_of_group()) * static_cast<double>(o) * taps(h) * taps(w);
 }
 
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,
-                           std::span<const std::int64_t> strides, const Padding& padding) {
+                           std::span<const std::int64_t> strides, const Padding& padding,
+                           std::span<const std::int64_t> dilation, std::int64_t groups) {
   if (x.size() != 4 || kernel.size() != 4) {
     throw TypeError(6, fmt::format("{} of x {} and kernel {}", op, to_string(x), to_string(kernel)),
                     "x is [examples, height, width, channels] and a kernel is [height, width, channels in, channels "
                     "out]");
   }
-  const Windows windows = slide(op, x, std::span(kernel).first(2), strides, padding);
-  if (x[3] != kernel[2]) {
-    throw TypeError(6,
-                    fmt::format("{}: x {} has {} channels, but kernel {} takes {}", op, to_string(x), x[3],
-                                to_string(kernel), kernel[2]),
-                    fmt::format("make the kernel [{},{},{},{}]", kernel[0], kernel[1], x[3], kernel[3]));
+  const Windows windows = slide(op, x, std::span(kernel).first(2), strides, padding, dilation);
+  const std::int64_t c = x[3], o = kernel[3];
+  if (groups < 1 || c % groups != 0 || o % groups != 0) {
+    throw TypeError(6, fmt::format("{}: x {} and kernel {} in {} groups", op, to_string(x), to_string(kernel), groups),
+                    "the channels of x and those of the result divide over the groups");
   }
-  return {.n = x[0], .c = x[3], .o = kernel[3], .h = windows[0], .w = windows[1]};
+  if (c / groups != kernel[2]) {
+    throw TypeError(6,
+                    fmt::format("{}: x {} has {} channels{}, but kernel {} takes {}", op, to_string(x), c,
+                                groups == 1 ? "" : fmt::format(" in {} groups", groups), to_string(kernel), kernel[2]),
+                    fmt::format("make the kernel [{},{},{},{}]", kernel[0], kernel[1], c / groups, o));
+  }
+  return {.n = x[0], .c = c, .o = o, .h = windows[0], .w = windows[1], .groups = groups};
 }
 
 std::vector<Type> Conv::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"x", "kernel", "bias"};
   const auto operands = context.operands;
   expect_floating(name, operands, std::span(names).first(operands.size() == 3 ? 3 : 2));
-  const ConvGeometry geometry = conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding);
+  const ConvGeometry geometry =
+      conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding, dilation, groups);
   if (operands.size() == 3) expect_bias(name, operands[2].shape, geometry.o);
   return {{operands[0].dtype, geometry.y_shape(), {}}};
 }
@@ -75,7 +82,7 @@ std::vector<Type> ConvInputGrad::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"kernel", "dy"};
   const auto operands = context.operands;
   expect_floating(name, operands, names);
-  const ConvGeometry geometry = conv_geometry(name, input_shape, operands[0].shape, strides, padding);
+  const ConvGeometry geometry = conv_geometry(name, input_shape, operands[0].shape, strides, padding, dilation, groups);
   expect_cotangent(name, geometry, operands[1].shape);
   return {{operands[0].dtype, input_shape, {}}};
 }
@@ -84,7 +91,8 @@ std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"x", "dy"};
   const auto operands = context.operands;
   expect_floating(name, operands, names);
-  const ConvGeometry geometry = conv_geometry(name, operands[0].shape, kernel_shape, strides, padding);
+  const ConvGeometry geometry =
+      conv_geometry(name, operands[0].shape, kernel_shape, strides, padding, dilation, groups);
   expect_cotangent(name, geometry, operands[1].shape);
   std::vector<Type> results = {{operands[0].dtype, kernel_shape, {}}};
   if (bias) results.push_back({operands[0].dtype, {geometry.o}, {}});
@@ -92,15 +100,18 @@ std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
 }
 
 Cost Conv::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding), operands, results);
+  return cost_of(conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding, dilation, groups),
+                 operands, results);
 }
 
 Cost ConvInputGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(conv_geometry(name, input_shape, operands[0].shape, strides, padding), operands, results);
+  return cost_of(conv_geometry(name, input_shape, operands[0].shape, strides, padding, dilation, groups), operands,
+                 results);
 }
 
 Cost ConvKernelGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(conv_geometry(name, operands[0].shape, kernel_shape, strides, padding), operands, results);
+  return cost_of(conv_geometry(name, operands[0].shape, kernel_shape, strides, padding, dilation, groups), operands,
+                 results);
 }
 
 Cotangents Conv::derivative(VjpContext& context) const {
@@ -110,11 +121,12 @@ Cotangents Conv::derivative(VjpContext& context) const {
   const Value dy = relu ? relu_cotangent(context) : *context.cotangents[0];
   const bool bias = result.size() == 3 && context.needed[2];
   if (context.needed[0]) {
-    result[0] = context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape}, {kernel, dy});
+    result[0] =
+        context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape, dilation, groups}, {kernel, dy});
   }
   if (context.needed[1]) {
     const Value operands[] = {x, dy};
-    const ConvKernelGrad gradient{strides, padding, context.b.type(kernel).shape, bias};
+    const ConvKernelGrad gradient{strides, padding, context.b.type(kernel).shape, bias, dilation, groups};
     const std::vector<Value> sums = context.b.emit_all(gradient, operands);
     for (std::size_t i = 0; i < sums.size(); ++i) result[i + 1] = sums[i];
   } else if (bias) {
@@ -128,9 +140,10 @@ Cotangents ConvInputGrad::derivative(VjpContext& context) const {
   if (!context.cotangents[0]) return result;
   const Value kernel = context.operands[0], dy = context.operands[1], g = *context.cotangents[0];
   if (context.needed[0]) {
-    result[0] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape}, {g, dy});
+    result[0] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape, false, dilation, groups},
+                               {g, dy});
   }
-  if (context.needed[1]) result[1] = context.b.emit(Conv{strides, padding}, {g, kernel});
+  if (context.needed[1]) result[1] = context.b.emit(Conv{strides, padding, false, dilation, groups}, {g, kernel});
   return result;
 }
 
@@ -141,13 +154,13 @@ Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
   const Value x = context.operands[0], dy = context.operands[1];
   const std::optional<Value> g = context.cotangents[0], g_bias = bias ? context.cotangents[1] : std::nullopt;
   if (context.needed[0] && g) {
-    result[0] = b.emit(ConvInputGrad{strides, padding, b.type(x).shape}, {*g, dy});
+    result[0] = b.emit(ConvInputGrad{strides, padding, b.type(x).shape, dilation, groups}, {*g, dy});
   }
   if (!context.needed[1]) return result;
   if (g && g_bias) {
-    result[1] = b.emit(Conv{strides, padding}, {x, *g, *g_bias});
+    result[1] = b.emit(Conv{strides, padding, false, dilation, groups}, {x, *g, *g_bias});
   } else if (g) {
-    result[1] = b.emit(Conv{strides, padding}, {x, *g});
+    result[1] = b.emit(Conv{strides, padding, false, dilation, groups}, {x, *g});
   } else if (g_bias) {
     result[1] = b.emit(Broadcast{b.type(dy).shape, {3}}, {*g_bias});
   }

@@ -17,10 +17,12 @@ namespace pmaptrain::ops {
 
 using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// x [N,H,W,C], kernel [KH,KW,C,O] -> y [N,OH,OW,O], where OH = (H + low + high - KH) / stride + 1, rounded down.
-// `strides` and `padding` are for height and width; padding is zeros, rows before and after. A third operand, the bias
-// [O], is added to each of y's pixels; with `relu`, y is then what the op relu makes of it. A NaN stays, but a sum that
-// has overflowed to -inf may become NaN rather than 0.
+// x [N,H,W,C], kernel [KH,KW,C/groups,O] -> y [N,OH,OW,O], where OH = (H + low + high - extent) / stride + 1, rounded
+// down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width; padding is
+// zeros, rows before and after; the kernel's elements meet the image `dilation` apart. With several `groups`, channels
+// in and out are cut into as many equal parts, and each part of y is made from its part of x alone. A third operand,
+// the bias [O], is added to each of y's pixels; with `relu`, y is then what the op relu makes of it. A NaN stays, but a
+// sum that has overflowed to -inf may become NaN rather than 0.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;
@@ -28,6 +30,8 @@ struct Conv {
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
   bool relu = false;
+  std::vector<std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -35,6 +39,8 @@ struct Conv {
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
+    visitor.seldom("dilation", dilation, {1, 1});
+    visitor.seldom("groups", groups, {1});
     visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
@@ -50,6 +56,8 @@ struct ConvInputGrad {
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
   Shape input_shape = {};
+  std::vector<std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -57,6 +65,8 @@ struct ConvInputGrad {
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
+    visitor.seldom("dilation", dilation, {1, 1});
+    visitor.seldom("groups", groups, {1});
     visitor.field("input_shape", input_shape);
   }
   void reference(const ReferenceCall& call) const;
@@ -73,6 +83,8 @@ struct ConvKernelGrad {
   Padding padding = {{0, 0}, {0, 0}};
   Shape kernel_shape = {};
   bool bias = false;
+  std::vector<std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -81,6 +93,8 @@ struct ConvKernelGrad {
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
+    visitor.seldom("dilation", dilation, {1, 1});
+    visitor.seldom("groups", groups, {1});
     visitor.field("kernel_shape", kernel_shape);
     visitor.flag("bias", bias);
   }

@@ -30,20 +30,31 @@ struct Library {
 
   Library(std::string_view op, const ConvGeometry& g)
       : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
-        kernel(onednn::conv_kernel(op, g.h.window, g.w.window, g.c, g.o)),
+        kernel(plain_kernel(op, g)),
         bias(onednn::strided(op, {g.o}, {1})),
         y(onednn::image(op, g.n, g.h.out, g.w.out, g.o)),
-        any_kernel(onednn::any_layout(op, {g.o, g.c, g.h.window, g.w.window})),
+        any_kernel(onednn::any_layout(op, kernel_sizes(g))),
         attributes(onednn::attributes(op)),
         strides{g.h.stride, g.w.stride},
-        dilations{0, 0},
+        dilations{g.h.dilation - 1, g.w.dilation - 1},
         low{g.h.low, g.w.low},
         high{used_padding(g.h), used_padding(g.w)} {}
 
   // oneDNN wants sizes that divide: padding that no window reaches is dropped, and input that none reaches is negative
   // padding.
   static std::int64_t used_padding(const Window& window) {
-    return (window.out - 1) * window.stride + window.window - window.in - window.low;
+    return (window.out - 1) * window.stride + window.extent() - window.in - window.low;
+  }
+
+  // The library's order: out, in, height, width; in front of them the groups where there are several.
+  static Shape kernel_sizes(const ConvGeometry& g) {
+    const Shape sizes = {g.o_of_group(), g.c_of_group(), g.h.window, g.w.window};
+    return g.groups == 1 ? sizes : Shape{g.groups, sizes[0], sizes[1], sizes[2], sizes[3]};
+  }
+  static onednn::Desc plain_kernel(std::string_view op, const ConvGeometry& g) {
+    if (g.groups == 1) return onednn::conv_kernel(op, g.h.window, g.w.window, g.c, g.o);
+    const std::int64_t element = g.c_of_group() * g.o;
+    return onednn::strided(op, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
   }
 
   onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
@@ -99,7 +110,8 @@ class WithBiasSum final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
-  ConvGeometry g = conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding);
+  ConvGeometry g =
+      conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding, dilation, groups);
   if (!worthwhile(request, g)) return nullptr;
   const bool with_bias = request.operands.size() == 3;
   const bool merged =
@@ -126,7 +138,7 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
 }
 
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
-  ConvGeometry g = conv_geometry(name, input_shape, request.operands[0].shape, strides, padding);
+  ConvGeometry g = conv_geometry(name, input_shape, request.operands[0].shape, strides, padding, dilation, groups);
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
   if (merged) g.n *= request.devices;
@@ -152,7 +164,8 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
 
 // Always one call for each device, which has a sum of its own.
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
-  const ConvGeometry g = conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding);
+  const ConvGeometry g =
+      conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding, dilation, groups);
   if (!worthwhile(request, g)) return nullptr;
   const bool own_sum = bias && g.c < few_channels, library_sum = bias && !own_sum;
   const Library library(name, g);

@@ -8,18 +8,22 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Calls f(x offset, kernel offset, y offset) for every tap that falls on the image: all channels of one element of x,
-// all of one element of the kernel, all of one element of y. Taps of one output element are neighbours in time.
+// Calls f(x offset, kernel offset, y offset) for every tap that falls on the image and every group: the group's
+// channels of one element of x, of one element of the kernel and of one element of y. Taps of one output element are
+// neighbours in time.
 template <class F>
 void for_each_tap(const ConvGeometry& g, F&& f) {
+  const std::int64_t cs = g.c_of_group(), os = g.o_of_group();
   for (std::int64_t n = 0; n < g.n; ++n) {
     for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
       for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
         const std::int64_t y = ((n * g.h.out + oh) * g.w.out + ow) * g.o;
         for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
+          const std::int64_t row = (n * g.h.in + g.h.start(oh) + kh * g.h.dilation) * g.w.in;
           for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
-            const std::int64_t x = ((n * g.h.in + g.h.start(oh) + kh) * g.w.in + g.w.start(ow) + kw) * g.c;
-            f(x, (kh * g.w.window + kw) * g.c * g.o, y);
+            const std::int64_t x = (row + g.w.start(ow) + kw * g.w.dilation) * g.c;
+            const std::int64_t kernel = (kh * g.w.window + kw) * cs * g.o;
+            for (std::int64_t i = 0; i < g.groups; ++i) f(x + i * cs, kernel + i * os, y + i * os);
           }
         }
       }
@@ -35,14 +39,16 @@ void zero(const Array& array) {
 }  // namespace
 
 void Conv::reference(const ReferenceCall& call) const {
-  const ConvGeometry g = conv_geometry(name, call.operands[0].shape(), call.operands[1].shape(), strides, padding);
+  const ConvGeometry g =
+      conv_geometry(name, call.operands[0].shape(), call.operands[1].shape(), strides, padding, dilation, groups);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     const T* kernel = call.operands[1].as<T>();
     T* y = call.results[0].as<T>();
     zero<T>(call.results[0]);
     for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
-      for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], kernel + at_kernel + c * g.o, y + at_y);
+      for (std::int64_t c = 0; c < g.c_of_group(); ++c)
+        axpy(g.o_of_group(), x[at_x + c], kernel + at_kernel + c * g.o, y + at_y);
     });
     const T* bias = call.operands.size() == 3 ? call.operands[2].as<T>() : nullptr;
     add_bias_and_relu(g.n * g.h.out * g.w.out, g.o, bias, relu, y);
@@ -50,27 +56,30 @@ void Conv::reference(const ReferenceCall& call) const {
 }
 
 void ConvInputGrad::reference(const ReferenceCall& call) const {
-  const ConvGeometry g = conv_geometry(name, input_shape, call.operands[0].shape(), strides, padding);
+  const ConvGeometry g = conv_geometry(name, input_shape, call.operands[0].shape(), strides, padding, dilation, groups);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
     const T* kernel = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();
     T* dx = call.results[0].as<T>();
     zero<T>(call.results[0]);
     for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
-      for (std::int64_t c = 0; c < g.c; ++c) dx[at_x + c] += dot(g.o, dy + at_y, kernel + at_kernel + c * g.o);
+      for (std::int64_t c = 0; c < g.c_of_group(); ++c)
+        dx[at_x + c] += dot(g.o_of_group(), dy + at_y, kernel + at_kernel + c * g.o);
     });
   });
 }
 
 void ConvKernelGrad::reference(const ReferenceCall& call) const {
-  const ConvGeometry g = conv_geometry(name, call.operands[0].shape(), kernel_shape, strides, padding);
+  const ConvGeometry g =
+      conv_geometry(name, call.operands[0].shape(), kernel_shape, strides, padding, dilation, groups);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();
     T* dkernel = call.results[0].as<T>();
     zero<T>(call.results[0]);
     for_each_tap(g, [&](std::int64_t at_x, std::int64_t at_kernel, std::int64_t at_y) {
-      for (std::int64_t c = 0; c < g.c; ++c) axpy(g.o, x[at_x + c], dy + at_y, dkernel + at_kernel + c * g.o);
+      for (std::int64_t c = 0; c < g.c_of_group(); ++c)
+        axpy(g.o_of_group(), x[at_x + c], dy + at_y, dkernel + at_kernel + c * g.o);
     });
     if (!bias) return;
     zero<T>(call.results[1]);

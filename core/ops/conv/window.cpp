@@ -21,7 +21,8 @@ std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pai
 }
 
 Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
-              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding) {
+              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
+              std::span<const std::int64_t> dilation) {
   if (image.size() != 4) {
     throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
                     "an image has four dimensions: examples, height, width, channels");
@@ -29,6 +30,10 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
   if (hw.size() != 2 || strides.size() != 2 || padding.size() != 2) {
     throw TypeError(6, fmt::format("{} with {} strides and {} paddings", op, strides.size(), padding.size()),
                     "give one of each for height and one for width");
+  }
+  if (!dilation.empty() && dilation.size() != 2) {
+    throw TypeError(6, fmt::format("{} with {} dilations", op, dilation.size()),
+                    "give one for height and one for width");
   }
   Windows windows;
   for (std::size_t d = 0; d < 2; ++d) {
@@ -46,13 +51,21 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
       throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
                       "a size is not negative, and an image has at most 10^12 elements");
     }
-    if (hw[d] < 1 || hw[d] > in + low + high) {
+    const std::int64_t apart = dilation.empty() ? 1 : dilation[d];
+    if (apart < 1 || apart > largest) {
+      throw TypeError(6, fmt::format("{} with a dilation of {} in {}", op, apart, dimension_name(d)),
+                      "a dilation is at least 1");
+    }
+    const bool fits = hw[d] >= 1 && (hw[d] - 1) <= (in + low + high - 1) / apart && in + low + high > 0;
+    if (!fits) {
+      const std::string dilated = apart == 1 ? "" : fmt::format(" dilated by {}", apart);
       throw TypeError(6,
-                      fmt::format("{} with a window of {} over {} + {} + {} elements of {}", op, hw[d], low, in, high,
-                                  dimension_name(d)),
+                      fmt::format("{} with a window of {}{} over {} + {} + {} elements of {}", op, hw[d], dilated, low,
+                                  in, high, dimension_name(d)),
                       hw[d] < 1 ? "a window has at least one element" : "the window must fit into the padded image");
     }
-    windows[d] = {in, hw[d], strides[d], low, high, (in + low + high - hw[d]) / strides[d] + 1};
+    windows[d] = {in, hw[d], strides[d], low, high, 0, apart};
+    windows[d].out = (in + low + high - windows[d].extent()) / strides[d] + 1;
   }
   return windows;
 }

@@ -14,7 +14,7 @@
 namespace pmaptrain::ops {
 
 // One of the two dimensions: `in` elements, `low` and `high` more before and after them, `out` positions of a window
-// of `window` elements, `stride` apart.
+// of `window` elements, `stride` apart. A window's elements stand `dilation` apart.
 struct Window {
   std::int64_t in = 0;
   std::int64_t window = 1;
@@ -22,19 +22,30 @@ struct Window {
   std::int64_t low = 0;
   std::int64_t high = 0;
   std::int64_t out = 0;
+  std::int64_t dilation = 1;
 
+  // From the window's first element to its last.
+  std::int64_t extent() const { return (window - 1) * dilation + 1; }
   // The input index of the window's element 0 at a position; below 0 it is padding.
   std::int64_t start(std::int64_t position) const { return position * stride - low; }
   // The window's elements at a position that are not padding: first <= i < last.
-  std::int64_t first(std::int64_t position) const { return std::max<std::int64_t>(0, -start(position)); }
-  std::int64_t last(std::int64_t position) const { return std::min(window, in - start(position)); }
+  std::int64_t first(std::int64_t position) const { return up_to(std::max<std::int64_t>(0, -start(position))); }
+  std::int64_t last(std::int64_t position) const {
+    return std::min(window, up_to(std::max<std::int64_t>(0, in - start(position))));
+  }
+
+  // How many elements lie within `distance`. Divisions are slow, and rarely needed.
+  std::int64_t up_to(std::int64_t distance) const {
+    return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
+  }
 };
 using Windows = std::array<Window, 2>;  // height, width
 
 // Checks sizes and attributes of the op called `op` and computes the output sizes. `image` is its NHWC shape and `hw`
-// the window's height and width. Throws TypeError that names what does not fit.
+// the window's height and width; no dilation is one of 1. Throws TypeError that names what does not fit.
 Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
-              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding);
+              std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
+              std::span<const std::int64_t> dilation = {});
 
 // "[1,2]", "[(0,1),(0,1)]": attributes in messages, as program text prints them.
 std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pairs);

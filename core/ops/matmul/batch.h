@@ -1,0 +1,34 @@
+// Matrix products by the batch.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// [batch..., m,k] x [batch..., k,n] -> [batch..., m,n], for every numeric element type and any number of equal batch
+// dimensions; each pair of matrices as in matmul, which says what the two transposes are.
+struct BatchMatmul {
+  static constexpr std::string_view name = "batch_matmul";
+  static constexpr bool local = true;
+
+  bool transpose_a = false;
+  bool transpose_b = false;
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("transpose_a", transpose_a);
+    visitor.field("transpose_b", transpose_b);
+  }
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops
