@@ -8,10 +8,16 @@
 namespace pmaptrain::model {
 namespace {
 
-PlannedLayer elementwise(const LayerInput& in, Value (*function)(Builder&, Value)) {
+PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
   PlannedLayer layer = in.start();
-  layer.apply = [function](const LayerCall& call, Value x) { return function(call.b, x); };
+  layer.apply = [function = std::move(function)](const LayerCall& call, Value x) { return function(call.b, x); };
   return layer;
+}
+
+// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2, which overflows nowhere, nor does its derivative.
+Value sigmoid(Builder& b, Value x) {
+  const Value t = b.emit(ops::Tanh{}, {mul(b, x, 0.5)});
+  return add(b, mul(b, t, 0.5), 0.5);
 }
 
 }  // namespace
@@ -33,5 +39,50 @@ std::optional<PlannedLayer> plan(const spec::Gelu&, const LayerInput& in) {
     return mul(b, half, add(b, b.emit(ops::Tanh{}, {inner}), 1.0));
   });
 }
+
+std::optional<PlannedLayer> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }
+
+std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
+  return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
+}
+
+// Along the last dimension. The largest is subtracted so that exp never overflows; the shift cancels, so no derivative
+// goes through it.
+std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
+  if (in.shape.empty()) {
+    return in.refuse("takes features [N]; its input is " + in.shown(), "put flatten before it: one number becomes [1]");
+  }
+  return elementwise(in, [](Builder& b, Value x) {
+    const Shape shape = b.type(x).shape;
+    const std::vector<std::int64_t> last = {static_cast<std::int64_t>(shape.size()) - 1};
+    std::vector<std::int64_t> others;
+    for (std::int64_t d = 0; d < last[0]; ++d) others.push_back(d);
+    const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{last}, {x})});
+    const Value shifted = sub(b, x, b.emit(ops::Broadcast{shape, others}, {largest}));
+    const Value exponentials = b.emit(ops::Exp{}, {shifted});
+    const Value total = b.emit(ops::ReduceSum{last}, {exponentials});
+    return div(b, exponentials, b.emit(ops::Broadcast{shape, others}, {total}));
+  });
+}
+
+std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in) {
+  return elementwise(in, [slope = leaky.negative_slope](Builder& b, Value x) {
+    const Value above = b.emit(ops::Ge{}, {x, scalar_like(b, x, 0.0)});
+    return select(b, above, x, mul(b, x, slope));
+  });
+}
+
+// exp is asked for what is below 0 alone: above, it could overflow, and its cotangent with it.
+std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in) {
+  return elementwise(in, [alpha = elu.alpha](Builder& b, Value x) {
+    const Value zero = scalar_like(b, x, 0.0);
+    const Value above = b.emit(ops::Gt{}, {x, zero});
+    const Value below = select(b, above, zero, x);
+    return select(b, above, x, mul(b, b.emit(ops::Expm1{}, {below}), alpha));
+  });
+}
+
+// max(x, 0) + log(1 + exp(-|x|))
+std::optional<PlannedLayer> plan(const spec::Softplus&, const LayerInput& in) { return elementwise(in, softplus); }
 
 }  // namespace pmaptrain::model

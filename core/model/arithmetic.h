@@ -44,4 +44,12 @@ inline Value broadcast_along(Builder& b, Value vector, Shape shape, std::int64_t
   return b.emit(ops::Broadcast{std::move(shape), {dim}}, {vector});
 }
 
+// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere; its derivative at 0 is 1/2.
+inline Value softplus(Builder& b, Value x) {
+  const Value positive = b.emit(ops::Max{}, {x, scalar_like(b, x, 0.0)});
+  const Value far = b.emit(ops::Neg{}, {b.emit(ops::Abs{}, {x})});
+  const Value rest = b.emit(ops::Log1p{}, {b.emit(ops::Exp{}, {far})});
+  return add(b, positive, rest);
+}
+
 }  // namespace pmaptrain::model

@@ -10,21 +10,32 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "put flatten and dense layers after the convolutions, or use dense here");
   }
-  const Window window = place_window(conv.padding, in.shape, conv.kernel_size, conv.strides);
+  const Window window = place_window(conv.padding, in.shape, conv.kernel_size, conv.strides, conv.kernel_dilation);
   if (window.output[0] < 1 || window.output[1] < 1) {
-    return in.refuse("has kernel_size " + to_string(conv.kernel_size) + " with padding " + describe(conv.padding) +
-                         ", which does not fit into its input " + in.shown(),
+    const bool dilated = conv.kernel_dilation != std::vector<std::int64_t>{1, 1};
+    return in.refuse("has kernel_size " + to_string(conv.kernel_size) +
+                         (dilated ? " with kernel_dilation " + to_string(conv.kernel_dilation) : "") +
+                         " with padding " + describe(conv.padding) + ", which does not fit into its input " +
+                         in.shown(),
                      "a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
   }
   const std::int64_t height = conv.kernel_size[0], width = conv.kernel_size[1], channels = in.shape[2];
+  const std::int64_t groups = conv.feature_group_count;
+  if (channels % groups != 0 || conv.features % groups != 0) {
+    return in.refuse("has feature_group_count " + std::to_string(groups) + ", over which the " +
+                         std::to_string(channels % groups != 0 ? channels : conv.features) +
+                         (channels % groups != 0 ? " channels of its input " + in.shown() : " features") +
+                         " do not divide",
+                     "channels and features are multiples of the number of groups");
+  }
+  const std::int64_t channels_in = channels / groups;
   PlannedLayer layer = in.start();
   layer.output = {window.output[0], window.output[1], conv.features};
-  layer.parameters.push_back(in.parameter("kernel", {height, width, channels, conv.features},
-                                          {InitializerKind::lecun_normal, height * width * channels}));
+  layer.parameters.push_back(in.parameter("kernel", {height, width, channels_in, conv.features},
+                                          {InitializerKind::lecun_normal, height * width * channels_in}));
   if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
-  layer.apply = [use_bias = conv.use_bias, strides = conv.strides, padding = window.padding](const LayerCall& call,
-                                                                                             Value x) {
-    const ops::Conv op{strides, padding};
+  const ops::Conv op{conv.strides, window.padding, false, conv.kernel_dilation, groups};
+  layer.apply = [op, use_bias = conv.use_bias](const LayerCall& call, Value x) {
     return use_bias ? call.b.emit(op, {x, call.parameters[0], call.parameters[1]})
                     : call.b.emit(op, {x, call.parameters[0]});
   };

@@ -14,4 +14,40 @@ std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
   return layer;
 }
 
+// One example in another shape, row-major.
+std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in) {
+  Shape shape = reshape.shape;
+  const std::int64_t elements = numel(in.shape);
+  std::int64_t known = 1;
+  std::int64_t* open = nullptr;
+  bool several = false;
+  for (std::int64_t& size : shape) {
+    if (size != -1) {
+      known = size == 0 || known > elements / size ? elements + 1 : known * size;
+    } else {
+      several = several || open != nullptr;
+      open = &size;
+    }
+  }
+  if (several) {
+    return in.refuse("has the shape " + to_string(shape) + ", with more than one -1",
+                     "one size at most may follow from the others");
+  }
+  const bool divides = known <= elements && elements % known == 0;
+  if (open != nullptr && divides) *open = elements / known;
+  if (open != nullptr ? !divides : known != elements) {
+    return in.refuse("has the shape " + to_string(shape) + ", which does not hold the " + std::to_string(elements) +
+                         " values of its input " + in.shown(),
+                     "sizes whose product is " + std::to_string(elements));
+  }
+  PlannedLayer layer = in.start();
+  layer.output = shape;
+  layer.apply = [shape](const LayerCall& call, Value x) {
+    Shape rows = {call.b.type(x).shape.front()};
+    rows.insert(rows.end(), shape.begin(), shape.end());
+    return call.b.emit(ops::Reshape{rows}, {x});
+  };
+  return layer;
+}
+
 }  // namespace pmaptrain::model

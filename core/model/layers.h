@@ -74,10 +74,19 @@ struct LayerInput {
 std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::GlobalAvgPool& pool, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Flatten& flatten, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Relu& relu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Tanh& tanh, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Gelu& gelu, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Sigmoid& sigmoid, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Silu& silu, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Softmax& softmax, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
 
 }  // namespace pmaptrain::model

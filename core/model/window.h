@@ -17,9 +17,9 @@ struct Window {
 };
 
 // SAME gives ceil(input / stride) outputs and pads the odd element after, as TensorFlow and XLA do; VALID pads nothing.
-// `image` is [height, width, channels].
+// `image` is [height, width, channels]; `dilation` is how far apart the elements of the window meet it.
 Window place_window(const spec::Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
-                    const std::vector<std::int64_t>& strides);
+                    const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation = {1, 1});
 
 // "SAME", "VALID" or "[[1,1],[0,2]]"
 std::string describe(const spec::Padding& padding);

@@ -1,5 +1,6 @@
 #include "core/spec/bind.h"
 
+#include <cassert>
 #include <set>
 
 #include "core/spec/check.h"
@@ -221,11 +222,7 @@ class Binder {
   void model(ModelSpec& out) {
     const Node* model = get(&config_, "model");
     Node* layers = model != nullptr ? config_.find("model")->find("layers") : nullptr;
-    if (layers != nullptr && layers->valid()) {
-      std::map<std::string, int> counts;
-      std::set<std::string> names;
-      for (Node& item : layers->items) add_layer(item, counts, names, out.layers);
-    }
+    if (layers != nullptr && layers->valid()) add_layers(*layers, "", out.layers);
     const Node* init = get(model, "init");
     const Chosen choice = chosen(init, "model.init");
     if (choice.name == nullptr) return;
@@ -237,14 +234,20 @@ class Binder {
     }
   }
 
-  void add_layer(Node& item, std::map<std::string, int>& counts, std::set<std::string>& names,
-                 std::vector<Layer>& out) {
+  // The layers of one list, whose names begin with `prefix`.
+  void add_layers(Node& list, const std::string& prefix, std::vector<Layer>& out) {
+    std::map<std::string, int> counts;
+    std::set<std::string> names;
+    for (Node& item : list.items) add_layer(item, prefix, counts, names, out);
+  }
+
+  void add_layer(Node& item, const std::string& prefix, std::map<std::string, int>& counts,
+                 std::set<std::string>& names, std::vector<Layer>& out) {
     const Chosen choice = chosen(&item, "model.layers");
     if (choice.name == nullptr) return;
     Layer layer;
     const std::string kind = choice.name->text;
     layer.place = error_place(choice);
-    layer.kind = layer_kind(kind, choice.options);
     const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
     const Node* given = item.find("name");
     layer.name = given != nullptr ? given->text : automatic;
@@ -258,6 +261,9 @@ class Binder {
       item.keys.insert(item.keys.begin(), scalar_at(item, "name"));
       item.items.insert(item.items.begin(), scalar_at(item, layer.name));
     }
+    if (kind == "layers") return add_layers(*item.find(kind), prefix + layer.name + ".", out);
+    layer.kind = layer_kind(kind, item.find(kind));
+    layer.name = prefix + layer.name;
     out.push_back(std::move(layer));
   }
 
@@ -275,6 +281,8 @@ class Binder {
       store(get(options, "strides"), conv.strides);
       padding(get(options, "padding"), conv.padding);
       store(get(options, "use_bias"), conv.use_bias);
+      store(get(options, "kernel_dilation"), conv.kernel_dilation);
+      store(get(options, "feature_group_count"), conv.feature_group_count);
       return conv;
     }
     if (kind == "max_pool") {
@@ -284,6 +292,29 @@ class Binder {
       padding(get(options, "padding"), pool.padding);
       return pool;
     }
+    if (kind == "avg_pool") {
+      AvgPool pool;
+      store(get(options, "window_shape"), pool.window_shape);
+      store(get(options, "strides"), pool.strides);
+      padding(get(options, "padding"), pool.padding);
+      store(get(options, "count_include_pad"), pool.count_include_pad);
+      return pool;
+    }
+    if (kind == "reshape") {
+      Reshape reshape;
+      store(get(options, "shape"), reshape.shape);
+      return reshape;
+    }
+    if (kind == "leaky_relu") {
+      LeakyRelu leaky;
+      store(get(options, "negative_slope"), leaky.negative_slope);
+      return leaky;
+    }
+    if (kind == "elu") {
+      Elu elu;
+      store(get(options, "alpha"), elu.alpha);
+      return elu;
+    }
     if (kind == "dropout") {
       Dropout dropout;
       store(get(options, "rate"), dropout.rate);
@@ -292,7 +323,13 @@ class Binder {
     if (kind == "flatten") return Flatten{};
     if (kind == "relu") return Relu{};
     if (kind == "tanh") return Tanh{};
-    return Gelu{};
+    if (kind == "gelu") return Gelu{};
+    if (kind == "global_avg_pool") return GlobalAvgPool{};
+    if (kind == "sigmoid") return Sigmoid{};
+    if (kind == "silu") return Silu{};
+    if (kind == "softmax") return Softmax{};
+    assert(kind == "softplus");
+    return Softplus{};
   }
 
   static void padding(const Node* node, Padding& out) {

@@ -44,7 +44,7 @@ class Checker {
   }
 
   Node map(const Key& key, const Node& at, const Node& value) const {
-    if (value.is(Kind::scalar)) {
+    if (value.is(Kind::scalar) || value.is(Kind::sequence)) {
       for (const Key* other : children(key)) {
         if (!other->shorthand) continue;
         Node full = empty_at(value, Kind::map);
@@ -159,8 +159,8 @@ class Checker {
       const bool kind_expected = chosen == nullptr;
       std::string help = suggest(name.text, names_of(children(key)), kind_expected ? "choices" : "keys");
       if (!kind_expected) {
-        const Key* inside = child(*find_key(std::string(key.path) + "." + chosen->text), name.text);
-        if (inside != nullptr) {
+        const Key* inside = child(*child(key, chosen->text), name.text);
+        if (inside != nullptr && child(key, chosen->text)->like.empty()) {
           help = "it belongs inside: " + chosen->text + ": {" + name.text + ": ...}";
         }
       }
@@ -187,7 +187,7 @@ class Checker {
         continue;
       }
       Node label = at;
-      if (&key == find_key("model.layers") && chosen != nullptr) label = *chosen;
+      if (key.type == Type::layers && chosen != nullptr) label = *chosen;
       add_child(*other, label, given, result);
     }
     return result;

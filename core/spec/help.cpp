@@ -119,6 +119,7 @@ void section(const Key& key, int level, std::string& out) {
   if (key.need == Need::required) out += " Required.";
   out += "\n";
   if (!key.example.empty()) out += "\n```yaml\n" + std::string(key.example) + "\n```\n";
+  if (!key.like.empty()) return;  // what is below stands there
   const auto below = children(key);
   std::vector<const Key*> leaves;
   std::vector<const Key*> groups;

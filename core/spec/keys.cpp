@@ -164,6 +164,13 @@ const std::vector<Key>& table() {
      .meaning = "SAME gives ceil(size / stride) outputs, VALID pads nothing, or the zeros before and after, for height "
                 "and for width.",
      .example = "padding: [[1, 1], [1, 1]]"},
+    {.path = "model.layers.conv.kernel_dilation", .type = Type::integers, .fallback = "[1, 1]", .low = 1, .high = 65536,
+     .length = 2, .meaning = "How far apart the kernel's elements meet the image, along height and width.",
+     .example = "kernel_dilation: [2, 2]"},
+    {.path = "model.layers.conv.feature_group_count", .type = Type::integer, .fallback = "1", .low = 1,
+     .meaning = "Into how many groups the channels are cut: each group of outputs sees its own inputs alone. With as "
+                "many groups as channels, a depthwise convolution.",
+     .example = "feature_group_count: 2"},
     {.path = "model.layers.conv.use_bias", .type = Type::boolean, .fallback = "true",
      .meaning = "Whether a learned constant is added to each channel.", .example = "use_bias: false"},
     {.path = "model.layers.max_pool", .type = Type::map, .need = Need::alternative,
@@ -176,6 +183,29 @@ const std::vector<Key>& table() {
      .example = "strides: [2, 2]"},
     {.path = "model.layers.max_pool.padding", .type = Type::padding, .fallback = "VALID", .high = 65536,
      .meaning = "As for conv; what is padded never wins.", .example = "padding: SAME"},
+    {.path = "model.layers.avg_pool", .type = Type::map, .need = Need::alternative,
+     .meaning = "The mean of each window.", .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+    {.path = "model.layers.avg_pool.window_shape", .type = Type::integers, .need = Need::required, .low = 1,
+     .high = 65536, .length = 2, .meaning = "Height and width of a window.", .example = "window_shape: [2, 2]"},
+    {.path = "model.layers.avg_pool.strides", .type = Type::integers, .need = Need::required, .low = 1, .high = 65536,
+     .length = 2, .meaning = "Steps of the window along height and width (required: libraries disagree on a default).",
+     .example = "strides: [2, 2]"},
+    {.path = "model.layers.avg_pool.padding", .type = Type::padding, .fallback = "VALID", .high = 65536,
+     .meaning = "As for conv.", .example = "padding: SAME"},
+    {.path = "model.layers.avg_pool.count_include_pad", .type = Type::boolean, .fallback = "true",
+     .meaning = "Whether padding counts as zeros; else a mean is that of the image's elements.",
+     .example = "count_include_pad: false"},
+    {.path = "model.layers.global_avg_pool", .type = Type::map, .need = Need::alternative,
+     .meaning = "The mean of each channel over height and width.", .example = "- global_avg_pool"},
+    {.path = "model.layers.reshape", .type = Type::map, .need = Need::alternative,
+     .meaning = "The same values in another shape, row by row.", .example = "- reshape: [7, 7, 64]"},
+    {.path = "model.layers.reshape.shape", .type = Type::integers, .need = Need::required, .low = -1, .shorthand = true,
+     .meaning = "The sizes of one example; one of them may be -1, which takes what the others leave.",
+     .example = "shape: [7, 7, -1]"},
+    {.path = "model.layers.layers", .type = Type::layers, .need = Need::alternative,
+     .meaning = "Layers in a list of their own: its name leads theirs, as in block.conv_0.kernel.",
+     .example = "- name: block\n  layers:\n    - conv: {features: 32, kernel_size: [3, 3]}\n    - relu",
+     .like = "model.layers"},
     {.path = "model.layers.flatten", .type = Type::map, .need = Need::alternative,
      .meaning = "All dimensions of an example become one.", .example = "- flatten"},
     {.path = "model.layers.dropout", .type = Type::map, .need = Need::alternative,
@@ -189,6 +219,24 @@ const std::vector<Key>& table() {
      .example = "- tanh"},
     {.path = "model.layers.gelu", .type = Type::map, .need = Need::alternative,
      .meaning = "The Gaussian error linear unit, in its tanh form.", .example = "- gelu"},
+    {.path = "model.layers.sigmoid", .type = Type::map, .need = Need::alternative,
+     .meaning = "The logistic function, 1 / (1 + exp(-x)).", .example = "- sigmoid"},
+    {.path = "model.layers.silu", .type = Type::map, .need = Need::alternative,
+     .meaning = "x times its sigmoid, also called swish.", .example = "- silu"},
+    {.path = "model.layers.softmax", .type = Type::map, .need = Need::alternative,
+     .meaning = "Exponentials divided by their sum, along the last dimension. softmax_cross_entropy takes what is before "
+                "it: it has a softmax of its own.",
+     .example = "- softmax"},
+    {.path = "model.layers.leaky_relu", .type = Type::map, .need = Need::alternative,
+     .meaning = "x where it is at least 0, else negative_slope times x.", .example = "- leaky_relu: 0.01"},
+    {.path = "model.layers.leaky_relu.negative_slope", .type = Type::number, .fallback = "0.01", .low = -unbounded,
+     .high = unbounded, .shorthand = true, .meaning = "The slope below 0.", .example = "negative_slope: 0.01"},
+    {.path = "model.layers.elu", .type = Type::map, .need = Need::alternative,
+     .meaning = "x where it is above 0, else alpha times (exp(x) - 1).", .example = "- elu"},
+    {.path = "model.layers.elu.alpha", .type = Type::number, .fallback = "1.0", .low = -unbounded, .high = unbounded,
+     .shorthand = true, .meaning = "Minus the limit far below 0.", .example = "alpha: 1.0"},
+    {.path = "model.layers.softplus", .type = Type::map, .need = Need::alternative,
+     .meaning = "log(1 + exp(x)), without overflow.", .example = "- softplus"},
     {.path = "model.init", .type = Type::choice,
      .meaning = "Values to start from instead of random ones, by the names of parameters. Kernels start LeCun normal "
                 "and biases at zero.",
@@ -276,6 +324,8 @@ bool is_child(std::string_view path, std::string_view parent) {
   return path.find('.') == std::string_view::npos;
 }
 
+std::string_view path_below(const Key& key) { return key.like.empty() ? key.path : key.like; }
+
 std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
 
 std::string plain(double value) {
@@ -308,14 +358,14 @@ const Key& root_key() {
 std::vector<const Key*> children(const Key& key) {
   std::vector<const Key*> found;
   for (const Key& other : table()) {
-    if (is_child(other.path, key.path)) found.push_back(&other);
+    if (is_child(other.path, path_below(key))) found.push_back(&other);
   }
   return found;
 }
 
 const Key* child(const Key& key, std::string_view name) {
   for (const Key& other : table()) {
-    if (other.name() == name && is_child(other.path, key.path)) return &other;
+    if (other.name() == name && is_child(other.path, path_below(key))) return &other;
   }
   return nullptr;
 }
@@ -330,6 +380,7 @@ const Key* find_key(std::string_view path) {
 std::vector<const Key*> find_ending(std::string_view path) {
   std::vector<const Key*> found;
   for (const Key& key : table()) {
+    if (!key.like.empty() && key.path != path) continue;  // the key that it is like says it all
     if (key.path == path || (key.path.size() > path.size() && key.path.ends_with(path) &&
                              key.path[key.path.size() - path.size() - 1] == '.')) {
       found.push_back(&key);
@@ -349,6 +400,7 @@ std::string takes(const Key& key) {
     case Type::map: return children(key).empty() ? "no options" : "a map of options";
     case Type::choice:
     case Type::layers: {
+      if (!key.like.empty()) return "a list of layers, as " + std::string(key.like);
       std::vector<std::string> names;
       for (const Key* other : alternatives(key)) names.emplace_back(other->name());
       return (key.type == Type::layers ? "a list of layers, each one of " : "one of ") + join(names, ", ");
@@ -371,7 +423,10 @@ std::string takes(const Key& key) {
     case Type::number: return "a number" + range_of(key, false);
     case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
     case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
-    case Type::integers: return "a list of " + std::to_string(key.length) + " whole numbers" + range_of(key, true);
+    case Type::integers: {
+      const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
+      return "a list of " + count + "whole numbers" + range_of(key, true);
+    }
     case Type::numbers: return "a list of numbers" + range_of(key, false);
     case Type::matrix: return "a list of lists of numbers";
     case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers";

@@ -52,11 +52,12 @@ struct Key {
   bool open_low = false, open_high = false;  // whether the end itself is outside
   std::vector<std::string_view> words = {};
   std::vector<std::string_view> absent = {};  // words that this build knows of but does not have
-  std::size_t length = 0;
-  bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`
+  std::size_t length = 0;                     // of a list; 0: any
+  bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`, where that value is no map
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
   std::string_view fallback_text = {};  // what the default is, where no fixed text says it
+  std::string_view like = {};           // the path of the key whose keys below describe this one's value too
 
   std::string_view name() const { return path.substr(path.rfind('.') + 1); }
 };

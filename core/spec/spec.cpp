@@ -9,7 +9,9 @@ std::string to_string(Loss loss) {
 std::string to_string(Metric metric) { return metric == Metric::accuracy ? "accuracy" : "mean_absolute_error"; }
 
 std::string kind_name(const LayerKind& kind) {
-  static constexpr const char* names[] = {"dense", "conv", "max_pool", "flatten", "dropout", "relu", "tanh", "gelu"};
+  static constexpr const char* names[] = {"dense", "conv", "max_pool", "avg_pool", "global_avg_pool", "reshape",
+                                          "flatten", "dropout", "relu", "tanh", "gelu", "sigmoid", "silu", "softmax",
+                                          "leaky_relu", "elu", "softplus"};
   static_assert(std::variant_size_v<LayerKind> == std::size(names));
   return names[kind.index()];
 }

@@ -105,10 +105,21 @@ struct Conv {
   std::vector<std::int64_t> strides = {1, 1};  // height, width
   Padding padding;
   bool use_bias = true;
+  std::vector<std::int64_t> kernel_dilation = {1, 1};  // height, width
+  std::int64_t feature_group_count = 1;
 };
 struct MaxPool {
   std::vector<std::int64_t> window_shape, strides;
   Padding padding{PaddingKind::valid, {}};
+};
+struct AvgPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+  bool count_include_pad = true;
+};
+struct GlobalAvgPool {};
+struct Reshape {
+  std::vector<std::int64_t> shape;  // of one example; one size may be -1
 };
 struct Flatten {};
 struct Dropout {
@@ -117,10 +128,23 @@ struct Dropout {
 struct Relu {};
 struct Tanh {};
 struct Gelu {};  // the tanh form
-using LayerKind = std::variant<Dense, Conv, MaxPool, Flatten, Dropout, Relu, Tanh, Gelu>;
+struct Sigmoid {};
+struct Silu {};
+struct Softmax {};  // along the last dimension
+struct LeakyRelu {
+  double negative_slope = 0.01;
+};
+struct Elu {
+  double alpha = 1.0;
+};
+struct Softplus {};
+using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Flatten, Dropout, Relu, Tanh,
+                               Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 
 struct Layer {
-  std::string name;  // given, or the kind and its index among that kind: conv_0
+  // Given, or the kind and its index among that kind: conv_0. Behind the names of the lists that it stands in: all
+  // layers of nested lists are here one after another.
+  std::string name;
   LayerKind kind;
   Place place;
 };

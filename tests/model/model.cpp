@@ -18,51 +18,6 @@ const data::Field image{DType::u8, {28, 28, 1}};
 spec::Padding same() { return {spec::PaddingKind::same, {}}; }
 spec::Padding valid() { return {spec::PaddingKind::valid, {}}; }
 
-spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spec::Loss::softmax_cross_entropy) {
-  spec::Spec spec;
-  spec.model.layers = std::move(layers);
-  spec.loss = loss;
-  spec.loss_place = {"net.yaml", 9, 7, 4, "loss: x"};
-  spec.optimizer.learning_rate = 1.0;
-  return spec;
-}
-
-// All that make_model says, as "message | help" lines.
-std::string refusal(const spec::Spec& spec, const data::Field& input, const data::Field& target) {
-  try {
-    model::make_model(spec, input, target, std::pair{0, 9});
-  } catch (const Error& error) {
-    std::string text;
-    for (const Diagnostic& diagnostic : error.diagnostics()) {
-      text += (text.empty() ? "" : "\n") + diagnostic.message + " | " + diagnostic.help;
-    }
-    return text;
-  }
-  return "accepted";
-}
-
-// What the layers give for `inputs` (values of `input` for each row), on one device.
-Feed forward(const model::Model& model, const Numbers& inputs, Feed feed = {}, bool training = false) {
-  Program program;
-  Builder b(program, all_ops());
-  std::vector<Value> parameters, keys;
-  for (const model::Parameter& parameter : model.parameters) {
-    parameters.push_back(b.input(Group::params, parameter.name, {model.dtype, parameter.shape, {}}));
-  }
-  Shape shape{static_cast<std::int64_t>(inputs.size()) / numel(model.input.shape)};
-  const Shape rows = shape;
-  shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
-  const Value x = b.input(Group::batch, "x", {model.input.dtype, shape, {}});
-  const Value row = b.input(Group::batch, "row", {DType::i64, rows, {}});
-  for (const std::string& name : model.drawing_layers()) {
-    keys.push_back(b.input(Group::hyper, name, {DType::u32, {2}, {}}));
-  }
-  b.output("y", model::apply(b, model, {x, parameters, training, keys, row}));
-  check(program);
-  feed["x"] = inputs;
-  return run(program, feed);
-}
-
 // Loss and metrics of one device's rows.
 Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& outputs, const Numbers& targets) {
   const std::int64_t rows = static_cast<std::int64_t>(targets.size()) / numel(target.shape);

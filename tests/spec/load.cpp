@@ -122,12 +122,42 @@ train:
 )");
 }
 
+TEST_CASE("the layers of nested lists are one after another, named by path", "[spec]") {
+  const auto spec_of = [](std::vector<std::string> set) {
+    return with(std::move(set), R"(data: {source: fashion_mnist, batch_size: 8}
+model:
+  layers:
+    - layers:
+        - conv: {features: 4, kernel_size: [3, 3]}
+        - layers: [relu, relu]
+    - {name: tail, layers: [flatten, {name: head, dense: 10}]}
+    - layers: [tanh]
+loss: softmax_cross_entropy
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 1 step}
+)")
+        .spec;
+  };
+  std::string names;
+  for (const Layer& layer : spec_of({}).model.layers) names += layer.name + " ";
+  CHECK(names ==
+        "layers_0.conv_0 layers_0.layers_0.relu_0 layers_0.layers_0.relu_1 tail.flatten_0 tail.head layers_2.tanh_0 ");
+  const Spec by_name = spec_of({"model.layers.tail.layers.head.dense=7"});
+  CHECK(std::get<Dense>(by_name.model.layers[4].kind).features == 7);
+  const Spec by_index = spec_of({"model.layers.0.layers.0.conv.features=9"});
+  CHECK(std::get<Conv>(by_index.model.layers[0].kind).features == 9);
+}
+
 TEST_CASE("every source, layer and rule survives being resolved", "[spec]") {
   const std::string rest =
       "mesh: {axes: [{model_replicas: 2}, {data_shards: 4}]}\n"
       "model:\n"
       "  layers:\n"
       "    - conv: {features: 4, kernel_size: [3, 1], strides: [2, 1], padding: [[1, 2], [0, 3]], use_bias: false}\n"
+      "    - avg_pool: {window_shape: [2, 1], strides: [1, 1], count_include_pad: false}\n"
+      "    - conv: {features: 4, kernel_size: [1, 1], kernel_dilation: [2, 1], feature_group_count: 2}\n"
+      "    - {name: block, layers: [silu, {layers: [softplus, {name: last, elu: 2.0}]}, {leaky_relu: {}}]}\n"
+      "    - sigmoid\n    - softmax\n    - reshape: [2, -1, 4]\n    - global_avg_pool\n"
       "    - gelu\n    - tanh: {}\n    - dropout: 0.25\n    - flatten\n    - dense: 3\n"
       "  init: {from: a/b.safetensors}\n"
       "loss: {mean_squared_error: {}}\nmetrics: [mean_absolute_error]\n"

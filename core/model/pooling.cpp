@@ -1,0 +1,57 @@
+// Pooling: windows of an image, each channel for itself.
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+#include "core/model/window.h"
+
+namespace pmaptrain::model {
+namespace {
+
+// The checks that both poolings share, and the windows' places; `op` makes the equation's op from those.
+template <class Pool, class MakeOp>
+std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, MakeOp make_op) {
+  if (in.shape.size() != 3) {
+    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
+                     "put flatten and dense layers after the pooling");
+  }
+  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides);
+  if (window.output[0] < 1 || window.output[1] < 1) {
+    return in.refuse("has window_shape " + to_string(pool.window_shape) + " with padding " + describe(pool.padding) +
+                         ", which does not fit into its input " + in.shown(),
+                     "a smaller window_shape, padding: SAME, or fewer pooling layers before it");
+  }
+  PlannedLayer layer = in.start();
+  layer.output = {window.output[0], window.output[1], in.shape[2]};
+  layer.apply = [op = make_op(window)](const LayerCall& call, Value x) { return call.b.emit(op, {x}); };
+  return layer;
+}
+
+}  // namespace
+
+std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in) {
+  return plan_pooling(pool, in, [&](const Window& window) {
+    return ops::MaxPool{pool.window_shape, pool.strides, window.padding};
+  });
+}
+
+std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in) {
+  return plan_pooling(pool, in, [&](const Window& window) {
+    return ops::AvgPool{pool.window_shape, pool.strides, window.padding, pool.count_include_pad};
+  });
+}
+
+// The mean over height and width.
+std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
+  if (in.shape.size() != 3) {
+    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
+                     "put flatten and dense layers after the pooling");
+  }
+  PlannedLayer layer = in.start();
+  layer.output = {in.shape[2]};
+  layer.apply = [pixels = in.shape[0] * in.shape[1]](const LayerCall& call, Value x) {
+    const Value sum = call.b.emit(ops::ReduceSum{{1, 2}}, {x});
+    return div(call.b, sum, static_cast<double>(pixels));
+  };
+  return layer;
+}
+
+}  // namespace pmaptrain::model
