@@ -152,7 +152,7 @@ class SchemaWriter {
     switch (key.type) {
       case Type::map: return map_or_shorthand(key);
       case Type::choice: return choice(key);
-      case Type::layers: return list_of(choice(key), 1);
+      case Type::layers: return layers(key);
       case Type::text:
       case Type::path: return text();
       case Type::run_name:
@@ -176,7 +176,8 @@ class SchemaWriter {
       case Type::number: return number(key);
       case Type::duration: return duration(false);
       case Type::interval: return duration(true);
-      case Type::integers: return list_of(integer(key), key.length, key.length);
+      case Type::integers:
+        return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);
       case Type::matrix: return list_of(numbers(key), 1);
       case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
@@ -229,6 +230,19 @@ class SchemaWriter {
     full["oneOf"] = std::move(one);
     bare.push_back(std::move(full));
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
+  }
+
+  // Lists that may stand in themselves have a name.
+  Json layers(const Key& key) {
+    const auto reference = [](std::string_view path) {
+      return Json{{"$ref", "#/$defs/" + std::string(find_key(path)->name())}};
+    };
+    if (!key.like.empty()) return reference(key.like);
+    Json list = list_of(choice(key), 1);
+    const auto all = keys();
+    if (std::none_of(all.begin(), all.end(), [&](const Key& other) { return other.like == key.path; })) return list;
+    definitions_[std::string(key.name())] = std::move(list);
+    return reference(key.path);
   }
 
   Json definitions_ = Json::object();

@@ -305,6 +305,63 @@ c.yaml:4:7: error: unknown layer 'relo'
 )");
 }
 
+TEST_CASE("what is wrong in a list within a list stands where it was written", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers:
+    - layers: [rellu, {name: a.b, flatten: {}}]
+    - {name: empty, layers: []}
+    - layers: {dense: 10}
+    - layers
+    - layers: [{name: x, relu: {}}, {name: x, tanh: {}}]
+    - {reshape: [-2, 0.5]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:16: error: unknown layer 'rellu'
+    3 |     - layers: [rellu, {name: a.b, flatten: {}}]
+      |                ^~~~~
+  help: did you mean 'relu'?
+c.yaml:3:30: error: a layer's name has no dots, unlike 'a.b'
+    3 |     - layers: [rellu, {name: a.b, flatten: {}}]
+      |                              ^~~
+  help: dots separate the parts of a parameter's name, such as head.kernel
+c.yaml:4:21: error: layers is empty; a model has at least one layer
+    4 |     - {name: empty, layers: []}
+      |                     ^~~~~~
+  help: for example:
+        - name: block
+          layers:
+            - conv: {features: 32, kernel_size: [3, 3]}
+            - relu
+c.yaml:5:15: error: layers takes a list of layers, not a map
+    5 |     - layers: {dense: 10}
+      |               ^~~~~~~~~~~
+  help: for example:
+        - name: block
+          layers:
+            - conv: {features: 32, kernel_size: [3, 3]}
+            - relu
+c.yaml:6:7: error: 'layers' has no value
+    6 |     - layers
+      |       ^~~~~~
+  help: write one (a list of layers, as model.layers), or remove the key
+c.yaml:7:44: error: two layers are called 'x'
+    7 |     - layers: [{name: x, relu: {}}, {name: x, tanh: {}}]
+      |                                            ^
+  help: a layer without a name is its kind and its index; give one of them another name
+c.yaml:8:18: error: shape takes a list of whole numbers of at least -1, not '-2'
+    8 |     - {reshape: [-2, 0.5]}
+      |                  ^~
+  help: for example shape: [7, 7, -1]
+c.yaml:8:22: error: shape takes a list of whole numbers of at least -1, not '0.5'
+    8 |     - {reshape: [-2, 0.5]}
+      |                      ^~~
+  help: for example shape: [7, 7, -1]
+)");
+}
+
 TEST_CASE("layers say what they take", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:

@@ -13,13 +13,16 @@ using nlohmann::json;
 namespace {
 
 // The schema of a key: the first place below `schema` where "properties" has its name, whatever stands between.
-const json* property(const json& schema, const std::string& name) {
+const json* property(const json& root, const json& schema, const std::string& name) {
   if (schema.contains("properties") && schema["properties"].contains(name)) return &schema["properties"][name];
+  if (schema.contains("$ref")) {
+    return property(root, root.at(json::json_pointer(schema["$ref"].get<std::string>().substr(1))), name);
+  }
   for (const char* inside : {"anyOf", "items"}) {
     if (!schema.contains(inside)) continue;
-    if (schema[inside].is_object()) return property(schema[inside], name);
+    if (schema[inside].is_object()) return property(root, schema[inside], name);
     for (const json& one : schema[inside]) {
-      if (const json* found = property(one, name)) return found;
+      if (const json* found = property(root, one, name)) return found;
     }
   }
   return nullptr;
@@ -29,7 +32,7 @@ const json* property_at(const json& schema, std::string_view path) {
   const json* at = &schema;
   while (at != nullptr && !path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
-    at = property(*at, std::string(path.substr(0, dot)));
+    at = property(schema, *at, std::string(path.substr(0, dot)));
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
   return at;
