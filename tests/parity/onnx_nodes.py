@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Runs the node tests of ONNX as programs of `pmaptrain exec`, and says which pass and which cannot be told in its ops.
+
+    python3 -m venv /tmp/onnx && /tmp/onnx/bin/pip install onnx==1.23.2 numpy==2.4.6 safetensors==0.8.0
+    /tmp/onnx/bin/python tests/parity/onnx_nodes.py [--binary build/release/pmaptrain] [--only OP] [--fixtures]
+
+Each test is a graph of ONNX nodes with inputs and what they must give; many come a second time as the graph of simpler
+nodes that their op is short for. onnx_translation.py turns a graph into a program. --fixtures also writes small
+tests that pass, two for each ONNX op, to onnx_nodes.pmt and onnx_nodes.safetensors, which onnx_nodes.cpp runs.
+"""
+
+import argparse
+import collections
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+from onnx import numpy_helper
+from safetensors.numpy import save_file
+
+from onnx_translation import Untranslated, translate
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # tests of overflow overflow while they are made
+    from onnx.backend.test.case.node import collect_testcases
+
+    TESTS = [test for test in collect_testcases() if test.model is not None]
+
+PINS = {"onnx": "1.23.2", "numpy": "2.4.6", "safetensors": "0.8.0"}
+HERE = pathlib.Path(__file__).resolve().parent
+
+# ONNX allows 1e-3; what is computed here is closer, but for tests whose own numbers are rounded to fewer digits.
+RELATIVE, ABSOLUTE = 1e-5, 1e-6
+
+LARGEST_FIXTURE = 4000  # bytes of one test's arrays
+
+
+def plain(value):
+    """An array of the test, however it is given."""
+    if hasattr(value, "data_type"):
+        return numpy_helper.to_array(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    raise Untranslated("sequences, maps and optional values")
+
+
+def run(binary, program, inputs, folder) -> dict:
+    """The program's results by name. RuntimeError with its words where it is refused."""
+    (folder / "program.pmt").write_text(program, encoding="utf-8")
+    command = [binary, "exec", folder / "program.pmt", "--output", folder / "results.npz"]
+    for name, value in inputs.items():
+        np.save(folder / f"{name}.npy", value)
+        command += ["--input", f"{name}={folder / name}.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    with np.load(folder / "results.npz") as results:
+        return dict(results)
+
+
+def mistakes(results, expected, relative=RELATIVE, absolute=ABSOLUTE) -> list:
+    found = []
+    for name, value in expected.items():
+        ours = results[name]
+        if ours.dtype != value.dtype or ours.shape != value.shape:
+            found.append(f"{name} is {ours.dtype}{ours.shape}, expected {value.dtype}{value.shape}")
+        elif not np.allclose(ours, value, rtol=relative, atol=absolute, equal_nan=True):
+            with np.errstate(all="ignore"):
+                apart = np.nanmax(np.abs(ours.astype(np.float64) - value.astype(np.float64)))
+            found.append(f"{name} differs by up to {apart:.3g}")
+    return found
+
+
+def kind_of(test) -> str:
+    """The ONNX op that a test is about; of the graphs that ops are short for, the same with '(expanded)'."""
+    nodes = [node.op_type for node in test.model.graph.node]
+    return nodes[0] if len(nodes) == 1 else test.name.removeprefix("test_").partition("_")[0] + "... (expanded)"
+
+
+def write_fixtures(passed):
+    chosen = []
+    for cases in passed.values():
+        sizes = {case[0]: sum(a.nbytes for group in case[2:] for a in group.values()) for case in cases}
+        cases.sort(key=lambda case: (sizes[case[0]], case[0]))
+        chosen += [case for case in cases if sizes[case[0]] <= LARGEST_FIXTURE][:2]
+    tensors, text = {}, f"# Made by onnx_nodes.py from the node tests of onnx {PINS['onnx']}.\n"
+    for name, program, inputs, expected in sorted(chosen, key=lambda case: case[0]):
+        text += f"# case {name}\n{program}"
+        tensors |= {f"{name}/{key}": np.asarray(value, order="C") for key, value in (inputs | expected).items()}
+    (HERE / "onnx_nodes.pmt").write_text(text, encoding="utf-8")
+    save_file(tensors, HERE / "onnx_nodes.safetensors")
+    print(f"{len(chosen)} cases written")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--binary", default="build/release/pmaptrain")
+    parser.add_argument("--only", help="tests of one ONNX op")
+    parser.add_argument("--fixtures", action="store_true")
+    options = parser.parse_args()
+    for package, version in PINS.items():
+        if importlib.metadata.version(package) != version:
+            sys.exit(f"{package} is {importlib.metadata.version(package)}; this is written for {version}")
+
+    passed, failed, uncovered = collections.defaultdict(list), [], collections.defaultdict(collections.Counter)
+    rounded = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for test in TESTS:
+            kind = kind_of(test)
+            if options.only not in (None, kind):
+                continue
+            try:
+                inputs, expected = ([plain(value) for value in group] for group in test.data_sets[0])
+                program, inputs, expected = translate(test.model, inputs, expected)
+                results = run(options.binary, program, inputs, pathlib.Path(temporary))
+                found = mistakes(results, expected)
+                if found and not mistakes(results, expected, test.rtol, test.atol):
+                    rounded.append(test.name)
+                    continue
+            except Untranslated as reason:
+                uncovered[str(reason)][kind] += 1
+                continue
+            except RuntimeError as refusal:
+                found = [str(refusal)]
+            if found:
+                failed.append((test.name, "; ".join(found)))
+            else:
+                passed[kind].append((test.name, program, inputs, expected))
+
+    count = sum(map(len, passed.values()))
+    print("passed:", ", ".join(f"{kind} {len(cases)}" for kind, cases in sorted(passed.items())))
+    print("\nnot covered:")
+    for reason, kinds in sorted(uncovered.items(), key=lambda item: -item[1].total()):
+        print(f"{kinds.total():5}  {reason}: {', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}")
+    for name, why in failed:
+        print(f"FAILED {name}: {why}")
+    print(f"passed, but only as closely as ONNX asks: {', '.join(rounded) or 'none'}")
+    missing = sum(kinds.total() for kinds in uncovered.values())
+    print(f"\n{count + len(rounded)} passed, {len(failed)} failed, {missing} not covered")
+    if options.fixtures and not failed and options.only is None:
+        write_fixtures(passed)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
