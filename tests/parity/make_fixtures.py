@@ -74,6 +74,8 @@ def pair_padding(padding):
 def conv(options, p, x):
     y = lax.conv_general_dilated(x, p["kernel"], options.get("strides", (1, 1)),
                                  pair_padding(options.get("padding", "SAME")),
+                                 rhs_dilation=options.get("kernel_dilation", (1, 1)),
+                                 feature_group_count=options.get("feature_group_count", 1),
                                  dimension_numbers=("NHWC", "HWIO", "NHWC"))
     return y + p["bias"] if "bias" in p else y
 
@@ -94,47 +96,71 @@ def max_pool(options, p, x):
     return lax.reduce_window(x, -jnp.inf, lax.max, *window(options))
 
 
+def avg_pool(options, p, x):
+    total = lax.reduce_window(x, 0.0, lax.add, *window(options))
+    if options.get("count_include_pad", True):
+        return total / np.prod(options["window_shape"])
+    return total / lax.reduce_window(jnp.ones_like(x), 0.0, lax.add, *window(options))
+
+
 LAYERS = {
     "dense": dense,
     "conv": conv,
     "max_pool": max_pool,
+    "avg_pool": avg_pool,
+    "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=(1, 2)),
+    "reshape": lambda options, p, x: x.reshape(x.shape[0], *options["shape"]),
     "flatten": lambda options, p, x: x.reshape(x.shape[0], -1),
     "relu": lambda options, p, x: jax.nn.relu(x),
     "tanh": lambda options, p, x: jnp.tanh(x),
     "gelu": lambda options, p, x: jax.nn.gelu(x),
+    "sigmoid": lambda options, p, x: jax.nn.sigmoid(x),
+    "silu": lambda options, p, x: jax.nn.silu(x),
+    "softmax": lambda options, p, x: jax.nn.softmax(x),
+    "leaky_relu": lambda options, p, x: jax.nn.leaky_relu(x, **options),
+    "elu": lambda options, p, x: jax.nn.elu(x, **options),
+    "softplus": lambda options, p, x: jax.nn.softplus(x),
 }
 
 
 def kind_and_options(layer):
-    return (layer, {}) if isinstance(layer, str) else next(iter(layer.items()))
+    return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] != "name")
+
+
+def flattened(layers, prefix=""):
+    """(path, kind, options) of each layer; those of a nested list are under its name."""
+    counts = {}
+    for layer in layers:
+        kind, options = kind_and_options(layer)
+        name = layer.get("name") if isinstance(layer, dict) else None
+        path = prefix + (name or f"{kind}_{counts.get(kind, 0)}")
+        counts[kind] = counts.get(kind, 0) + 1
+        if kind == "layers":
+            yield from flattened(options, path + ".")
+        else:
+            yield path, kind, options
 
 
 def initial_parameters(layers, shape) -> dict:
     """By layer: kernels of variance 1 / inputs and small biases, for examples of this shape."""
     rng = np.random.default_rng(1)
-    parameters, counts = {}, {}
-    for layer in layers:
-        kind, options = kind_and_options(layer)
-        name = f"{kind}_{counts.get(kind, 0)}"
-        counts[kind] = counts.get(kind, 0) + 1
+    parameters = {}
+    for path, kind, options in flattened(layers):
         if kind in ("dense", "conv"):
-            kernel = (*options.get("kernel_size", ()), shape[-1], options["features"])
+            inputs = shape[-1] // options.get("feature_group_count", 1)
+            kernel = (*options.get("kernel_size", ()), inputs, options["features"])
             own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}
             if options.get("use_bias", True):
                 own["bias"] = 0.1 * rng.standard_normal(options["features"])
-            parameters[name] = {field: value.astype(np.float32) for field, value in own.items()}
+            parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         example = jax.ShapeDtypeStruct((1, *shape), np.float32)
-        shape = jax.eval_shape(lambda x: LAYERS[kind](options, parameters.get(name, {}), x), example).shape[1:]
+        shape = jax.eval_shape(lambda x: LAYERS[kind](options, parameters.get(path, {}), x), example).shape[1:]
     return parameters
 
 
 def forward(layers, parameters, x):
-    counts = {}
-    for layer in layers:
-        kind, options = kind_and_options(layer)
-        name = f"{kind}_{counts.get(kind, 0)}"
-        counts[kind] = counts.get(kind, 0) + 1
-        x = LAYERS[kind](options, parameters.get(name, {}), x)
+    for path, kind, options in flattened(layers):
+        x = LAYERS[kind](options, parameters.get(path, {}), x)
     return x
 
 
@@ -296,7 +322,8 @@ def pool(kind, window_shape, strides, **options):
     return {kind: {"window_shape": window_shape, "strides": strides, **options}}
 
 
-ACTIVATIONS = ["relu", "tanh", "gelu"]
+ACTIVATIONS = ["relu", "tanh", "gelu", "sigmoid", "silu", "softmax", {"leaky_relu": {"negative_slope": 0.2}},
+               {"elu": {"alpha": 1.5}}, "softplus"]
 
 
 def make_cases() -> dict:
@@ -339,6 +366,24 @@ def make_cases() -> dict:
         "max_pool_explicit_padding": images(
             [convolution(4, [3, 3]), "gelu", pool("max_pool", [3, 3], [2, 3], padding=[[1, 0], [2, 1]])]),
         "max_pool_with_gaps": images([convolution(4, [3, 3]), pool("max_pool", [2, 1], [3, 2])]),
+        "conv_dilation": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "relu"]),
+        "conv_dilation_strides": images(
+            [convolution(3, [2, 3], kernel_dilation=[3, 1], strides=[2, 1], padding="VALID"), "tanh"]),
+        "conv_groups": images([convolution(6, [3, 3], feature_group_count=2), "relu"]),
+        "conv_depthwise": images([convolution(4, [3, 3]), "relu",
+                                  convolution(4, [3, 3], feature_group_count=4, strides=[2, 2]), "tanh"]),
+        "avg_pool_valid": images([convolution(4, [3, 3]), "relu", pool("avg_pool", [2, 2], [2, 2])]),
+        "avg_pool_padding_counts": images(
+            [convolution(4, [3, 3]), "tanh", pool("avg_pool", [3, 3], [2, 2], padding="SAME")]),
+        "avg_pool_padding_left_out": images(
+            [convolution(4, [3, 3]), "tanh", pool("avg_pool", [3, 2], [1, 2], padding=[[1, 0], [1, 1]],
+                                                  count_include_pad=False)]),
+        "global_avg_pool": classes([convolution(4, [3, 3]), "relu", "global_avg_pool", dense_layer(3)], SGD, 0.2,
+                                   data="images"),
+        "reshape": images([{"reshape": {"shape": [6, -1, 2]}}, convolution(3, [3, 3]), "relu"]),
+        "nested_layers": images(
+            [{"name": "block", "layers": [convolution(3, [3, 3]), "relu", {"layers": [convolution(3, [1, 1])]}]},
+             {"layers": ["tanh", {"name": "last", **convolution(2, [3, 3])}]}]),
         "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
                        "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
         "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
