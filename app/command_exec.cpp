@@ -14,6 +14,7 @@
 #include "app/json.h"
 #include "app/mesh_option.h"
 #include "app/validate_report.h"
+#include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
@@ -184,7 +185,11 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   spec::MeshSpec carried;
   carried.mesh = program->mesh;
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
-  CpuExecutor executor(make_plan(program), {train::worker_count(carried), KernelChoice::best});
+  const int threads = train::worker_count(carried);
+  Plan plan = make_plan(program);
+  demand_memory(plan.pools.total(threads, static_cast<std::int64_t>(plan.blocks.size())), "this program",
+                "a smaller mesh (--mesh) or smaller values would fit");
+  CpuExecutor executor(std::move(plan), {threads, KernelChoice::best});
   set_inputs(executor, *program, inputs);
   executor.run();
   const std::vector<Result> results = results_of(executor, *program);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -69,6 +70,7 @@ Bytes map_file(const std::string& path) {
 }
 
 Memory allocate(std::uint64_t bytes, std::string_view name) {
+  demand_memory(bytes, std::string(name));
   try {
     std::shared_ptr<std::byte[]> owner(new std::byte[bytes]);  // not zeroed: the caller fills it
     std::byte* const start = owner.get();

@@ -1,89 +1,17 @@
-// What the machine lets this process have, and what a plan needs of it.
-#include <sched.h>
-
+// What a plan needs of what the machine lets this process have.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <limits>
-#include <sstream>
 #include <string>
-#include <thread>
 
+#include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
-namespace {
-
-// The folder of this process's own cgroup (version 2), and of those above it.
-std::vector<std::string> cgroups() {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (!line.starts_with("0::")) continue;
-    std::vector<std::string> paths;
-    for (std::string path = line.substr(3); !path.empty() && path != "/"; path = path.substr(0, path.rfind('/'))) {
-      paths.push_back("/sys/fs/cgroup" + path);
-    }
-    paths.emplace_back("/sys/fs/cgroup");
-    return paths;
-  }
-  return {};
-}
-
-// What a cgroup's processes hold and could not give back: files that are only cached could go.
-double held_memory(const std::string& group) {
-  std::ifstream current(group + "/memory.current"), details(group + "/memory.stat");
-  double held = 0;
-  if (!(current >> held)) return 0;
-  std::string key;
-  for (double value = 0; details >> key >> value;) {
-    if (key == "inactive_file" || key == "active_file") held -= value;
-  }
-  return std::max(0.0, held);
-}
-
-double read_number(const std::string& path, double otherwise) {
-  std::ifstream file(path);
-  double value = 0;
-  return file >> value ? value : otherwise;
-}
-
-double allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  double cores = std::thread::hardware_concurrency();  // where there are more cores than the set can hold
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  for (const std::string& group : cgroups()) {
-    std::ifstream file(group + "/cpu.max");
-    double quota = 0, period = 0;
-    if (file >> quota >> period && period > 0) cores = std::min(cores, quota / period);  // "max" reads as no number
-  }
-  return std::max(1.0, cores);
-}
-
-}  // namespace
-
 int worker_count(const spec::MeshSpec& mesh) {
   if (mesh.workers) return *mesh.workers;
   const auto blocks = static_cast<double>(cut_into_blocks(mesh.mesh.devices()).size());
   return static_cast<int>(std::min(std::floor(allowed_cores()), blocks));
-}
-
-std::size_t available_memory() {
-  double available = std::numeric_limits<double>::infinity();
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  double kibibytes = 0;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    if (words >> key >> kibibytes && key == "MemAvailable:") available = kibibytes * 1024;
-  }
-  for (const std::string& group : cgroups()) {
-    const double limit = read_number(group + "/memory.max", std::numeric_limits<double>::infinity());
-    available = std::min(available, limit - held_memory(group));
-  }
-  return static_cast<std::size_t>(std::max(0.0, std::min(available, 1e18)));
 }
 
 MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers) {

@@ -55,9 +55,6 @@ int worker_count(const spec::MeshSpec& mesh);
 // whole batches.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
-// Bytes that this process could still have: the machine's memory and its cgroups' limits.
-std::size_t available_memory();
-
 // What one process will hold, in bytes: the plan, the batches read ahead, and evaluation (under activations).
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;

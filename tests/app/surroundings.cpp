@@ -342,6 +342,17 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   CHECK(contains(evaluated.err, "params.safetensors' cannot be read"));
 }
 
+TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "p.pmt") << "mesh a=64\n%x = iota[dtype=f32, shape=[1073741824,64], dim=0]\n"
+                                     "%y = pvary[axes={a}] %x\n%z = neg %y\nreturn z = %z\n";
+  const Finished result = call({"exec", folder / "p.pmt", "--json"});
+  const json error = failure_of(result, 4)["errors"][0];
+  CHECK(contains(error["message"], "this program needs "));
+  CHECK(contains(error["message"], " TiB of memory, and "));
+  CHECK(error["help"] == "a smaller mesh (--mesh) or smaller values would fit");
+}
+
 TEST_CASE("exec reads no program without an end, and writes to a device without replacing it", "[app]") {
   const Finished endless = call({"exec", "/dev/zero"});
   CHECK(endless.status == 2);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
 #include "core/data/array_dataset.h"
 #include "core/data/open.h"
 #include "core/data/zip.h"
@@ -233,6 +234,37 @@ TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
   flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1);
   CHECK(contains(refusal(flipped), "is damaged: its compressed data cannot be read (incorrect data check)"));
   CHECK(contains(refusal(whole + "garbage"), "has 7 bytes after its compressed data"));
+}
+
+TEST_CASE("an archive or compressed file that would not fit into memory is refused before any is taken", "[data]") {
+  const Folder folder;
+  const std::uint64_t rows = (available_memory() >> 20) + 64;  // of 1 MiB each
+  // Zeros behind compressed data are padding, and a file of them takes no room on the disk.
+  const std::string path = folder.write("x.gz", gzip(idx(8, {rows, 1U << 20}, "")));
+  std::filesystem::resize_file(path, (rows << 20) / 1032 + 1024);
+  const std::string error = error_of([&] { data::read_idx(path); }, ExitStatus::resource);
+  CHECK(contains(error, "'" + path + "' needs "));
+  CHECK(contains(error, " of memory, and "));
+}
+
+TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
+  const Folder folder;
+  const std::string zeros(std::size_t{1} << 24, '\0');
+  CHECK(contains(error_of([&] { data::read_idx(folder.write("x", gzip(idx(8, {4}, zeros)))); }),
+                 "is longer than its header says: u8[4] after a header of 8 bytes needs 12 bytes, it holds more"));
+  Zip zip;
+  zip.content = zeros;
+  zip.deflate = true;
+  zip.size_change = 0 - (zeros.size() - 100);  // the directory says 100 bytes
+  CHECK(contains(error_of([&] { data::read_npz(folder.write("x", zip.build()), "x"); }),
+                 "is damaged: entry 'x.npy' does not hold the 100 bytes that its directory says"));
+  zip.size_change = 0xf0000000;
+  CHECK(contains(error_of([&] { data::read_npz(folder.write("x", zip.build()), "x"); }), "cannot hold "));
+  // What it says and holds is then too much for the array's own header.
+  zip.size_change = 0;
+  zip.content = npy("<f4", "(2,)", zeros);
+  CHECK(contains(error_of([&] { data::read_npz(folder.write("x", zip.build()), "x"); }),
+                 "is longer than its header says: f32[2] needs 8 bytes"));
 }
 
 TEST_CASE("what is no readable file is named", "[data]") {
