@@ -74,7 +74,7 @@ concept HasFunctor = requires {
 };
 template <class T>
 concept HasVectorMath = requires {
-  requires T::vectors != nullptr;
+  T::vectors;
 };
 
 // What `ask` answers for the loops of the widest vectors that the machine has.
