@@ -62,6 +62,21 @@ TEST_CASE("an alias inside its own anchor is refused", "[spec]") {
 )");
 }
 
+TEST_CASE("a mistake in an aliased value is shown where the alias stands", "[spec]") {
+  CHECK(errors_of(R"(x-rate: &r -1
+data: {source: fashion_mnist, batch_size: 1.28e2}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: *r}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:5:38: error: learning_rate takes a number of at least 0, not '-1'
+    5 | optimizer: {adam: {}, learning_rate: *r}
+      |                                      ^~
+  help: for example learning_rate: 0.001
+)");
+}
+
 TEST_CASE("an alias without an anchor is a syntax error", "[spec]") {
   CHECK(errors_of(R"(name: *nowhere
 )" + std::string(base)) ==
