@@ -180,7 +180,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
 std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
   const spec::Spec& spec = setup.spec();
   std::string metrics;
-  for (const spec::Metric metric : spec.metrics) metrics += ", " + to_string(metric);
+  for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", spec.name);
   out +=
       fmt::format("mesh: {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()), plural(report.workers, "worker"));

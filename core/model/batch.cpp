@@ -38,8 +38,8 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   for (Value sum : sums.measures) local.push_back({sum, {}});
   local.push_back({sums.count, {}});
   const std::vector<Value> global = synchronise(b, local);
-  const std::vector<std::string> names = measure_names(model);
-  for (std::size_t i = 0; i < names.size(); ++i) b.output(names[i], global[i]);
+  const std::vector<MeasurePart> parts = measure_parts(model);
+  for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
   b.output("count", global.back());
   check(program, "building the evaluation step");
   return program;

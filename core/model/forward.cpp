@@ -7,18 +7,6 @@
 namespace pmaptrain::model {
 namespace {
 
-// A vector of constants, chosen element by element because a program's constants are splats. Channels are few.
-Value vector_constant(Builder& b, DType dtype, const std::vector<double>& values) {
-  const Shape shape{static_cast<std::int64_t>(values.size())};
-  const Value index = b.emit(ops::Iota{DType::i32, shape, 0}, {});
-  Value result = b.constant(dtype, values.back(), shape);
-  for (std::size_t i = 0; i + 1 < values.size(); ++i) {
-    const Value here = b.emit(ops::Eq{}, {index, b.constant(DType::i32, static_cast<double>(i))});
-    result = select(b, here, b.constant(dtype, values[i]), result);
-  }
-  return result;
-}
-
 // One value for all channels, or one per channel (the last dimension), as something that x can be combined with.
 Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
   if (values.size() == 1) return scalar_like(b, x, values.front());

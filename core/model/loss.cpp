@@ -1,22 +1,62 @@
-// Losses and metrics as equations on one device's rows.
+// Losses as equations on one device's rows, and the sums that a step measures.
+#include "core/model/loss.h"
+
 #include "core/model/arithmetic.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
 namespace {
 
-// log Σ exp(logits) - logits[label], with the largest logit subtracted so that exp never overflows. The shift cancels
+struct ExampleLosses {
+  Builder& b;
+  Value output, targets;
+
+  Value operator()(const spec::SoftmaxCrossEntropy& loss) const {
+    const Value entropy = softmax_cross_entropy(b, output, targets, loss.label_smoothing);
+    if (loss.class_weights.empty()) return entropy;
+    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
+    return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+  }
+  // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
+  Value operator()(const spec::SigmoidCrossEntropy&) const {
+    Value wanted = cast(b, targets, b.type(output).dtype);
+    if (b.type(wanted).shape != b.type(output).shape) wanted = b.emit(ops::Reshape{b.type(output).shape}, {wanted});
+    const Value all = softplus(b, output);
+    return feature_mean(b, sub(b, all, mul(b, output, wanted)));
+  }
+  Value operator()(const spec::MeanSquaredError&) const {
+    const Value error = difference(b, output, targets);
+    return feature_mean(b, mul(b, error, error));
+  }
+  Value operator()(const spec::MeanAbsoluteError&) const {
+    return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
+  }
+  // With q = min(|e|, delta): q²/2 + delta · (|e| - q).
+  Value operator()(const spec::Huber& loss) const {
+    const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
+    const Value near = b.emit(ops::Min{}, {distance, scalar_like(b, distance, loss.delta)});
+    const Value square = mul(b, mul(b, near, near), 0.5);
+    const Value far = mul(b, sub(b, distance, near), loss.delta);
+    return feature_mean(b, add(b, square, far));
+  }
+};
+
+}  // namespace
+
+// log Σ exp(logits) - Σ t · logits, with the largest logit subtracted so that exp never overflows. The shift cancels
 // in the value, so no derivative goes through it.
-Value softmax_cross_entropy(Builder& b, Value logits, Value labels) {
+Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing) {
   const Shape shape = b.type(logits).shape;
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{1}}, {logits})});
   const Value shifted = sub(b, logits, broadcast_along(b, largest, shape, 0));
   const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), 1)});
-  const Value one_hot = b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels});
-  return sub(b, normaliser, sum_from(b, mul(b, shifted, one_hot), 1));
+  Value wanted = b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels});
+  if (smoothing > 0) {
+    wanted = add(b, mul(b, wanted, 1.0 - smoothing), smoothing / static_cast<double>(shape[1]));
+  }
+  return sub(b, normaliser, sum_from(b, mul(b, shifted, wanted), 1));
 }
 
-// The mean over the features of one example; `values` is [B, features...].
 Value feature_mean(Builder& b, Value values) {
   const Shape shape = b.type(values).shape;
   const Value sum = sum_from(b, values, 1);
@@ -28,28 +68,36 @@ Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
 }
 
-}  // namespace
-
 Value example_losses(Builder& b, const Model& model, Value output, Value targets) {
-  if (model.loss == spec::Loss::softmax_cross_entropy) return softmax_cross_entropy(b, output, targets);
-  const Value error = difference(b, output, targets);
-  return feature_mean(b, mul(b, error, error));
-}
-
-Value example_metric(Builder& b, const Model& model, spec::Metric metric, Value output, Value targets) {
-  if (metric == spec::Metric::accuracy) {
-    const Value correct = b.emit(ops::Eq{}, {b.emit(ops::Argmax{1}, {output}), targets});
-    return cast(b, correct, model.dtype);
-  }
-  // |error| as the larger of it and its negative.
-  const Value error = difference(b, output, targets);
-  return feature_mean(b, b.emit(ops::Max{}, {error, b.emit(ops::Neg{}, {error})}));
+  return std::visit(ExampleLosses{b, output, targets}, model.loss);
 }
 
 std::vector<std::string> measure_names(const Model& model) {
   std::vector<std::string> names{"loss"};
-  for (spec::Metric metric : model.metrics) names.push_back(spec::to_string(metric));
+  for (const PlannedMetric& metric : model.metrics) {
+    names.insert(names.end(), metric.names.begin(), metric.names.end());
+  }
   return names;
+}
+
+std::vector<MeasurePart> measure_parts(const Model& model) {
+  std::vector<MeasurePart> parts{{"loss", {}}};
+  for (const PlannedMetric& metric : model.metrics) {
+    parts.insert(parts.end(), metric.parts.begin(), metric.parts.end());
+  }
+  return parts;
+}
+
+std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
+                                                            std::span<const std::vector<double>> means) {
+  std::vector<std::pair<std::string, double>> measures{{"loss", means.front().front()}};
+  std::size_t at = 1;
+  for (const PlannedMetric& metric : model.metrics) {
+    const std::vector<double> values = metric.finish(means.subspan(at, metric.parts.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) measures.emplace_back(metric.names[i], values[i]);
+    at += metric.parts.size();
+  }
+  return measures;
 }
 
 LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask) {
@@ -62,8 +110,8 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     sums.count = sum_from(b, weights, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
-  for (spec::Metric metric : model.metrics) {
-    sums.measures.push_back(sum_from(b, mul(b, example_metric(b, model, metric, output, targets), weights), 0));
+  for (const PlannedMetric& metric : model.metrics) {
+    for (Value sum : metric.sums(b, output, targets, weights)) sums.measures.push_back(sum);
   }
   return sums;
 }

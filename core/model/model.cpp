@@ -19,10 +19,11 @@ class Maker {
     // The shapes behind a layer that does not fit are unknown, so what is checked against them waits.
     if (plan_layers()) {
       check_loss();
-      for (spec::Metric metric : model_.metrics) check_metric(metric);
+      for (const spec::Metric& metric : spec_.metrics) check_metric(metric);
       check_initial_values();
     }
     if (!errors_.empty()) throw Error(ExitStatus::usage, std::move(errors_));
+    for (const spec::Metric& metric : spec_.metrics) model_.metrics.push_back(plan_metric(metric, model_));
     check_labels(model_, labels);
   }
 
@@ -75,13 +76,12 @@ class Maker {
     return true;
   }
 
-  bool has_labels() const { return model_.target.dtype == DType::i32 && model_.target.shape.empty(); }
   std::string targets() const { return shown(model_.target.dtype, model_.target.shape); }
   std::string output() const { return shown(model_.dtype, model_.output); }
 
   // What compares class scores with labels: `name` is the loss or metric.
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
-    if (!has_labels()) {
+    if (!model_.has_labels()) {
       refuse(place, name + " takes class labels; the targets are " + targets(), instead + " takes targets like these");
     } else if (model_.output.size() != 1) {
       refuse(place, name + " takes one score for each class [C]; the model gives " + output(),
@@ -105,19 +105,47 @@ class Maker {
 
   void check_loss() {
     const std::string name = spec::to_string(model_.loss);
-    if (model_.loss == spec::Loss::softmax_cross_entropy) {
+    if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model_.loss)) {
       need_classes(name, model_.loss_place, "mean_squared_error");
+      const std::size_t weights = softmax->class_weights.size();
+      if (weights != 0 && model_.output.size() == 1 && weights != static_cast<std::size_t>(model_.output.front())) {
+        refuse(model_.loss_place,
+               name + " has " + std::to_string(weights) + " class_weights; the model has " +
+                   std::to_string(model_.output.front()) + " classes",
+               "give each class its weight");
+      }
+    } else if (model_.is_binary()) {
+      if (model_.output == Shape{1}) return;
+      refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the model gives " + output(),
+             "end the layers with flatten and dense: 1; softmax_cross_entropy takes a score for each class");
     } else {
       need_numbers(name, model_.loss_place, "softmax_cross_entropy");
     }
   }
 
-  void check_metric(spec::Metric metric) {
+  void check_metric(const spec::Metric& metric) {
     const std::string name = spec::to_string(metric);
-    if (metric == spec::Metric::accuracy) {
-      need_classes(name, model_.metrics_place, "mean_absolute_error");
-    } else {
-      need_numbers(name, model_.metrics_place, "accuracy");
+    switch (metric.kind) {
+      case spec::MetricKind::accuracy:
+      case spec::MetricKind::precision:
+      case spec::MetricKind::recall:
+      case spec::MetricKind::f1:
+        if (!model_.is_binary()) need_classes(name, model_.metrics_place, "mean_absolute_error");
+        break;
+      case spec::MetricKind::top_k_accuracy:
+      case spec::MetricKind::perplexity:
+        need_classes(name, model_.metrics_place, "mean_absolute_error");
+        if (metric.kind == spec::MetricKind::top_k_accuracy && model_.output.size() == 1 &&
+            metric.k > model_.output.front()) {
+          refuse(model_.metrics_place,
+                 name + " asks for the " + std::to_string(metric.k) + " largest of the model's " +
+                     std::to_string(model_.output.front()) + " outputs",
+                 "a k of at most " + std::to_string(model_.output.front()));
+        }
+        break;
+      case spec::MetricKind::mean_absolute_error:
+      case spec::MetricKind::mean_squared_error:
+      case spec::MetricKind::r2: need_numbers(name, model_.metrics_place, "accuracy"); break;
     }
   }
 
@@ -155,6 +183,11 @@ std::int64_t Model::parameter_count() const {
   return count;
 }
 
+std::int64_t Model::classes() const {
+  if (std::holds_alternative<spec::SoftmaxCrossEntropy>(loss)) return output.front();
+  return is_binary() ? 2 : 0;
+}
+
 std::vector<std::string> Model::drawing_layers() const {
   std::vector<std::string> names;
   for (const PlannedLayer& layer : layers) {
@@ -165,17 +198,19 @@ std::vector<std::string> Model::drawing_layers() const {
 
 void check_labels(const Model& model, const std::optional<std::pair<std::int64_t, std::int64_t>>& labels,
                   const std::string& whose) {
-  if (!labels || model.loss != spec::Loss::softmax_cross_entropy) return;
-  const std::int64_t classes = model.output.front();
+  const std::int64_t classes = model.classes();
+  if (!labels || classes == 0) return;
   if (labels->first >= 0 && labels->second < classes) return;
   throw Error(ExitStatus::data,
               Diagnostic{"data",
                          model.loss_place,
                          whose + " are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
-                             ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
-                             std::to_string(classes - 1),
-                         labels->first < 0 ? "labels count from 0"
-                                           : "end the layers with dense: " + std::to_string(labels->second + 1),
+                             (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
+                                                : ", but the model has " + std::to_string(classes) +
+                                                      " outputs: classes 0 to " + std::to_string(classes - 1)),
+                         labels->first < 0   ? "labels count from 0"
+                         : model.is_binary() ? "softmax_cross_entropy takes labels of more classes"
+                                             : "end the layers with dense: " + std::to_string(labels->second + 1),
                          {}});
 }
 
@@ -189,7 +224,6 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
   model.normalize_place = spec.data.normalize_place;
   model.loss = spec.loss;
   model.loss_place = spec.loss_place;
-  model.metrics = spec.metrics;
   model.metrics_place = spec.metrics_place;
   Maker(spec, model).run(labels);
   return model;

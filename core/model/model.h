@@ -3,16 +3,35 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/data/dataset.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {
+
+// A part of what a metric is made from, summed over examples and divided by their number.
+struct MeasurePart {
+  std::string name;
+  Shape shape;
+};
+
+// A metric as sums over examples and what makes values of them: so it is the same however the examples are cut into
+// batches, devices and microbatches.
+struct PlannedMetric {
+  std::vector<std::string> names;  // of its values
+  std::vector<MeasurePart> parts;
+  // The parts' sums over this device's rows; `weights` [B] is 1 for an example and 0 for padding.
+  std::function<std::vector<Value>(Builder& b, Value output, Value targets, Value weights)> sums;
+  // The values, from the parts' means over all examples.
+  std::function<std::vector<double>(std::span<const std::vector<double>> means)> finish;
+};
 
 struct Model {
   DType dtype = DType::f32;  // of parameters and of all that is computed from them
@@ -22,12 +41,17 @@ struct Model {
   std::vector<PlannedLayer> layers;
   std::vector<Parameter> parameters;  // all layers', in order
   Shape output;                       // of one example
-  spec::Loss loss = spec::Loss::softmax_cross_entropy;
+  spec::Loss loss;
   Place loss_place;
-  std::vector<spec::Metric> metrics;
+  std::vector<PlannedMetric> metrics;
   Place metrics_place;
 
   std::int64_t parameter_count() const;  // elements
+  bool has_labels() const { return target.dtype == DType::i32 && target.shape.empty(); }
+  // Labels 0 and 1 for one output, of which sigmoid_cross_entropy takes the sigmoid.
+  bool is_binary() const { return has_labels() && std::holds_alternative<spec::SigmoidCrossEntropy>(loss); }
+  // How many classes the labels may name, where the loss takes labels; else 0.
+  std::int64_t classes() const;
   // Names of the layers that draw random numbers, in order: each takes the hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
 };
@@ -57,14 +81,18 @@ Value apply(Builder& b, const Model& model, const Forward& forward);
 // Per-example losses [B] from the model's output [B, output...] and targets [B, target...].
 Value example_losses(Builder& b, const Model& model, Value output, Value targets);
 
-// Per-example values [B] of a metric, whose sum over examples, divided by their number, is the metric.
-Value example_metric(Builder& b, const Model& model, spec::Metric metric, Value output, Value targets);
+// `metric` of a checked model (its loss, target and output).
+PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
-// The names and order of what a step measures: "loss", then the metrics.
+// What a step measures, in order: "loss", then the metrics' values; and the parts that these are made from.
 std::vector<std::string> measure_names(const Model& model);
+std::vector<MeasurePart> measure_parts(const Model& model);
+// The values in the order of measure_names, from the parts' means over examples.
+std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
+                                                            std::span<const std::vector<double>> means);
 
-// The sums over this device's rows that every measure is made from, in the order of measure_names, then the number of
-// examples: scalars of the model's dtype, unnormalised. `mask` is f32[B]: 1 for an example, 0 for padding.
+// The sums over this device's rows that every measure is made from, in the order of measure_parts, then the number of
+// examples, a scalar; all of the model's dtype, unnormalised. `mask` is f32[B]: 1 for an example, 0 for padding.
 struct LocalSums {
   std::vector<Value> measures;
   Value count;

@@ -378,15 +378,51 @@ class Binder {
   void loss(Spec& out) {
     const Chosen choice = chosen(get(&config_, "loss"), "loss");
     if (choice.name != nullptr) {
-      out.loss = choice.name->text == "mean_squared_error" ? Loss::mean_squared_error : Loss::softmax_cross_entropy;
+      out.loss = loss_of(choice.name->text, choice.options);
       out.loss_place = error_place(choice);
     }
-    if (const Node* metrics = get(&config_, "metrics")) {
-      out.metrics_place = error_place(*metrics);
-      for (const Node& item : metrics->items) {
-        out.metrics.push_back(item.text == "accuracy" ? Metric::accuracy : Metric::mean_absolute_error);
+    const Node* metrics = get(&config_, "metrics");
+    if (metrics == nullptr) return;
+    out.metrics_place = error_place(*metrics);
+    std::set<std::pair<std::string, bool>> seen;
+    for (const Node& item : metrics->items) {
+      const Chosen metric = chosen(&item, "metrics");
+      if (metric.name == nullptr) continue;
+      out.metrics.push_back(metric_of(metric.name->text, metric.options));
+      const std::string name = to_string(out.metrics.back());
+      if (!seen.emplace(name, out.metrics.back().per_class).second) {
+        reporter_.report(*metric.name, "metrics has " + name + " twice", "keep one of them");
       }
     }
+  }
+
+  static Loss loss_of(const std::string& name, const Node* options) {
+    if (name == "sigmoid_cross_entropy") return SigmoidCrossEntropy{};
+    if (name == "mean_squared_error") return MeanSquaredError{};
+    if (name == "mean_absolute_error") return MeanAbsoluteError{};
+    if (name == "huber") {
+      Huber huber;
+      store(get(options, "delta"), huber.delta);
+      return huber;
+    }
+    SoftmaxCrossEntropy softmax;
+    store(get(options, "label_smoothing"), softmax.label_smoothing);
+    store(get(options, "class_weights"), softmax.class_weights);
+    return softmax;
+  }
+
+  static Metric metric_of(const std::string& name, const Node* options) {
+    Metric metric;
+    for (const MetricKind kind :
+         {MetricKind::accuracy, MetricKind::precision, MetricKind::recall, MetricKind::f1, MetricKind::perplexity,
+          MetricKind::mean_absolute_error, MetricKind::mean_squared_error, MetricKind::r2}) {
+      if (to_string(Metric{kind}) == name) metric.kind = kind;
+    }
+    if (name == "top_k_accuracy") metric.kind = MetricKind::top_k_accuracy;
+    store(get(options, "k"), metric.k);
+    const Node* average = get(options, "average");
+    metric.per_class = average != nullptr && average->text == "none";
+    return metric;
   }
 
   template <class Rule>

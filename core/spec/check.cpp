@@ -38,7 +38,7 @@ class Checker {
     switch (key.type) {
       case Type::map: return map(key, at, value);
       case Type::choice: return choice(key, at, value, std::string(key.name()));
-      case Type::layers: return layers(key, at, value);
+      case Type::choices: return choices(key, at, value);
       default: return check_leaf(key, at, value, reporter_);
     }
   }
@@ -137,7 +137,7 @@ class Checker {
       given = empty_at(value, Kind::map);
       given.add(value, chosen->type == Type::map ? empty_at(value, Kind::map) : empty_at(value, Kind::blank));
     } else if (!value.is(Kind::map)) {
-      return reporter_.report(value, what + " takes " + choices(options) + ", not " + describe(value),
+      return reporter_.report(value, what + " takes " + names_in_text(options) + ", not " + describe(value),
                               "for example:\n" + std::string(key.example));
     }
     const Node* chosen = nullptr;
@@ -171,7 +171,7 @@ class Checker {
     }
     if (chosen == nullptr && !wrong) {
       const Node& where = given.keys.empty() ? given : at;
-      reporter_.report(where, what + " names no choice", "add " + choices(options));
+      reporter_.report(where, what + " names no choice", "add " + names_in_text(options));
       wrong = true;
     }
     Node result = empty_at(at, Kind::map);
@@ -187,23 +187,24 @@ class Checker {
         continue;
       }
       Node label = at;
-      if (key.type == Type::layers && chosen != nullptr) label = *chosen;
+      if (key.type == Type::choices && chosen != nullptr) label = *chosen;
       add_child(*other, label, given, result);
     }
     return result;
   }
 
-  static std::string choices(const std::vector<const Key*>& options) {
+  static std::string names_in_text(const std::vector<const Key*>& options) {
     return (options.size() > 1 ? "one of " : "") + join(names_of(options), ", ");
   }
 
-  Node layers(const Key& key, const Node& at, const Node& value) const {
+  Node choices(const Key& key, const Node& at, const Node& value) const {
+    const std::string name(key.name()), item_name(key.item);
     if (!value.is(Kind::sequence)) {
-      return reporter_.report(value, "layers takes a list of layers, not " + describe(value),
+      return reporter_.report(value, name + " takes a list of " + name + ", not " + describe(value),
                               "for example:\n" + std::string(key.example));
     }
-    if (value.items.empty()) {
-      return reporter_.report(at, "layers is empty; a model has at least one layer",
+    if (value.items.empty() && key.fallback != "[]") {
+      return reporter_.report(at, name + " is empty; a model has at least one " + item_name,
                               "for example:\n" + std::string(key.example));
     }
     Node result = empty_at(at, Kind::sequence);
@@ -212,9 +213,9 @@ class Checker {
         result.items.push_back(item);
         continue;
       }
-      Node label = scalar_at(item, "this layer");
-      Node checked = choice(key, label, item, "layer");
-      // The first word of a layer is what errors about it underline.
+      Node label = scalar_at(item, "this " + item_name);
+      Node checked = choice(key, label, item, item_name);
+      // The first word of an item is what errors about it underline.
       checked.length = item.is(Kind::map) && !item.keys.empty() ? item.keys.front().length : item.length;
       result.items.push_back(std::move(checked));
     }

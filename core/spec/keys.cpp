@@ -136,11 +136,12 @@ const std::vector<Key>& table() {
 
     {.path = "model", .type = Type::map, .need = Need::required, .meaning = "What is trained.",
      .example = "model:\n  layers:\n    - flatten\n    - dense: 10"},
-    {.path = "model.layers", .type = Type::layers, .need = Need::required,
+    {.path = "model.layers", .type = Type::choices, .need = Need::required,
      .meaning = "The layers, in order. Images are (height, width, channels). A layer is a bare name or one key with "
                 "its options.",
      .example = "layers:\n  - conv: {features: 32, kernel_size: [3, 3]}\n  - relu\n  - flatten\n"
-                "  - {name: head, dense: 10}"},
+                "  - {name: head, dense: 10}",
+     .item = "layer"},
     {.path = "model.layers.name", .type = Type::layer_name,
      .meaning = "What the layer's parameters are called: head.kernel, head.bias.",
      .example = "{name: head, dense: 10}", .fallback_text = "its kind and its index among that kind: conv_0"},
@@ -202,10 +203,10 @@ const std::vector<Key>& table() {
     {.path = "model.layers.reshape.shape", .type = Type::integers, .need = Need::required, .low = -1, .shorthand = true,
      .meaning = "The sizes of one example; one of them may be -1, which takes what the others leave.",
      .example = "shape: [7, 7, -1]"},
-    {.path = "model.layers.layers", .type = Type::layers, .need = Need::alternative,
+    {.path = "model.layers.layers", .type = Type::choices, .need = Need::alternative,
      .meaning = "Layers in a list of their own: its name leads theirs, as in block.conv_0.kernel.",
      .example = "- name: block\n  layers:\n    - conv: {features: 32, kernel_size: [3, 3]}\n    - relu",
-     .like = "model.layers"},
+     .item = "layer", .like = "model.layers"},
     {.path = "model.layers.flatten", .type = Type::map, .need = Need::alternative,
      .meaning = "All dimensions of an example become one.", .example = "- flatten"},
     {.path = "model.layers.dropout", .type = Type::map, .need = Need::alternative,
@@ -251,14 +252,69 @@ const std::vector<Key>& table() {
      .example = "loss: softmax_cross_entropy"},
     {.path = "loss.softmax_cross_entropy", .type = Type::map, .need = Need::alternative,
      .meaning = "For labels: minus the logarithm of the label's softmax probability.",
-     .example = "loss: softmax_cross_entropy"},
+     .example = "loss: softmax_cross_entropy\nloss: {softmax_cross_entropy: {label_smoothing: 0.1}}"},
+    {.path = "loss.softmax_cross_entropy.label_smoothing", .type = Type::number, .fallback = "0.0", .high = 1,
+     .open_high = true, .meaning = "The share of each label's probability that is spread over all classes equally.",
+     .example = "label_smoothing: 0.1"},
+    {.path = "loss.softmax_cross_entropy.class_weights", .type = Type::numbers, .high = unbounded,
+     .meaning = "One for each class: what the loss of an example with that label is multiplied by. The mean is still "
+                "over the number of examples.",
+     .example = "class_weights: [1.0, 5.0]", .fallback_text = "1 for every class"},
+    {.path = "loss.sigmoid_cross_entropy", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers from 0 to 1, or for labels 0 and 1 and one output: the binary cross-entropy of the outputs' "
+                "sigmoids, of which it is the mean.",
+     .example = "loss: sigmoid_cross_entropy"},
     {.path = "loss.mean_squared_error", .type = Type::map, .need = Need::alternative,
      .meaning = "For numbers: the mean of the squared differences; targets are (N, outputs), never broadcast.",
      .example = "loss: mean_squared_error"},
-    {.path = "metrics", .type = Type::words, .fallback = "[]", .words = {"accuracy", "mean_absolute_error"},
-     .meaning = "What is shown beside the loss: accuracy is the share of examples whose largest output is their label, "
-                "mean_absolute_error the mean of the absolute differences.",
+    {.path = "loss.mean_absolute_error", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: the mean of the absolute differences.", .example = "loss: mean_absolute_error"},
+    {.path = "loss.huber", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: half the squared difference up to delta, beyond it delta times (the difference less half of "
+                "delta); the mean of these.",
+     .example = "loss: huber\nloss: {huber: {delta: 2.0}}"},
+    {.path = "loss.huber.delta", .type = Type::number, .fallback = "1.0", .high = unbounded, .open_low = true,
+     .shorthand = true, .meaning = "Where the squares end.", .example = "delta: 1.0"},
+    {.path = "metrics", .type = Type::choices, .fallback = "[]",
+     .meaning = "What is shown beside the loss. Over several batches each is computed from sums over all examples.",
+     .example = "metrics: [accuracy, top_k_accuracy: 5]", .item = "metric"},
+    {.path = "metrics.accuracy", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: the share of examples whose largest output is their label (with sigmoid_cross_entropy: whose "
+                "output is above 0 where the label is 1).",
      .example = "metrics: [accuracy]"},
+    {.path = "metrics.top_k_accuracy", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: the share of examples whose label is among their k largest outputs; called top_5_accuracy "
+                "where k is 5.",
+     .example = "metrics: [top_k_accuracy: 5]"},
+    {.path = "metrics.top_k_accuracy.k", .type = Type::integer, .fallback = "5", .low = 1, .shorthand = true,
+     .meaning = "How many outputs count.", .example = "k: 3"},
+    {.path = "metrics.precision", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: of the examples that the model gives to a class, the share that belongs to it; 0 where it "
+                "gives it none.",
+     .example = "metrics: [precision, precision: {average: none}]"},
+    {.path = "metrics.precision.average", .type = Type::word, .fallback = "macro", .words = {"macro", "none"},
+     .meaning = "macro: the mean over the classes. none: each class for itself, as precision_0, precision_1, ...",
+     .example = "average: none"},
+    {.path = "metrics.recall", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: of the examples of a class, the share that the model gives to it; 0 where there are none.",
+     .example = "metrics: [recall]"},
+    {.path = "metrics.recall.average", .type = Type::word, .fallback = "macro", .words = {"macro", "none"},
+     .meaning = "As for precision.", .example = "average: none"},
+    {.path = "metrics.f1", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: the harmonic mean of a class's precision and recall; 0 where both are.",
+     .example = "metrics: [f1]"},
+    {.path = "metrics.f1.average", .type = Type::word, .fallback = "macro", .words = {"macro", "none"},
+     .meaning = "As for precision.", .example = "average: none"},
+    {.path = "metrics.perplexity", .type = Type::map, .need = Need::alternative,
+     .meaning = "For labels: e to the power of the mean softmax cross-entropy.", .example = "metrics: [perplexity]"},
+    {.path = "metrics.mean_absolute_error", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: the mean of the absolute differences.", .example = "metrics: [mean_absolute_error]"},
+    {.path = "metrics.mean_squared_error", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: the mean of the squared differences.", .example = "metrics: [mean_squared_error]"},
+    {.path = "metrics.r2", .type = Type::map, .need = Need::alternative,
+     .meaning = "For numbers: the share of the targets' variance that the outputs explain, R²; the mean over several "
+                "outputs. Of targets that are all equal: 1 where every output is right, else 0.",
+     .example = "metrics: [r2]"},
 
     {.path = "optimizer", .type = Type::choice, .need = Need::required,
      .meaning = "How parameters follow from gradients: one of the rules, and the learning rate beside it.",
@@ -399,11 +455,12 @@ std::string takes(const Key& key) {
   switch (key.type) {
     case Type::map: return children(key).empty() ? "no options" : "a map of options";
     case Type::choice:
-    case Type::layers: {
-      if (!key.like.empty()) return "a list of layers, as " + std::string(key.like);
+    case Type::choices: {
+      const std::string list = "a list of " + std::string(key.name());
+      if (!key.like.empty()) return list + ", as " + std::string(key.like);
       std::vector<std::string> names;
       for (const Key* other : alternatives(key)) names.emplace_back(other->name());
-      return (key.type == Type::layers ? "a list of layers, each one of " : "one of ") + join(names, ", ");
+      return (key.type == Type::choices ? list + ", each one of " : "one of ") + join(names, ", ");
     }
     case Type::text: return "text";
     case Type::run_name: return "a name without '/'";
@@ -412,7 +469,6 @@ std::string takes(const Key& key) {
     case Type::paths: return "a list of two paths";
     case Type::npz_split: return "a path, or a list of two names";
     case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(strings(key.words), ", ");
-    case Type::words: return "a list of any of " + join(strings(key.words), ", ");
     case Type::boolean: return "true or false";
     case Type::integer: {
       std::string text = "a whole number" + range_of(key, true);

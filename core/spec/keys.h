@@ -11,7 +11,7 @@ namespace pmaptrain::spec {
 enum class Type {
   map,       // keys of its own
   choice,    // exactly one of its alternatives, as a bare name or a key; other keys may stand beside it
-  layers,    // a list of choices
+  choices,   // a list of choices
   text,      // any text
   run_name,  // text that can name a folder
   layer_name,
@@ -19,7 +19,6 @@ enum class Type {
   paths,       // two files: inputs and targets
   npz_split,   // a file, or two names of arrays
   word,        // one of `words`
-  words,       // a list of them
   boolean,     // true, false
   integer,     // a whole number in [low, high], or one of `words`
   seed,        // a whole number from 0 to 2^64 - 1
@@ -57,6 +56,7 @@ struct Key {
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
   std::string_view fallback_text = {};  // what the default is, where no fixed text says it
+  std::string_view item = {};           // of a list of choices: what one of them is called
   std::string_view like = {};           // the path of the key whose keys below describe this one's value too
 
   std::string_view name() const { return path.substr(path.rfind('.') + 1); }
@@ -71,7 +71,7 @@ const Key* child(const Key& key, std::string_view name);
 const Key* find_key(std::string_view path);
 // Keys whose path is `path` or ends in ".path".
 std::vector<const Key*> find_ending(std::string_view path);
-// The alternatives of a choice or layers key.
+// The alternatives of a choice, or of a list of them.
 std::vector<const Key*> alternatives(const Key& key);
 
 // "a whole number of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs": what a key takes.

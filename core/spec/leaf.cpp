@@ -203,20 +203,6 @@ class Leaf {
     return result;
   }
 
-  Node words(const Node& value) const {
-    Node result = list(value, 0, [&](const Node& item) { return word_of_list(item); });
-    for (std::size_t i = 0; i < result.items.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (!result.items[i].valid() || result.items[i].text != result.items[j].text) continue;
-        result.kind = Kind::invalid;
-        reporter_.report(result.items[i], name_of(key_) + " has " + result.items[i].text + " twice",
-                         "keep one of them");
-        break;
-      }
-    }
-    return result;
-  }
-
   Node numbers(const Node& value) const {
     if (value.is(Kind::scalar)) {
       Node result = empty_at(value, Kind::sequence);
@@ -386,13 +372,6 @@ class Leaf {
     return reporter_.report(value, name_of(key_) + " is empty", example_of(key_));
   }
 
-  Node word_of_list(const Node& item) const {
-    if (item.is(Kind::scalar) && has_word(key_.words, item.text)) return item;
-    if (!item.is(Kind::scalar)) return wrong(item);
-    return reporter_.report(item, name_of(key_) + " has an unknown name '" + item.text + "'",
-                            suggest(item.text, strings(key_.words), "choices"));
-  }
-
   Node tensor(const Node& value) const {
     if (value.is(Kind::scalar)) return number(value);
     if (!value.is(Kind::sequence)) return wrong(value);
@@ -464,7 +443,6 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::paths: return leaf.list(value, 2, [&](const Node& item) { return leaf.path(item); });
     case Type::npz_split: return leaf.split(value);
     case Type::word: return leaf.word(value);
-    case Type::words: return leaf.words(value);
     case Type::boolean: return leaf.boolean(value);
     case Type::integer: return leaf.integer(value);
     case Type::seed: return leaf.seed(value);
@@ -482,7 +460,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
       return leaf.tensors(value);
     case Type::map:
     case Type::choice:
-    case Type::layers: break;
+    case Type::choices: break;
   }
   return Node{};
 }

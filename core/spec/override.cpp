@@ -186,8 +186,8 @@ class Walker {
     if (index) {
       const auto position = static_cast<std::size_t>(std::stoi(segment.text));
       if (position < at.items.size()) {
-        // Items of a list of layers are described by the keys below the list's own.
-        if (key != nullptr && key->type != Type::layers) key = nullptr;
+        // Items of a list of choices are described by the keys below the list's own.
+        if (key != nullptr && key->type != Type::choices) key = nullptr;
         return &at.items[position];
       }
       reporter_.report(
@@ -196,14 +196,15 @@ class Walker {
           at.items.empty() ? "set the whole list" : "the last is " + std::to_string(at.items.size() - 1));
       return nullptr;
     }
-    if (key != nullptr && key->type == Type::layers) {
+    if (key != nullptr && key->type == Type::choices) {
       std::vector<std::string> names;
       std::map<std::string, int> counts;
       for (Node& layer : at.items) {
-        names.push_back(layer_name(layer, *key, counts));
+        names.push_back(item_name(layer, *key, counts));
         if (names.back() == segment.text) return &layer;
       }
-      reporter_.report(segment, "no layer is called '" + segment.text + "'", suggest(segment.text, names, "layers"));
+      reporter_.report(segment, "no " + std::string(key->item) + " is called '" + segment.text + "'",
+                       suggest(segment.text, names, key->name()));
       return nullptr;
     }
     if (key != nullptr && key->type == Type::axes) {
@@ -224,13 +225,14 @@ class Walker {
     return nullptr;
   }
 
-  // The name that a layer was given, or the one that it gets: conv_0.
-  static std::string layer_name(const Node& layer, const Key& key, std::map<std::string, int>& counts) {
+  // The name that a layer was given, or the one that it gets: conv_0. What takes no names goes by its kind.
+  static std::string item_name(const Node& layer, const Key& key, std::map<std::string, int>& counts) {
     std::string kind = layer.text;
     for (const Node& name : layer.keys) {
       const Key* option = child(key, name.text);
       if (option != nullptr && option->need == Need::alternative) kind = name.text;
     }
+    if (child(key, "name") == nullptr) return kind;
     const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
     const Node* given = layer.find("name");
     return given != nullptr && given->is(Kind::scalar) ? given->text : automatic;
@@ -262,7 +264,7 @@ class Walker {
       return;
     }
     if (!node.is(Kind::scalar) || key == nullptr) return;
-    if (key->type == Type::choice || key->type == Type::layers) {
+    if (key->type == Type::choice || key->type == Type::choices) {
       const Key* chosen = child(*key, node.text);
       if (chosen == nullptr || chosen->need != Need::alternative) return;
       Node name = node;

@@ -67,8 +67,8 @@ std::string flow(const Node& node) {
 
 // One bare name says as much as `{name: {}}`, where a choice stands alone.
 bool is_bare_choice(const Key* key, const Node& node) {
-  return key != nullptr && key->type == Type::choice && node.is(Kind::map) && node.keys.size() == 1 &&
-         node.items[0].is(Kind::map) && node.items[0].items.empty() &&
+  return key != nullptr && (key->type == Type::choice || key->type == Type::choices) && node.is(Kind::map) &&
+         node.keys.size() == 1 && node.items[0].is(Kind::map) && node.items[0].items.empty() &&
          child(*key, node.keys[0].text)->type == Type::map;
 }
 
@@ -83,7 +83,12 @@ void print(const Key& parent, const Node& map, std::size_t indent, std::string& 
       out += head + " " + name_of(value.keys[0]) + "\n";
     } else if (key != nullptr && key->type == Type::axes && value.items.size() == 1) {
       out += head + " " + flow(value.items[0]) + "\n";
-    } else if (key != nullptr && key->type == Type::layers) {
+    } else if (key != nullptr && key->type == Type::choices && child(*key, "name") == nullptr) {
+      std::vector<std::string> items;
+      for (const Node& item : value.items)
+        items.push_back(is_bare_choice(key, item) ? name_of(item.keys[0]) : flow(item));
+      out += head + " [" + join(items, ", ") + "]\n";
+    } else if (key != nullptr && key->type == Type::choices) {
       out += head + "\n";
       for (const Node& item : value.items) out += margin + "  - " + flow(item) + "\n";
     } else if (value.is(Kind::map) && key != nullptr && !value.items.empty() &&

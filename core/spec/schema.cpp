@@ -152,7 +152,7 @@ class SchemaWriter {
     switch (key.type) {
       case Type::map: return map_or_shorthand(key);
       case Type::choice: return choice(key);
-      case Type::layers: return layers(key);
+      case Type::choices: return choices(key);
       case Type::text:
       case Type::path: return text();
       case Type::run_name:
@@ -164,11 +164,6 @@ class SchemaWriter {
       case Type::paths: return list_of(text(), 2, 2);
       case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
       case Type::word: return words(key.words);
-      case Type::words: {
-        Json list = list_of(words(key.words), 0);
-        list["uniqueItems"] = true;
-        return list;
-      }
       case Type::boolean: return {{"type", "boolean"}};
       case Type::integer: return key.words.empty() ? integer(key) : any_of({integer(key), words(key.words)});
       case Type::seed:
@@ -233,12 +228,14 @@ class SchemaWriter {
   }
 
   // Lists that may stand in themselves have a name.
-  Json layers(const Key& key) {
+  Json choices(const Key& key) {
     const auto reference = [](std::string_view path) {
       return Json{{"$ref", "#/$defs/" + std::string(find_key(path)->name())}};
     };
     if (!key.like.empty()) return reference(key.like);
-    Json list = list_of(choice(key), 1);
+    const bool may_be_empty = key.fallback == "[]";
+    Json list = list_of(choice(key), may_be_empty ? 0 : 1);
+    if (may_be_empty) list["uniqueItems"] = true;
     const auto all = keys();
     if (std::none_of(all.begin(), all.end(), [&](const Key& other) { return other.like == key.path; })) return list;
     definitions_[std::string(key.name())] = std::move(list);

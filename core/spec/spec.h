@@ -164,8 +164,34 @@ struct ModelSpec {
 };
 
 // ---- loss, metrics, optimizer --------------------------------------------------------------------------------------
-enum class Loss { softmax_cross_entropy, mean_squared_error };
-enum class Metric { accuracy, mean_absolute_error };
+struct SoftmaxCrossEntropy {
+  double label_smoothing = 0.0;
+  std::vector<double> class_weights;  // by class; empty: 1 for all
+};
+struct SigmoidCrossEntropy {};
+struct MeanSquaredError {};
+struct MeanAbsoluteError {};
+struct Huber {
+  double delta = 1.0;
+};
+using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredError, MeanAbsoluteError, Huber>;
+
+enum class MetricKind {
+  accuracy,
+  top_k_accuracy,
+  precision,
+  recall,
+  f1,
+  perplexity,
+  mean_absolute_error,
+  mean_squared_error,
+  r2
+};
+struct Metric {
+  MetricKind kind = MetricKind::accuracy;
+  std::int64_t k = 5;      // of top_k_accuracy
+  bool per_class = false;  // of precision, recall and f1: a value for each class, in place of their mean
+};
 
 struct Sgd {
   double momentum = 0.0;
@@ -209,7 +235,7 @@ struct Spec {
   MeshSpec mesh;
   DataSpec data;
   ModelSpec model;
-  Loss loss = Loss::softmax_cross_entropy;
+  Loss loss;
   Place loss_place;
   std::vector<Metric> metrics;
   Place metrics_place;
@@ -217,8 +243,9 @@ struct Spec {
   TrainSpec train;
 };
 
-std::string to_string(Loss loss);
-std::string to_string(Metric metric);
+std::string to_string(const Loss& loss);
+// "accuracy", "top_5_accuracy"
+std::string to_string(const Metric& metric);
 // "conv", "max_pool", ...
 std::string kind_name(const LayerKind& kind);
 

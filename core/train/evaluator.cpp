@@ -23,20 +23,28 @@ void feed(CpuExecutor& executor, const data::Batch& batch) {
   copy("rows", std::as_bytes(batch.rows));
 }
 
-double scalar(const Program& program, Value value, std::span<const std::byte> bytes) {
+std::vector<double> numbers(const Program& program, Value value, std::span<const std::byte> bytes) {
   return dispatch(program.type(value).dtype, [&]<class T>() {
-    T number{};
-    std::memcpy(&number, bytes.data(), sizeof number);
-    return static_cast<double>(number);
+    std::vector<double> elements(bytes.size() / sizeof(T));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      T number{};
+      std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof number);
+      elements[i] = static_cast<double>(number);
+    }
+    return elements;
   });
 }
 
+double scalar(const Program& program, Value value, std::span<const std::byte> bytes) {
+  return numbers(program, value, bytes).front();
+}
+
 Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
-                     const data::BatchPlan& batch, std::vector<std::string> measures, std::string split,
+                     const data::BatchPlan& batch, const model::Model& model, std::string split,
                      const CpuOptions& options)
     : dataset_(std::move(dataset)),
       batch_(batch),
-      measures_(std::move(measures)),
+      model_(&model),
       split_(std::move(split)),
       executor_(make_plan(std::move(program)), options) {}
 
@@ -46,18 +54,25 @@ Evaluation Evaluator::run(const Tensors& parameters, const std::string& file) {
   write_group(executor_, Group::params, parameters, file);
   data::Loader loader(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, batch_.steps_per_epoch, 3});
   const auto output = [&](const std::string& name) {
-    return scalar(program, program.find_output(name)->value, executor_.output(name));
+    return numbers(program, program.find_output(name)->value, executor_.output(name));
   };
-  std::vector<double> sums(measures_.size());
+  const std::vector<model::MeasurePart> parts = model::measure_parts(*model_);
+  std::vector<std::vector<double>> sums;
+  for (const model::MeasurePart& part : parts) sums.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   double count = 0;
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     feed(executor_, loader.next());
     executor_.run();
-    for (std::size_t i = 0; i < measures_.size(); ++i) sums[i] += output(measures_[i]);
-    count += output("count");
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::vector<double> found = output(parts[i].name);
+      for (std::size_t j = 0; j < found.size(); ++j) sums[i][j] += found[j];
+    }
+    count += output("count").front();
   }
-  Evaluation evaluation{split_, {}, static_cast<std::int64_t>(count), 0};
-  for (std::size_t i = 0; i < measures_.size(); ++i) evaluation.measures.emplace_back(measures_[i], sums[i] / count);
+  for (std::vector<double>& part : sums) {
+    for (double& sum : part) sum /= count;
+  }
+  Evaluation evaluation{split_, model::finish_measures(*model_, sums), static_cast<std::int64_t>(count), 0};
   evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return evaluation;
 }

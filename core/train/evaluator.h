@@ -16,10 +16,9 @@ void feed(CpuExecutor& executor, const data::Batch& batch);
 
 class Evaluator {
  public:
-  // `program` is an evaluation program for batches of `batch`.
+  // `program` is the evaluation program of `model`, which outlives this, for batches of `batch`.
   Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
-            const data::BatchPlan& batch, std::vector<std::string> measures, std::string split,
-            const CpuOptions& options);
+            const data::BatchPlan& batch, const model::Model& model, std::string split, const CpuOptions& options);
 
   // `file` is where the parameters are from, for the error when they do not fit.
   Evaluation run(const Tensors& parameters, const std::string& file);
@@ -27,12 +26,14 @@ class Evaluator {
  private:
   std::shared_ptr<const data::Dataset> dataset_;
   data::BatchPlan batch_;
-  std::vector<std::string> measures_;
+  const model::Model* model_;
   std::string split_;
   CpuExecutor executor_;
 };
 
-// A scalar output or input's value, of any floating or integer type.
+// An output or input's elements, of any floating or integer type.
+std::vector<double> numbers(const Program& program, Value value, std::span<const std::byte> bytes);
+// The only one of a scalar.
 double scalar(const Program& program, Value value, std::span<const std::byte> bytes);
 
 }  // namespace pmaptrain::train

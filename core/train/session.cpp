@@ -39,7 +39,7 @@ class Session {
       : setup_(setup),
         options_(options),
         timetable_(setup.timetable),
-        measures_(model::measure_names(setup.model)),
+        parts_(model::measure_parts(setup.model)),
         consumers_(consumers.begin(), consumers.end()) {
     private_copies_ = options.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
@@ -84,7 +84,7 @@ class Session {
     executor_.emplace(std::move(plan), cpu);
     set_initial_values(*executor_, setup_);
     if (setup_.evaluation) {
-      evaluator_.emplace(setup_.evaluation, setup_.source.test, *setup_.evaluation_batch, measures_,
+      evaluator_.emplace(setup_.evaluation, setup_.source.test, *setup_.evaluation_batch, setup_.model,
                          setup_.source.test_name, cpu);
     }
     for (const auto& [name, tensor] : setup_.spec().model.initial_values) {
@@ -206,7 +206,12 @@ class Session {
     Logged event;
     event.step = step_;
     event.epoch = epoch_of(step_);
-    for (const std::string& name : measures_) event.measures.emplace_back(name, output(name));
+    std::vector<std::vector<double>> means;
+    for (const model::MeasurePart& part : parts_) {
+      means.push_back(
+          numbers(*setup_.training, setup_.training->find_output(part.name)->value, executor_->output(part.name)));
+    }
+    event.measures = model::finish_measures(setup_.model, means);
     event.learning_rate = output("learning_rate");
     event.grad_norm = output("grad_norm");
     event.seconds = seconds_since(begin_);
@@ -260,11 +265,16 @@ class Session {
     event.examples = static_cast<std::int64_t>(examples);
     event.seconds = seconds_since(begin_) - epoch_began_;
     epoch_began_ = seconds_since(begin_);
-    for (const std::string& name : measures_) event.measures.emplace_back(name, state("epoch/" + name) / examples);
-    const double zero = 0;
+    std::vector<std::vector<double>> means;
+    for (const model::MeasurePart& part : parts_) {
+      const std::string name = "epoch/" + part.name;
+      means.push_back(numbers(*setup_.training, setup_.training->find_input(name)->value, executor_->input(name)));
+      for (double& sum : means.back()) sum /= examples;
+    }
+    event.measures = model::finish_measures(setup_.model, means);
     for (const Input& input : setup_.training->inputs) {
       const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
-      if (sum) executor_->set(input.name, std::as_bytes(std::span(&zero, 1)));
+      if (sum) executor_->set(input.name, std::vector<std::byte>(bytes(setup_.training->type(input.value))));
     }
     if (examples > 0) {
       last_measures_ = event.measures;
@@ -346,7 +356,7 @@ class Session {
   const SessionOptions& options_;
   Timetable timetable_;
   std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
-  std::vector<std::string> measures_;
+  std::vector<model::MeasurePart> parts_;
   bool private_copies_ = false;
 
   std::optional<CpuExecutor> executor_;
@@ -390,7 +400,7 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.global, setup.mesh().devices());
   auto program = std::make_shared<const Program>(simplify(
       model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops())));
-  Evaluator evaluator(std::move(program), dataset, batch, model::measure_names(setup.model), split,
+  Evaluator evaluator(std::move(program), dataset, batch, setup.model, split,
                       {worker_count(setup.spec().mesh), KernelChoice::best});
   return evaluator.run(parameters, (folder / "params.safetensors").string());
 }

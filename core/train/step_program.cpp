@@ -20,7 +20,7 @@ using model::select;
 // Values that are used together, in the order in which loops and collectives carry them.
 struct Sums {
   std::vector<Value> gradients;  // of the unnormalised sum of losses, by parameter
-  std::vector<Value> measures;   // in the order of measure_names
+  std::vector<Value> measures;   // in the order of measure_parts
   Value count;
 
   std::vector<Value> flat() const {
@@ -105,8 +105,8 @@ class StepBuilder {
     step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
     guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
                      : b_.input(Group::state, "skipped", {DType::i64, {}, {}});
-    for (const std::string& name : model::measure_names(model_)) {
-      epoch_.push_back(b_.input(Group::state, "epoch/" + name, {DType::f64, {}, {}}));
+    for (const model::MeasurePart& part : model::measure_parts(model_)) {
+      epoch_.push_back(b_.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
     }
     epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
   }
@@ -151,10 +151,9 @@ class StepBuilder {
     if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_);
 
     const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
-    const std::size_t measures = model::measure_names(model_).size();
     Sums zeros;
     for (const model::Parameter& parameter : model_.parameters) zeros.gradients.push_back(zero(parameter.shape));
-    for (std::size_t i = 0; i < measures; ++i) zeros.measures.push_back(zero({}));
+    for (const model::MeasurePart& part : model::measure_parts(model_)) zeros.measures.push_back(zero(part.shape));
     zeros.count = zero({});
 
     std::vector<Value> constants = varying;
@@ -249,8 +248,8 @@ class StepBuilder {
   }
 
   void output_measures(const std::vector<Value>& measures, Value count) {
-    const std::vector<std::string> names = model::measure_names(model_);
-    for (std::size_t i = 0; i < names.size(); ++i) b_.output(names[i], measures[i]);
+    const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
+    for (std::size_t i = 0; i < parts.size(); ++i) b_.output(parts[i].name, measures[i]);
     b_.output("count", count);
   }
 

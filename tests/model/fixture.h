@@ -94,7 +94,7 @@ inline spec::Spec classifier(Mesh mesh) {
   spec.mesh.mesh = mesh;
   spec.data.axes = mesh.all();
   spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
-  spec.metrics = {spec::Metric::accuracy};
+  spec.metrics = {spec::Metric{spec::MetricKind::accuracy}};
   spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};
   return spec;
 }
@@ -102,7 +102,7 @@ inline spec::Spec classifier(Mesh mesh) {
 inline const data::Field labels{DType::i32, {}};
 
 // A model of these layers; its loss stands at line 9.
-inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spec::Loss::softmax_cross_entropy) {
+inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spec::SoftmaxCrossEntropy{}) {
   spec::Spec spec;
   spec.model.layers = std::move(layers);
   spec.loss = loss;

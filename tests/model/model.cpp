@@ -18,10 +18,12 @@ const data::Field image{DType::u8, {28, 28, 1}};
 spec::Padding same() { return {spec::PaddingKind::same, {}}; }
 spec::Padding valid() { return {spec::PaddingKind::valid, {}}; }
 
-// Loss and metrics of one device's rows.
-Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& outputs, const Numbers& targets) {
+// The losses of one device's rows, and the metrics of those that `mask` leaves.
+Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& outputs, const Numbers& targets,
+              Numbers mask = {}) {
   const std::int64_t rows = static_cast<std::int64_t>(targets.size()) / numel(target.shape);
   const std::int64_t width = static_cast<std::int64_t>(outputs.size()) / rows;
+  if (mask.empty()) mask.assign(static_cast<std::size_t>(rows), 1);
   spec::Spec flat = spec;
   flat.model.layers = {layer("flatten_0", spec::Flatten{})};
   const model::Model model = model::make_model(flat, {DType::f64, {width}}, target, std::nullopt, DType::f64);
@@ -31,11 +33,26 @@ Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& 
   Shape shape{rows};
   shape.insert(shape.end(), target.shape.begin(), target.shape.end());
   const Value t = b.input(Group::batch, "t", {target.dtype, shape, {}});
-  b.output("loss", model::example_losses(b, model, y, t));
-  for (spec::Metric metric : model.metrics) {
-    b.output(spec::to_string(metric), model::example_metric(b, model, metric, y, t));
+  const Value m = b.input(Group::batch, "mask", {DType::f32, {rows}, {}});
+  const model::LocalSums sums = model::local_sums(b, model, y, t, m);
+  const std::vector<model::MeasurePart> parts = model::measure_parts(model);
+  REQUIRE(parts.size() == sums.measures.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    REQUIRE(b.type(sums.measures[i]).shape == parts[i].shape);
+    b.output("part " + parts[i].name, sums.measures[i]);
   }
-  return run(program, {{"y", outputs}, {"t", targets}});
+  b.output("count", sums.count);
+  b.output("loss", model::example_losses(b, model, y, t));
+  Feed found = run(program, {{"y", outputs}, {"t", targets}, {"mask", mask}});
+  std::vector<Numbers> means;
+  for (const model::MeasurePart& part : parts) {
+    means.push_back(found.at("part " + part.name));
+    for (double& sum : means.back()) sum /= found.at("count").front();
+  }
+  for (const auto& [name, value] : model::finish_measures(model, means)) {
+    if (name != "loss") found[name] = {value};
+  }
+  return found;
 }
 
 }  // namespace
@@ -95,15 +112,14 @@ TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]"
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {3}}) ==
         "softmax_cross_entropy takes class labels; the targets are f32[3] | mean_squared_error takes targets like "
         "these");
-  CHECK(refusal(network({layer("dense_0", spec::Dense{3})}, spec::Loss::mean_squared_error), features,
-                {DType::f32, {1}}) ==
+  CHECK(refusal(network({layer("dense_0", spec::Dense{3})}, spec::MeanSquaredError{}), features, {DType::f32, {1}}) ==
         "mean_squared_error compares values of one shape; the model gives f32[3], the targets are f32[1] | end the "
         "layers with dense: 1");
-  CHECK(refusal(network({layer("dense_0", spec::Dense{1})}, spec::Loss::mean_squared_error), features, labels) ==
+  CHECK(refusal(network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{}), features, labels) ==
         "mean_squared_error takes numbers to compare with; the targets are class labels i32[] | "
         "softmax_cross_entropy takes labels");
-  spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::Loss::mean_squared_error);
-  two.metrics = {spec::Metric::accuracy};
+  spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
+  two.metrics = {spec::Metric{spec::MetricKind::accuracy}};
   CHECK(refusal(two, features, {DType::f32, {1}}) ==
         "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these");
 }
@@ -121,7 +137,7 @@ TEST_CASE("labels beyond the model's classes are the data's fault", "[model]") {
 }
 
 TEST_CASE("initial values name parameters of the model, in their shapes; all mistakes are told", "[model]") {
-  spec::Spec spec = network({layer("dense_0", spec::Dense{1})}, spec::Loss::mean_squared_error);
+  spec::Spec spec = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   spec.model.initial_values["dense_0.kernal"] = {{1, 1}, {1.0}, {}};
   spec.model.initial_values["dense_0.bias"] = {{2}, {1.0, 2.0}, {}};
   CHECK(refusal(spec, {DType::f32, {1}}, {DType::f32, {1}}) ==
@@ -166,25 +182,128 @@ TEST_CASE("gelu is the tanh form", "[model]") {
   CHECK(y[2] == Approx(-0.04540230591222).epsilon(1e-10));
 }
 
-TEST_CASE("losses and metrics are per example", "[model]") {
-  spec::Spec classes = network({});
-  classes.metrics = {spec::Metric::accuracy};
-  const Feed a = measured(classes, labels, {0, 0, std::log(2.0), 1000, -1000, 0}, {2, 1});
-  CHECK(a.at("loss")[0] == Approx(std::log(2.0)));
-  CHECK(a.at("loss")[1] == Approx(2000.0));  // no overflow
-  CHECK(a.at("accuracy") == Numbers{1, 0});
+TEST_CASE("softmax cross-entropy smooths labels and weighs classes", "[model]") {
+  spec::Spec spec = network({});
+  const Numbers logits = {0, 0, std::log(2.0), 1000, -1000, 0}, wanted = {2, 1};
+  const Feed plain = measured(spec, labels, logits, wanted);
+  CHECK(plain.at("loss")[0] == Approx(std::log(2.0)));
+  CHECK(plain.at("loss")[1] == Approx(2000.0));  // no overflow
 
-  spec::Spec numbers = network({}, spec::Loss::mean_squared_error);
-  numbers.metrics = {spec::Metric::mean_absolute_error};
-  const Feed b = measured(numbers, {DType::f64, {2}}, {1, 2, 3, 4}, {0, 4, 3, 4});
-  CHECK(b.at("loss") == Numbers{2.5, 0});
-  CHECK(b.at("mean_absolute_error") == Numbers{1.5, 0});
+  spec.loss = spec::SoftmaxCrossEntropy{0.3, {}};
+  // Probabilities 1/4, 1/4, 1/2 against 0.1, 0.1, 0.8: 0.2 log 4 + 0.8 log 2.
+  CHECK(measured(spec, labels, logits, wanted).at("loss")[0] == Approx(1.2 * std::log(2.0)));
+  spec.loss = spec::SoftmaxCrossEntropy{0.0, {1.0, 0.5, 3.0}};
+  const Feed weighed = measured(spec, labels, logits, wanted);
+  CHECK(weighed.at("loss")[0] == Approx(3 * std::log(2.0)));
+  CHECK(weighed.at("loss")[1] == Approx(1000.0));
+}
+
+TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for one", "[model]") {
+  const spec::Spec spec = network({}, spec::SigmoidCrossEntropy{});
+  const double zero = std::log(2.0), one = std::log1p(std::exp(-1.0));
+  const Feed numbers = measured(spec, {DType::f64, {2}}, {0, 1, -1000, 1000}, {0.25, 1, 1, 0});
+  CHECK(numbers.at("loss")[0] == Approx((zero + one) / 2));
+  CHECK(numbers.at("loss")[1] == Approx(1000.0));
+
+  spec::Spec binary = spec;
+  binary.metrics = {spec::Metric{spec::MetricKind::accuracy}, spec::Metric{spec::MetricKind::recall, 5, true}};
+  const Feed found = measured(binary, labels, {1, -1, 2, -3}, {1, 1, 0, 0});
+  CHECK(found.at("loss")[0] == Approx(one));
+  CHECK(found.at("loss")[1] == Approx(1 + one));
+  CHECK(found.at("accuracy") == Numbers{0.5});
+  CHECK(found.at("recall_0") == Numbers{0.5});
+  CHECK(found.at("recall_1") == Numbers{0.5});
+}
+
+TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {
+  const data::Field two{DType::f64, {2}};
+  const Numbers y = {1, 2, 3, 4}, t = {0, 5, 3, 4};
+  CHECK(measured(network({}, spec::MeanSquaredError{}), two, y, t).at("loss") == Numbers{5, 0});
+  CHECK(measured(network({}, spec::MeanAbsoluteError{}), two, y, t).at("loss") == Numbers{2, 0});
+  CHECK(measured(network({}, spec::Huber{}), two, y, t).at("loss") == Numbers{(0.5 + 2.5) / 2, 0});
+  CHECK(measured(network({}, spec::Huber{2.0}), two, y, t).at("loss") == Numbers{(0.5 + 4) / 2, 0});
+}
+
+TEST_CASE("metrics of classes are the textbook's, and leave padding out", "[model]") {
+  using Kind = spec::MetricKind;
+  spec::Spec spec = network({});
+  spec.metrics = {spec::Metric{Kind::accuracy},  spec::Metric{Kind::top_k_accuracy, 2},
+                  spec::Metric{Kind::precision}, spec::Metric{Kind::precision, 5, true},
+                  spec::Metric{Kind::recall},    spec::Metric{Kind::recall, 5, true},
+                  spec::Metric{Kind::f1},        spec::Metric{Kind::f1, 5, true},
+                  spec::Metric{Kind::perplexity}};
+  // Said: 0, 0, 1, 1, and 2 of padding. Right: 0, 1, 1, 2, 2. Class 2 is never said.
+  const Feed found =
+      measured(spec, labels, {2, 1, 0, 2, 1, 0, 0, 2, 1, 0, 2, 1, 0, 0, 9}, {0, 1, 1, 2, 2}, {1, 1, 1, 1, 0});
+  CHECK(found.at("accuracy") == Numbers{0.5});
+  CHECK(found.at("top_2_accuracy") == Numbers{1.0});
+  CHECK(found.at("precision_0").front() == Approx(1.0 / 2));
+  CHECK(found.at("precision_1").front() == Approx(1.0 / 2));
+  CHECK(found.at("precision_2").front() == 0.0);
+  CHECK(found.at("precision").front() == Approx(1.0 / 3));
+  CHECK(found.at("recall_0").front() == Approx(1.0));
+  CHECK(found.at("recall_1").front() == Approx(0.5));
+  CHECK(found.at("recall_2").front() == 0.0);
+  CHECK(found.at("recall").front() == Approx(0.5));
+  CHECK(found.at("f1_0").front() == Approx(2.0 / 3));
+  CHECK(found.at("f1_1").front() == Approx(0.5));
+  CHECK(found.at("f1_2").front() == 0.0);
+  CHECK(found.at("f1").front() == Approx((2.0 / 3 + 0.5) / 3));
+  const double partition = std::log(std::exp(2.0) + std::exp(1.0) + 1);
+  CHECK(found.at("perplexity").front() == Approx(std::exp(partition - (2 + 1 + 2 + 1) / 4.0)));
+}
+
+TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
+  using Kind = spec::MetricKind;
+  spec::Spec spec = network({}, spec::Huber{});
+  spec.metrics = {spec::Metric{Kind::mean_absolute_error}, spec::Metric{Kind::mean_squared_error},
+                  spec::Metric{Kind::r2}};
+  const data::Field two{DType::f64, {2}};
+  // Targets 1, 3, 5 and 0, 0, 6; squared errors 0 + 1 + 4 of 8 and 1 + 0 + 0 of 24.
+  const Feed found = measured(spec, two, {1, 1, 4, 0, 3, 6, 70, 7}, {1, 0, 3, 0, 5, 6, 9, 9}, {1, 1, 1, 0});
+  CHECK(found.at("mean_absolute_error").front() == Approx((1 + 1 + 2) / 6.0));
+  CHECK(found.at("mean_squared_error").front() == Approx((1 + 1 + 4) / 6.0));
+  CHECK(found.at("r2").front() == Approx(((1 - 5.0 / 8) + (1 - 1.0 / 24)) / 2));
+  const data::Field one{DType::f64, {1}};
+  CHECK(measured(spec, one, {2, 2}, {2, 2}).at("r2") == Numbers{1});
+  CHECK(measured(spec, one, {2, 3}, {2, 2}).at("r2") == Numbers{0});
+}
+
+TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
+  using Kind = spec::MetricKind;
+  const data::Field features{DType::f32, {4}}, numbers{DType::f32, {2}};
+  const auto refused = [&](spec::Loss loss, std::int64_t outputs, const data::Field& target,
+                           std::vector<spec::Metric> metrics = {}) {
+    spec::Spec spec = network({layer("dense_0", spec::Dense{outputs})}, std::move(loss));
+    spec.metrics = std::move(metrics);
+    return refusal(spec, features, target);
+  };
+  CHECK(refused(spec::SoftmaxCrossEntropy{0, {1, 2}}, 10, labels) ==
+        "softmax_cross_entropy has 2 class_weights; the model has 10 classes | give each class its weight");
+  CHECK(refused(spec::SigmoidCrossEntropy{}, 3, labels) ==
+        "sigmoid_cross_entropy takes one output for labels 0 and 1; the model gives f32[3] | end the layers with "
+        "flatten and dense: 1; softmax_cross_entropy takes a score for each class");
+  CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labels) ==
+        "labels are 0 to 9, but sigmoid_cross_entropy takes 0 and 1 | softmax_cross_entropy takes labels of more "
+        "classes");
+  CHECK(refused(spec::SigmoidCrossEntropy{}, 3, numbers) ==
+        "sigmoid_cross_entropy compares values of one shape; the model gives f32[3], the targets are f32[2] | end the "
+        "layers with dense: 2");
+  CHECK(refused(spec::Huber{}, 2, labels) ==
+        "huber takes numbers to compare with; the targets are class labels i32[] | softmax_cross_entropy takes labels");
+  CHECK(refused({}, 10, labels, {spec::Metric{Kind::top_k_accuracy, 11}}) ==
+        "top_11_accuracy asks for the 11 largest of the model's 10 outputs | a k of at most 10");
+  CHECK(refused({}, 10, labels, {spec::Metric{Kind::r2}}) ==
+        "r2 takes numbers to compare with; the targets are class labels i32[] | accuracy takes labels");
+  CHECK(refused(spec::Huber{}, 2, numbers, {spec::Metric{Kind::f1}, spec::Metric{Kind::perplexity}}) ==
+        "f1 takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these\n"
+        "perplexity takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these");
 }
 
 TEST_CASE("evaluation sums over all devices in one reduction and leaves padding out", "[model]") {
   const Mesh mesh({{"devices", 2}});
   spec::Spec spec = network({layer("dense_0", spec::Dense{2})});
-  spec.metrics = {spec::Metric::accuracy};
+  spec.metrics = {spec::Metric{spec::MetricKind::accuracy}};
   const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
   const Program program = model::evaluation_program(model, mesh, mesh.all(), 2, all_ops());
   int reductions = 0;

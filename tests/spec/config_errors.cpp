@@ -362,6 +362,66 @@ c.yaml:8:22: error: shape takes a list of whole numbers of at least -1, not '0.5
 )");
 }
 
+TEST_CASE("losses and metrics say what they take", "[spec]") {
+  CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:49: error: label_smoothing takes a number of at least 0 and less than 1, not '1'
+    3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+      |                                                 ^
+  help: for example label_smoothing: 0.1
+c.yaml:3:68: error: class_weights takes a list of numbers of at least 0, not '-1'
+    3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+      |                                                                    ^~
+  help: for example class_weights: [1.0, 5.0]
+c.yaml:4:11: error: unknown metric 'acuracy'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |           ^~~~~~~
+  help: did you mean 'accuracy'?
+c.yaml:4:37: error: k takes a whole number of at least 1, not '0'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                     ^
+  help: for example k: 3
+c.yaml:4:56: error: average takes one of macro, none, not 'mean'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                        ^~~~
+  help: for example average: none
+c.yaml:4:72: error: metrics has recall twice
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                        ^~~~~~
+  help: keep one of them
+c.yaml:4:81: error: unknown metric 'huber'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                                 ^~~~~
+  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+c.yaml:4:92: error: unknown metric '7'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                                            ^
+  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+)");
+  CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: {huber: 0}
+metrics: accuracy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:15: error: delta takes a number greater than 0, not '0'
+    3 | loss: {huber: 0}
+      |               ^
+  help: for example delta: 1.0
+c.yaml:4:10: error: metrics takes a list of metrics, not 'accuracy'
+    4 | metrics: accuracy
+      |          ^~~~~~~~
+  help: for example:
+        metrics: [accuracy, top_k_accuracy: 5]
+)");
+}
+
 TEST_CASE("layers say what they take", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:

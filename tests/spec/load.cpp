@@ -106,7 +106,8 @@ model:
     - {name: flatten_0, flatten: {}}
     - {name: head, dense: {features: 10, use_bias: true}}
 
-loss: softmax_cross_entropy
+loss:
+  softmax_cross_entropy: {label_smoothing: 0.0}
 metrics: []
 
 optimizer:
@@ -148,6 +149,31 @@ train: {duration: 1 step}
   CHECK(std::get<Conv>(by_index.model.layers[0].kind).features == 9);
 }
 
+TEST_CASE("losses and metrics have their options, and metrics repeat themselves as they were written", "[spec]") {
+  const auto loaded = [](const std::string& loss, const std::string& metrics) {
+    return with(
+        {}, "data: {source: fashion_mnist, batch_size: 8}\nmodel: {layers: [flatten, {dense: 10}]}\nloss: " + loss +
+                "\nmetrics: " + metrics + "\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n");
+  };
+  const Spec spec = loaded("{softmax_cross_entropy: {label_smoothing: 0.1, class_weights: [1, 2]}}", "[]").spec;
+  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).label_smoothing == 0.1);
+  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).class_weights == std::vector<double>{1, 2});
+  CHECK(std::get<Huber>(loaded("huber", "[]").spec.loss).delta == 1.0);
+  CHECK(std::get<Huber>(loaded("{huber: 2.5}", "[]").spec.loss).delta == 2.5);
+  const Loaded metrics =
+      loaded("sigmoid_cross_entropy", "[accuracy, top_k_accuracy: 3, recall: {average: none}, recall]");
+  REQUIRE(metrics.spec.metrics.size() == 4);
+  CHECK(to_string(metrics.spec.metrics[1]) == "top_3_accuracy");
+  CHECK(metrics.spec.metrics[2].per_class);
+  CHECK_FALSE(metrics.spec.metrics[3].per_class);
+  CHECK(contains(metrics.resolved, "loss: sigmoid_cross_entropy\n"));
+  CHECK(contains(
+      metrics.resolved,
+      "metrics: [accuracy, {top_k_accuracy: {k: 3}}, {recall: {average: none}}, {recall: {average: macro}}]\n"));
+  CHECK(with({"metrics.accuracy=r2"}, metrics.resolved).spec.metrics[0].kind == MetricKind::r2);
+  CHECK(with({"metrics.top_k_accuracy.top_k_accuracy.k=7"}, metrics.resolved).spec.metrics[1].k == 7);
+}
+
 TEST_CASE("every source, layer and rule survives being resolved", "[spec]") {
   const std::string rest =
       "mesh: {axes: [{model_replicas: 2}, {data_shards: 4}]}\n"
@@ -160,7 +186,7 @@ TEST_CASE("every source, layer and rule survives being resolved", "[spec]") {
       "    - sigmoid\n    - softmax\n    - reshape: [2, -1, 4]\n    - global_avg_pool\n"
       "    - gelu\n    - tanh: {}\n    - dropout: 0.25\n    - flatten\n    - dense: 3\n"
       "  init: {from: a/b.safetensors}\n"
-      "loss: {mean_squared_error: {}}\nmetrics: [mean_absolute_error]\n"
+      "loss: {huber: 0.5}\nmetrics: [mean_absolute_error, {top_k_accuracy: 3}, {f1: {average: none}}, f1, r2]\n"
       "optimizer: {adamw: {weight_decay: 0.01}, learning_rate: 0.1, base_batch_size: 32}\n"
       "train: {duration: 80 examples, verify_replicas: 1 step, on_nonfinite: skip}\n";
   for (const std::string source :

@@ -89,6 +89,29 @@ TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, o
   CHECK(trained.of<train::Logged>().front().grad_norm == Approx(std::hypot(162.5, 16.0)));
 }
 
+TEST_CASE("metrics of an epoch are made of its sums, whatever its batches, devices and microbatches", "[train]") {
+  const std::string metrics = "metrics=[accuracy, recall, f1: {average: none}, perplexity]";
+  // Without learning, the epoch's means are those of the parameters that training begins with.
+  const std::vector<std::string> set = {metrics, "optimizer={sgd: {}, learning_rate: 0}", "train.duration=1 epoch"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), set.begin(), set.end());
+    const Trained trained = train_setup(setup_of_text(small_images, more));
+    REQUIRE(trained.of<train::EpochEnded>().size() == 1);
+    return trained.of<train::EpochEnded>().front().measures;
+  };
+  const train::Measures many = with({}), one = with({"data.batch_size=48", "mesh.axes={devices: 1}"}),
+                        cut = with({"data.microbatches=2"});
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    names.push_back(many[i].first);
+    INFO(names.back());
+    CHECK(many[i].second == Approx(one[i].second).epsilon(1e-5));
+    CHECK(many[i].second == Approx(cut[i].second).epsilon(1e-5));
+  }
+  CHECK(names == std::vector<std::string>{"loss", "accuracy", "recall", "f1_0", "f1_1", "f1_2", "perplexity"});
+  CHECK(many.back().second == Approx(std::exp(many.front().second)).epsilon(1e-5));
+}
+
 TEST_CASE("psum divided by the number of devices equals pmean", "[train]") {
   auto program = std::make_shared<const Program>(parse_program(R"(mesh data_parallel_axis=4
 batch %x:f32[]{data_parallel_axis}

@@ -156,6 +156,53 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
   }
 }
 
+TEST_CASE("the gradient of every loss matches finite differences, and every metric is the same in microbatches",
+          "[train]") {
+  using Kind = spec::MetricKind;
+  const std::vector<spec::Metric> of_classes = {spec::Metric{Kind::f1}, spec::Metric{Kind::precision, 5, true}};
+  const std::vector<spec::Metric> of_numbers = {spec::Metric{Kind::r2}};
+  for (const spec::Loss& loss :
+       std::vector<spec::Loss>{spec::SoftmaxCrossEntropy{0.2, {1, 2, 0.5}}, spec::SigmoidCrossEntropy{},
+                               spec::MeanSquaredError{}, spec::MeanAbsoluteError{}, spec::Huber{0.4}}) {
+    spec::Spec spec = classifier(Mesh({{"devices", 2}}));
+    spec.loss = loss;
+    const bool classes = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
+    spec.metrics = classes ? of_classes : of_numbers;
+    const data::Field target = classes ? labels : data::Field{DType::f64, {3}};
+    const model::Model model = model::make_model(spec, {DType::f64, {3}}, target, std::nullopt, DType::f64);
+    const Program program = train::train_program(model, spec, {4, 2}, all_ops());
+    Feed feed = initial_parameters();
+    feed["mask"] = {1, 1, 1, 1, 1, 0, 0, 0};
+    feed["learning_rate"] = {1.0};
+    for (int i = 0; i < 24; ++i) {
+      feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
+      if (classes && i % 3 != 0) continue;
+      feed["targets"].push_back(classes ? i % 5 % 3 : 0.5 + 0.5 * std::sin(0.3 * i));
+    }
+    const Feed result = run(program, feed);
+    for (const model::Parameter& parameter : model.parameters) {
+      for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
+        const double step = 1e-5;
+        Feed above = feed, below = feed;
+        above[parameter.name][i] += step;
+        below[parameter.name][i] -= step;
+        const double up = run(program, above)["loss"].front(), down = run(program, below)["loss"].front();
+        INFO(spec::to_string(loss) << ", " << parameter.name << "[" << i << "]");
+        CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] ==
+              Approx((up - down) / (2 * step)).epsilon(1e-6).margin(1e-8));
+      }
+    }
+    const Feed whole = run(train::train_program(model, spec, {4, 1}, all_ops()), feed);
+    for (const model::MeasurePart& part : model::measure_parts(model)) {
+      INFO(part.name);
+      const Numbers &found = result.at(part.name), &expected = whole.at(part.name);
+      REQUIRE(found.size() == static_cast<std::size_t>(numel(part.shape)));
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-12));
+      CHECK(result.at("epoch/" + part.name).size() == found.size());
+    }
+  }
+}
+
 TEST_CASE("simplifying a step removes equations and changes no bit of what it gives", "[train]") {
   const Program program = step_of(classifier(six), {2, 2}, DType::f32);
   const Program simple = simplify(program);

@@ -1,0 +1,19 @@
+// What losses and metrics have in common, each on one example of [B, ...].
+#pragma once
+
+#include <vector>
+
+#include "core/graph/builder.h"
+
+namespace pmaptrain::model {
+
+// -Σ t · log softmax(logits) [B], where t is the one-hot label with its share `smoothing` spread over all classes.
+Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing = 0.0);
+
+// The mean over the features of one example; `values` is [B, features...].
+Value feature_mean(Builder& b, Value values);
+
+// output - targets, in the output's element type.
+Value difference(Builder& b, Value output, Value targets);
+
+}  // namespace pmaptrain::model

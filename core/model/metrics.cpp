@@ -1,0 +1,140 @@
+// Metrics: the sums that each is made from, and what makes its values of them.
+#include <algorithm>
+#include <cmath>
+
+#include "core/model/arithmetic.h"
+#include "core/model/loss.h"
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+namespace {
+
+using Means = std::span<const std::vector<double>>;
+using PerExample = std::function<Value(Builder& b, Value output, Value targets)>;
+
+// The mean of a value of each example, [B].
+PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish)(double) = nullptr) {
+  PlannedMetric metric{{name}, {{name, {}}}, {}, {}};
+  metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, Value weights) {
+    return std::vector<Value>{sum_from(b, mul(b, value(b, output, targets), weights), 0)};
+  };
+  metric.finish = [finish](Means means) {
+    const double mean = means.front().front();
+    return std::vector<double>{finish == nullptr ? mean : finish(mean)};
+  };
+  return metric;
+}
+
+// The class that the model says, i32 [B]: that of the largest output, or whether the only one is above 0.
+Value said_class(Builder& b, Value output, bool binary) {
+  if (!binary) return b.emit(ops::Argmax{1}, {output});
+  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, 0.0)});
+  const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
+  return cast(b, rows, DType::i32);
+}
+
+PlannedMetric accuracy(const std::string& name, bool binary) {
+  return mean_of(name, [binary](Builder& b, Value output, Value targets) {
+    const Value correct = b.emit(ops::Eq{}, {said_class(b, output, binary), targets});
+    return cast(b, correct, b.type(output).dtype);
+  });
+}
+
+PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
+  return mean_of(name, [k](Builder& b, Value output, Value targets) {
+    const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
+    const Value wanted = broadcast_along(b, targets, b.type(best).shape, 0);
+    return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, wanted}), b.type(output).dtype), 1);
+  });
+}
+
+// Precision, recall and F1 are quotients for each class: of the hits, and of how often the class was said, was right,
+// or both, in which hits count twice. A class of which nothing can be said has 0.
+PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, bool binary) {
+  const std::string name = spec::to_string(metric);
+  const std::string prefix = metric.per_class ? name + ".each" : name;
+  PlannedMetric planned{{}, {{prefix + ".hits", {classes}}, {prefix + ".cases", {classes}}}, {}, {}};
+  for (std::int64_t c = 0; metric.per_class && c < classes; ++c)
+    planned.names.push_back(name + "_" + std::to_string(c));
+  if (!metric.per_class) planned.names.push_back(name);
+  planned.sums = [kind = metric.kind, classes, binary](Builder& b, Value output, Value targets, Value weights) {
+    const Value said = said_class(b, output, binary);
+    const Value hit = cast(b, b.emit(ops::Eq{}, {said, targets}), b.type(weights).dtype);
+    const ops::ScatterAdd count{classes};
+    Value hits = b.emit(count, {targets, mul(b, hit, weights)});
+    if (kind == spec::MetricKind::precision) return std::vector{hits, b.emit(count, {said, weights})};
+    const Value right = b.emit(count, {targets, weights});
+    if (kind == spec::MetricKind::recall) return std::vector{hits, right};
+    hits = mul(b, hits, 2.0);
+    return std::vector{hits, add(b, right, b.emit(count, {said, weights}))};
+  };
+  planned.finish = [per_class = metric.per_class](Means means) {
+    std::vector<double> quotients;
+    for (std::size_t c = 0; c < means[0].size(); ++c) {
+      quotients.push_back(means[1][c] > 0 ? means[0][c] / means[1][c] : means[1][c]);  // a NaN stays
+    }
+    if (per_class) return quotients;
+    double sum = 0;
+    for (const double quotient : quotients) sum += quotient;
+    return std::vector<double>{sum / static_cast<double>(quotients.size())};
+  };
+  return planned;
+}
+
+// 1 - Σ (y - t)² / Σ (t - mean t)², by output, with the variance as mean t² - (mean t)².
+PlannedMetric r2(const std::string& name, std::int64_t outputs) {
+  const Shape shape = {outputs};
+  PlannedMetric metric{
+      {name}, {{name + ".error", shape}, {name + ".target", shape}, {name + ".square", shape}}, {}, {}};
+  metric.sums = [outputs](Builder& b, Value output, Value targets, Value weights) {
+    const Shape rows = {b.type(output).shape.front(), outputs};
+    const Value weight = broadcast_along(b, weights, rows, 0);
+    const auto sum = [&](Value values) { return b.emit(ops::ReduceSum{{0}}, {mul(b, values, weight)}); };
+    const Value error = b.emit(ops::Reshape{rows}, {difference(b, output, targets)});
+    const Value target = b.emit(ops::Reshape{rows}, {cast(b, targets, b.type(output).dtype)});
+    const Value errors = sum(mul(b, error, error));
+    const Value total = sum(target);
+    return std::vector{errors, total, sum(mul(b, target, target))};
+  };
+  metric.finish = [](Means means) {
+    double sum = 0;
+    for (std::size_t i = 0; i < means[0].size(); ++i) {
+      const double variance = means[2][i] - means[1][i] * means[1][i];
+      const double constant = means[0][i] > 0 ? 0.0 : 1.0 - means[0][i];
+      sum += variance > 0 ? 1.0 - means[0][i] / variance : constant;
+    }
+    return std::vector<double>{sum / static_cast<double>(means[0].size())};
+  };
+  return metric;
+}
+
+}  // namespace
+
+PlannedMetric plan_metric(const spec::Metric& metric, const Model& model) {
+  const std::string name = spec::to_string(metric);
+  switch (metric.kind) {
+    case spec::MetricKind::accuracy: return accuracy(name, model.is_binary());
+    case spec::MetricKind::top_k_accuracy: return top_k_accuracy(name, metric.k);
+    case spec::MetricKind::precision:
+    case spec::MetricKind::recall:
+    case spec::MetricKind::f1:
+      return class_quotient(metric, model.is_binary() ? 2 : model.output.front(), model.is_binary());
+    case spec::MetricKind::perplexity:
+      return mean_of(
+          name, [](Builder& b, Value output, Value targets) { return softmax_cross_entropy(b, output, targets); },
+          [](double mean) { return std::exp(mean); });
+    case spec::MetricKind::mean_absolute_error:
+      return mean_of(name, [](Builder& b, Value output, Value targets) {
+        return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
+      });
+    case spec::MetricKind::mean_squared_error:
+      return mean_of(name, [](Builder& b, Value output, Value targets) {
+        const Value error = difference(b, output, targets);
+        return feature_mean(b, mul(b, error, error));
+      });
+    case spec::MetricKind::r2: break;
+  }
+  return r2(name, numel(model.target.shape));
+}
+
+}  // namespace pmaptrain::model
