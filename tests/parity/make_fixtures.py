@@ -60,7 +60,9 @@ def make_data() -> dict:
     labels = rng.integers(0, 3, n).astype(np.int64)
     images = {"x": (normal(n, 7, 6, 2) + normal(3, 7, 6, 2)[labels]).astype(np.float32), "y": labels}
     pixels = rng.integers(0, 256, (n, 6, 5)).astype(np.uint8)
-    return {"regression": regression, "classes": classes, "images": images,
+    chances = {"x": regression["x"], "y": (1 / (1 + np.exp(-regression["y"]))).astype(np.float32)}
+    answers = {"x": classes["x"], "y": (classes["y"] > 0).astype(np.int64)}
+    return {"regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}}
 
 
@@ -164,16 +166,59 @@ def forward(layers, parameters, x):
     return x
 
 
-# ---- losses and metrics of each example; optimizers ----
+# ---- losses of each example, metrics, optimizers ----
+
+def softmax_cross_entropy(options, y, t):
+    wanted = optax.smooth_labels(jax.nn.one_hot(t, y.shape[1], dtype=y.dtype), options.get("label_smoothing", 0.0))
+    weights = jnp.asarray(options.get("class_weights", [1.0] * y.shape[1]), y.dtype)
+    return optax.softmax_cross_entropy(y, wanted) * weights[t]
+
+
+def sigmoid_cross_entropy(options, y, t):
+    return jnp.mean(optax.sigmoid_binary_cross_entropy(y, t.astype(y.dtype).reshape(y.shape)), axis=1)
+
 
 LOSSES = {
-    "softmax_cross_entropy": lambda options, y, t: optax.softmax_cross_entropy_with_integer_labels(y, t),
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "mean_squared_error": lambda options, y, t: jnp.mean((y - t) ** 2, axis=1),
+    "mean_absolute_error": lambda options, y, t: jnp.mean(jnp.abs(y - t), axis=1),
+    "huber": lambda options, y, t: jnp.mean(optax.huber_loss(y, t, delta=options.get("delta", 1.0)), axis=1),
 }
 
+
+def said_class(y):
+    return jnp.argmax(y, axis=1) if y.shape[1] > 1 else (y[:, 0] > 0).astype(jnp.int32)
+
+
+def of_classes(name, options, y, t, quotient):
+    """A quotient for each class of its hits, of how often it was said and of how often it was right."""
+    classes = jnp.arange(max(2, y.shape[1]))[:, None]
+    said, right = said_class(y)[None, :] == classes, t[None, :] == classes
+    above, below = quotient(jnp.sum(said & right, axis=1), jnp.sum(said, axis=1), jnp.sum(right, axis=1))
+    each = jnp.where(below > 0, above / jnp.maximum(below, 1), 0.0)
+    if options.get("average", "macro") == "macro":
+        return {name: jnp.mean(each)}
+    return {f"{name}_{index}": value for index, value in enumerate(each)}
+
+
+def r2(y, t):
+    return jnp.mean(1 - jnp.sum((y - t) ** 2, axis=0) / jnp.sum((t - jnp.mean(t, axis=0)) ** 2, axis=0))
+
+
+# By name, values of a whole batch.
 METRICS = {
-    "accuracy": lambda y, t: (jnp.argmax(y, axis=1) == t).astype(y.dtype),
-    "mean_absolute_error": lambda y, t: jnp.mean(jnp.abs(y - t), axis=1),
+    "accuracy": lambda options, y, t: {"accuracy": jnp.mean(said_class(y) == t)},
+    "top_k_accuracy": lambda options, y, t: {
+        f"top_{options['k']}_accuracy": jnp.mean(jnp.any(lax.top_k(y, options["k"])[1] == t[:, None], axis=1))},
+    "precision": lambda options, y, t: of_classes("precision", options, y, t, lambda hit, said, right: (hit, said)),
+    "recall": lambda options, y, t: of_classes("recall", options, y, t, lambda hit, said, right: (hit, right)),
+    "f1": lambda options, y, t: of_classes("f1", options, y, t, lambda hit, said, right: (2 * hit, said + right)),
+    "perplexity": lambda options, y, t: {
+        "perplexity": jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t)))},
+    "mean_absolute_error": lambda options, y, t: {"mean_absolute_error": jnp.mean(jnp.abs(y - t))},
+    "mean_squared_error": lambda options, y, t: {"mean_squared_error": jnp.mean((y - t) ** 2)},
+    "r2": lambda options, y, t: {"r2": r2(y, t)},
 }
 
 
@@ -216,9 +261,10 @@ def prepared(case, data, dtype):
 def measures_of(case, parameters, x, t):
     y = forward(case["layers"], parameters, x)
     loss, options = kind_and_options(case["loss"])
-    values = {"loss": LOSSES[loss](options, y, t)}
-    values |= {metric: METRICS[metric](y, t) for metric in case.get("metrics", [])}
-    values = {name: jnp.mean(value) for name, value in values.items()}
+    values = {"loss": jnp.mean(LOSSES[loss](options, y, t))}
+    for metric in case.get("metrics", []):
+        kind, options = kind_and_options(metric)
+        values |= METRICS[kind](options, y, t)
     return values["loss"], values
 
 
@@ -334,6 +380,22 @@ def make_cases() -> dict:
         "linear_all_at_once": regression([dense_layer(2)], SGD, 0.1, batch_size="all", remainder="mask"),
         "linear_short_last_batch": regression([dense_layer(2)], SGD, 0.1, remainder="mask"),
         "linear_scaled_rate": regression([dense_layer(2)], SGD, 0.05, base_batch_size=16),
+    }
+    each = {"average": "none"}
+    cases |= {
+        "smoothed_labels": classes(mlp("tanh"), SGD, 0.2, loss={"softmax_cross_entropy": {"label_smoothing": 0.2}},
+                                   metrics=[{"top_k_accuracy": {"k": 2}}, "precision", "recall", "f1", "perplexity"]),
+        "weighted_classes": classes(mlp("tanh"), SGD, 0.1,
+                                    loss={"softmax_cross_entropy": {"class_weights": [0.5, 1.0, 3.0]}},
+                                    metrics=["accuracy", {"precision": each}, {"recall": each}, {"f1": each}]),
+        "sigmoid_chances": regression(mlp("tanh", outputs=2), SGD, 0.2, data="chances", loss="sigmoid_cross_entropy",
+                                      metrics=["mean_squared_error"]),
+        "sigmoid_labels": classes(mlp("tanh", outputs=1), SGD, 0.2, data="answers", loss="sigmoid_cross_entropy",
+                                  metrics=["accuracy", "precision", "recall", {"f1": each}]),
+        "absolute_error": regression(mlp("tanh", outputs=2), SGD, 0.05, loss="mean_absolute_error",
+                                     metrics=["mean_squared_error"]),
+        "huber": regression(mlp("tanh", outputs=2), SGD, 0.4, loss={"huber": {"delta": 0.5}},
+                            metrics=["mean_squared_error", "r2"]),
     }
     for activation in ACTIVATIONS:
         kind, options = kind_and_options(activation)
