@@ -10,8 +10,9 @@ namespace pmaptrain::display {
 enum class Progress : unsigned char { automatic, bar, plain, none };
 enum class Color : unsigned char { automatic, always, never };
 
-// A closed pipe, or a file beyond the limit on sizes, then makes writes fail instead of ending the process. Standard streams that are closed are opened to
-// /dev/null, so that no file of ours takes their place and gets what was meant for them. Call it first in main.
+// A closed pipe, or a file beyond the limit on sizes, then makes writes fail instead of ending the process. Standard
+// streams that are closed are opened to /dev/null, so that no file of ours takes their place and gets what was meant
+// for them. Call it first in main.
 void let_writes_fail();
 
 // Whether ANSI colours are to be used on `fd`: by `color`, else where it is a terminal that is not dumb and NO_COLOR
