@@ -1,7 +1,6 @@
 #include "app/hardware.h"
 
 #include <hwloc.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <fstream>
@@ -9,22 +8,10 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
 
 namespace pmaptrain::app {
 namespace {
-
-// The folders of this process's cgroup (version 2) and of those above it.
-std::vector<std::string> cgroups() {
-  std::vector<std::string> folders{"/sys/fs/cgroup"};
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (std::string path = line.substr(3); path.size() > 1; path.erase(path.rfind('/'))) {
-      folders.push_back("/sys/fs/cgroup" + path);
-    }
-  }
-  return folders;
-}
 
 std::string field_of(const std::string& file, const std::string& name) {
   std::ifstream stream(file);
@@ -37,27 +24,10 @@ std::string field_of(const std::string& file, const std::string& name) {
   return "";
 }
 
-double kibibytes_of(const std::string& name) {
-  std::istringstream words(field_of("/proc/meminfo", name));
-  double value = 0;
-  return words >> value ? value * 1024 : 0;
-}
-
-void apply_limits(Hardware& hardware) {
-  double available = kibibytes_of("MemAvailable");
-  for (const std::string& group : cgroups()) {
-    double quota = 0, period = 0, limit = 0, used = 0;
-    if (std::ifstream file(group + "/cpu.max"); file >> quota >> period && period > 0) {  // "max" reads as no number
-      hardware.quota = hardware.quota > 0 ? std::min(hardware.quota, quota / period) : quota / period;
-    }
-    std::ifstream maximum(group + "/memory.max"), current(group + "/memory.current");
-    if (maximum >> limit && current >> used) available = std::min(available, std::max(0.0, limit - used));
-  }
-  hardware.available = static_cast<std::size_t>(available);
-  hardware.memory = static_cast<std::size_t>(kibibytes_of("MemTotal"));
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  hardware.allowed_threads = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+std::size_t total_memory() {
+  std::istringstream words(field_of("/proc/meminfo", "MemTotal"));
+  double kibibytes = 0;
+  return words >> kibibytes ? static_cast<std::size_t>(kibibytes * 1024) : 0;
 }
 
 void add_cache(std::vector<CacheLevel>& caches, const hwloc_obj& cache) {
@@ -100,7 +70,10 @@ Hardware find_hardware() {
     if (const char* const model = hwloc_obj_get_info_by_name(package, "CPUModel")) hardware.model = model;
   }
   if (hardware.model.empty()) hardware.model = field_of("/proc/cpuinfo", "model name");
-  apply_limits(hardware);
+  hardware.allowed_threads = affinity_cores();
+  hardware.quota = cgroup_cores();
+  hardware.memory = total_memory();
+  hardware.available = available_memory();
   return hardware;
 }
 

@@ -51,17 +51,27 @@ double read_number(const std::string& path, double otherwise) {
 
 }  // namespace
 
-double allowed_cores() {
+int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  double cores = std::thread::hardware_concurrency();  // where there are more cores than the set can hold
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());  // there are more cores than the set can hold
+}
+
+double cgroup_cores() {
+  double cores = 0;
   for (const std::string& group : cgroups()) {
     std::ifstream file(group + "/cpu.max");
     double quota = 0, period = 0;
-    if (file >> quota >> period && period > 0) cores = std::min(cores, quota / period);  // "max" reads as no number
+    if (!(file >> quota >> period) || period <= 0) continue;  // "max" reads as no number
+    cores = cores > 0 ? std::min(cores, quota / period) : quota / period;
   }
-  return std::max(1.0, cores);
+  return cores;
+}
+
+double allowed_cores() {
+  const double cores = affinity_cores(), quota = cgroup_cores();
+  return std::max(1.0, quota > 0 ? std::min(cores, quota) : cores);
 }
 
 std::size_t available_memory() {

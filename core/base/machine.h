@@ -6,7 +6,13 @@
 
 namespace pmaptrain {
 
-// At least 1; a share of a core counts as such.
+// Cores that affinity and cpusets leave to this process.
+int affinity_cores();
+
+// Cores' worth of time that cgroups allow; 0: no limit.
+double cgroup_cores();
+
+// The lesser of both, at least 1; a share of a core counts as such.
 double allowed_cores();
 
 // Bytes that this process could still have: the machine's memory and its cgroups' limits.
