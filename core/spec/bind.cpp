@@ -285,18 +285,9 @@ class Binder {
       store(get(options, "feature_group_count"), conv.feature_group_count);
       return conv;
     }
-    if (kind == "max_pool") {
-      MaxPool pool;
-      store(get(options, "window_shape"), pool.window_shape);
-      store(get(options, "strides"), pool.strides);
-      padding(get(options, "padding"), pool.padding);
-      return pool;
-    }
+    if (kind == "max_pool") return pooling<MaxPool>(options);
     if (kind == "avg_pool") {
-      AvgPool pool;
-      store(get(options, "window_shape"), pool.window_shape);
-      store(get(options, "strides"), pool.strides);
-      padding(get(options, "padding"), pool.padding);
+      auto pool = pooling<AvgPool>(options);
       store(get(options, "count_include_pad"), pool.count_include_pad);
       return pool;
     }
@@ -330,6 +321,15 @@ class Binder {
     if (kind == "softmax") return Softmax{};
     assert(kind == "softplus");
     return Softplus{};
+  }
+
+  template <class Pool>
+  static Pool pooling(const Node* options) {
+    Pool pool;
+    store(get(options, "window_shape"), pool.window_shape);
+    store(get(options, "strides"), pool.strides);
+    padding(get(options, "padding"), pool.padding);
+    return pool;
   }
 
   static void padding(const Node* node, Padding& out) {

@@ -1,7 +1,5 @@
 #include "core/ops/avg_pool/avg_pool.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/graph/builder.h"
@@ -14,15 +12,6 @@
 
 namespace pmaptrain::ops {
 namespace {
-
-using pmaptrain::to_string;
-
-// One addition for each element of each window.
-Cost cost_of(const PoolGeometry& g, std::span<const Type> operands, std::span<const Type> results) {
-  const std::int64_t windows = numel(g.y_shape());
-  return traffic(operands, results,
-                 static_cast<double>(windows) * static_cast<double>(g.h.window) * static_cast<double>(g.w.window));
-}
 
 // Calls f(x's pixel, y's pixel, divisor of its window) for every element of every window that is not padding; offsets
 // are of channel 0.
@@ -57,22 +46,16 @@ std::vector<Type> AvgPoolGrad::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"dy"};
   expect_floating(name, context.operands, names);
   const Type& dy = context.operands[0];
-  const Shape y = pool_geometry(name, input_shape, window, strides, padding).y_shape();
-  if (dy.shape != y) {
-    throw TypeError(6,
-                    fmt::format("{}: x {} pools to {}, but dy is {}", name, to_string(input_shape), to_string(y),
-                                to_string(dy.shape)),
-                    "dy has the shape of the pooling's result");
-  }
+  expect_pooled(name, pool_geometry(name, input_shape, window, strides, padding), dy.shape);
   return {{dy.dtype, input_shape, {}}};
 }
 
 Cost AvgPool::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
+  return pool_cost(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
 }
 
 Cost AvgPoolGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(pool_geometry(name, input_shape, window, strides, padding), operands, results);
+  return pool_cost(pool_geometry(name, input_shape, window, strides, padding), operands, results);
 }
 
 Cotangents AvgPool::derivative(VjpContext& context) const {

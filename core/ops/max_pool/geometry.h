@@ -1,6 +1,7 @@
-// Sizes of one pooling, the same for it and its gradient.
+// What poolings and their gradients share: sizes, costs and checks.
 #pragma once
 
+#include "core/graph/op.h"
 #include "core/ops/conv/window.h"
 
 namespace pmaptrain::ops {
@@ -17,5 +18,11 @@ struct PoolGeometry {
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
                            std::span<const std::int64_t> strides,
                            std::span<const std::pair<std::int64_t, std::int64_t>> padding);
+
+// One operation for each element of each window.
+Cost pool_cost(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results);
+
+// Throws TypeError (rule 6) unless dy has the shape that x pools to.
+void expect_pooled(std::string_view op, const PoolGeometry& geometry, const Shape& dy);
 
 }  // namespace pmaptrain::ops

@@ -4,23 +4,10 @@
 
 #include "core/graph/builder.h"
 #include "core/ops/max_pool/geometry.h"
+#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
-namespace {
-
 using pmaptrain::to_string;
-
-// One comparison for each element of each window.
-Cost cost_of(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
-  Cost cost;
-  cost.flops = static_cast<double>(numel(geometry.y_shape())) * static_cast<double>(geometry.h.window) *
-               static_cast<double>(geometry.w.window);
-  for (const Type& type : operands) cost.bytes += static_cast<double>(bytes(type));
-  for (const Type& type : results) cost.bytes += static_cast<double>(bytes(type));
-  return cost;
-}
-
-}  // namespace
 
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
                            std::span<const std::int64_t> strides,
@@ -37,6 +24,21 @@ PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const 
   return {.n = x[0], .c = x[3], .h = windows[0], .w = windows[1]};
 }
 
+Cost pool_cost(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
+  return traffic(operands, results,
+                 static_cast<double>(numel(geometry.y_shape())) * static_cast<double>(geometry.h.window) *
+                     static_cast<double>(geometry.w.window));
+}
+
+void expect_pooled(std::string_view op, const PoolGeometry& geometry, const Shape& dy) {
+  const Shape y = geometry.y_shape();
+  if (dy == y) return;
+  throw TypeError(
+      6,
+      fmt::format("{}: x {} pools to {}, but dy is {}", op, to_string(geometry.x_shape()), to_string(y), to_string(dy)),
+      "dy has the shape of the pooling's result");
+}
+
 std::vector<Type> MaxPool::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"x"};
   expect_floating(name, context.operands, names);
@@ -48,22 +50,16 @@ std::vector<Type> MaxPoolGrad::infer(const InferContext& context) const {
   static constexpr std::string_view names[] = {"x", "dy"};
   expect_floating(name, context.operands, names);
   const Type& x = context.operands[0];
-  const Shape& dy = context.operands[1].shape;
-  const Shape y = pool_geometry(name, x.shape, window, strides, padding).y_shape();
-  if (dy != y) {
-    throw TypeError(
-        6, fmt::format("{}: x {} pools to {}, but dy is {}", name, to_string(x.shape), to_string(y), to_string(dy)),
-        "dy has the shape of the pooling's result");
-  }
+  expect_pooled(name, pool_geometry(name, x.shape, window, strides, padding), context.operands[1].shape);
   return {{x.dtype, x.shape, {}}};
 }
 
 Cost MaxPool::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
+  return pool_cost(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
 }
 
 Cost MaxPoolGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
+  return pool_cost(pool_geometry(name, operands[0].shape, window, strides, padding), operands, results);
 }
 
 Cotangents MaxPool::derivative(VjpContext& context) const {
