@@ -43,5 +43,7 @@ include_directories("${CMAKE_SOURCE_DIR}")
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  # Without this leave it does not cache what uses precompiled headers; nothing here uses __TIME__.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                  "${CCACHE_PROGRAM}")
 endif()
