@@ -8,6 +8,7 @@
 #include "app/config_options.h"
 #include "app/json.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/train/record_lines.h"
 #include "core/train/session.h"
 
@@ -53,7 +54,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
   streams.out << line
               << fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
-                             train::duration(result.seconds), step, train::printable(config.config));
+                             train::duration(result.seconds), step, printable(config.config));
   return 0;
 }
 

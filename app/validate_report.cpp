@@ -7,6 +7,7 @@
 
 #include "app/json.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/train/optimizer.h"
 
 namespace pmaptrain::app {
@@ -181,7 +182,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   const spec::Spec& spec = setup.spec();
   std::string metrics;
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
-  std::string out = fmt::format("{}: valid\n\n", spec.name);
+  std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out +=
       fmt::format("mesh: {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()), plural(report.workers, "worker"));
   out += fmt::format("data: {}\n\n", setup.source.description);

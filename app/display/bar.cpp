@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/train/record_lines.h"
 
 namespace pmaptrain::display {
@@ -82,7 +83,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction) {
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
     const int priority = i == 0 ? 2 : 6 + static_cast<int>(i);
-    parts.push_back({train::printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
+    parts.push_back({printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
   }
   if (state.examples_per_second > 0 && state.examples_per_second < 1e15) {
     parts.push_back({with_commas(std::llround(state.examples_per_second)), "examples/s", 2, 1000});

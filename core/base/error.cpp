@@ -104,7 +104,7 @@ std::string excerpt_lines(const Place& place, const Painter& paint) {
 std::string labelled(std::string_view label, const std::string& text, const Painter& paint) {
   const std::string indent(2 + label.size() + 2, ' ');
   std::string result = "  " + paint(bold, std::string(label) + ":") + " ";
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     result += c;
     if (c == '\n') result += indent;
   }
@@ -137,12 +137,12 @@ std::string render(const Diagnostic& diagnostic, bool color) {
   const Place& place = diagnostic.place;
   std::string text;
   if (place.known()) {
-    std::string where = place.file + ":";
+    std::string where = printable(place.file) + ":";
     if (place.line > 0) where += std::to_string(place.line) + ":";
     if (place.line > 0 && place.column > 0) where += std::to_string(place.column) + ":";
     text += paint(bold, where) + " ";
   }
-  text += paint(red, "error:") + " " + diagnostic.message + "\n";
+  text += paint(red, "error:") + " " + printable(diagnostic.message) + "\n";
   if (!place.excerpt.empty()) text += excerpt_lines(place, paint);
   if (!diagnostic.help.empty()) text += labelled("help", diagnostic.help, paint);
   for (const std::string& note : diagnostic.notes) text += labelled("note", note, paint);

@@ -59,4 +59,20 @@ int display_width(char32_t code) {
   return contains(double_width, code) ? 2 : 1;
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character c = utf8_at(text, i);
+    if (c.code == '\t') {
+      result += ' ';
+    } else if ((c.code < 0x20 && c.code != '\n') || (c.code >= 0x7F && c.code < 0xA0)) {
+      result += '?';
+    } else {
+      result += text.substr(i, c.bytes);
+    }
+    i += c.bytes;
+  }
+  return result;
+}
+
 }  // namespace pmaptrain

@@ -1,3 +1,4 @@
+#include "core/base/utf8.h"
 #include "core/train/record_lines.h"
 
 #include <fmt/format.h>
@@ -54,24 +55,6 @@ std::string clock_time(double seconds) {
 std::string duration(double seconds) {
   if (seconds >= 0 && seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   return clock_time(seconds);
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(result[i]);
-    // U+0080 to U+009F are C2 80 to C2 9F in UTF-8; U+009B begins a sequence as ESC [ does.
-    const bool high_control = byte >= 0x80 && byte < 0xA0 && i > 0 && result[i - 1] == '\xC2';
-    if (high_control) {
-      result[i - 1] = '?';
-      result.erase(i--, 1);
-    } else if (byte == '\t') {
-      result[i] = ' ';
-    } else if ((byte < 0x20 && byte != '\n') || byte == 0x7F) {
-      result[i] = '?';
-    }
-  }
-  return result;
 }
 
 std::string Field::text() const {

@@ -18,9 +18,6 @@ std::string duration(double seconds);
 // The same without fractions, for what ticks: "0:42".
 std::string clock_time(double seconds);
 
-// Control characters, which a terminal would act on, become '?'; a tab becomes a space. Line ends stay.
-std::string printable(std::string_view text);
-
 // "loss 0.4321", "12,345 examples/s", or only words.
 struct Field {
   std::string label, value, unit;

@@ -1,3 +1,4 @@
+#include "core/base/utf8.h"
 #include "core/train/record_report.h"
 
 #include <fmt/format.h>

@@ -36,6 +36,11 @@ TEST_CASE("the caret line copies tabs", "[base]") {
         "      | \t \t^~~\n");
 }
 
+TEST_CASE("what a terminal would act on is shown as a question mark", "[base]") {
+  CHECK(render(Diagnostic{"config", {}, "a\x1b[31mb\xC2\x9B", "c\td\ne\x07", {}}) ==
+        "error: a?[31mb?\n  help: c d\n        e?\n");
+}
+
 TEST_CASE("the caret line counts the columns of wide and combining characters", "[base]") {
   CHECK(render(at(3, 2, "漢字 🙂x")) ==
         "c.yaml:3:3: error: wrong\n"
