@@ -12,7 +12,7 @@ using Kind = Node::Kind;
 
 constexpr std::size_t longest_flow = 100;
 
-// A double-quoted scalar: every character of the text survives.
+// A double-quoted scalar: every character of the text survives, and none does anything to a terminal.
 std::string quote(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -21,6 +21,10 @@ std::string quote(const std::string& text) {
       result += "\\n";
     } else if (c == '\t') {
       result += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      result += std::string("\\x") + digits[byte / 16] + digits[byte % 16];
     } else {
       result += c;
     }

@@ -1,5 +1,6 @@
 #include "core/spec/scalar.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,6 @@ bool digit(char c) { return c >= '0' && c <= '9'; }
 
 struct Form {
   NumberError error = NumberError::not_a_number;
-  bool whole = false;  // digits only
   std::string_view unsigned_text;
   bool negative = false;
 };
@@ -37,9 +37,7 @@ Form form_of(std::string_view text) {
   while (i < rest.size() && digit(rest[i])) ++i;
   const std::size_t leading = i;
   bool digits = i > 0;
-  bool whole = true;
   if (i < rest.size() && rest[i] == '.') {
-    whole = false;
     ++i;
     const std::size_t start = i;
     while (i < rest.size() && digit(rest[i])) ++i;
@@ -50,10 +48,7 @@ Form form_of(std::string_view text) {
     if (j < rest.size() && (rest[j] == '-' || rest[j] == '+')) ++j;
     const std::size_t start = j;
     while (j < rest.size() && digit(rest[j])) ++j;
-    if (j > start) {
-      i = j;
-      whole = false;
-    }
+    if (j > start) i = j;
   }
   if (i != rest.size() || !digits) {
     if (rest.size() > 2 && rest[0] == '0' && std::string_view("xXoObB").find(rest[1]) != std::string_view::npos) {
@@ -70,7 +65,6 @@ Form form_of(std::string_view text) {
     return form;
   }
   form.error = NumberError::none;
-  form.whole = whole;
   return form;
 }
 
@@ -89,6 +83,49 @@ Number<double> parse_double(const Form& form) {
   return {form.negative ? -value : value, NumberError::none};
 }
 
+// The digits of the whole number that a well-formed text such as 1.28e2 writes, exactly: "128".
+Number<std::string> whole_digits(const Form& form) {
+  const std::size_t mark = std::min(form.unsigned_text.find_first_of("eE"), form.unsigned_text.size());
+  std::string digits(form.unsigned_text.substr(0, mark));
+  const std::size_t point = digits.find('.');
+  std::int64_t fraction = 0;  // how many of the digits stand behind the point
+  if (point != std::string::npos) {
+    fraction = static_cast<std::int64_t>(digits.size() - point - 1);
+    digits.erase(point, 1);
+  }
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+  if (digits.empty()) return {"0", NumberError::none};
+  while (digits.back() == '0') {
+    digits.pop_back();
+    --fraction;
+  }
+  if (mark < form.unsigned_text.size()) {
+    std::string_view exponent = form.unsigned_text.substr(mark + 1);
+    if (exponent.starts_with('+')) exponent.remove_prefix(1);
+    std::int64_t power = 0;
+    const auto result = std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
+    const bool huge = result.ec != std::errc{} || power > 1'000'000'000 || power < -1'000'000'000;
+    if (huge) return {"", exponent.starts_with('-') ? NumberError::fraction : NumberError::overflow};
+    fraction -= power;
+  }
+  if (fraction > 0) return {"", NumberError::fraction};
+  if (-fraction > std::numeric_limits<std::uint64_t>::digits10) return {"", NumberError::overflow};
+  return {digits + std::string(static_cast<std::size_t>(-fraction), '0'), NumberError::none};
+}
+
+template <class T>
+Number<T> parse_whole(std::string_view text) {
+  const Form form = form_of(text);
+  if (form.error != NumberError::none) return {0, form.error};
+  const Number<std::string> digits = whole_digits(form);
+  if (!digits.ok()) return {0, digits.error};
+  if (digits.value == "0") return {0, NumberError::none};
+  const std::string signed_text = (form.negative ? "-" : "") + digits.value;
+  T value = 0;
+  const auto result = std::from_chars(signed_text.data(), signed_text.data() + signed_text.size(), value);
+  return result.ec == std::errc{} ? Number<T>{value, NumberError::none} : Number<T>{0, NumberError::overflow};
+}
+
 }  // namespace
 
 Number<double> parse_number(std::string_view text) {
@@ -105,38 +142,9 @@ Number<double> parse_number(std::string_view text) {
   return number;
 }
 
-Number<std::int64_t> parse_integer(std::string_view text) {
-  const Form form = form_of(text);
-  if (form.error != NumberError::none) return {0, form.error};
-  if (form.whole) {
-    std::int64_t value = 0;
-    const std::string signed_text = (form.negative ? "-" : "") + std::string(form.unsigned_text);
-    const auto result = std::from_chars(signed_text.data(), signed_text.data() + signed_text.size(), value);
-    if (result.ec != std::errc{}) return {0, NumberError::overflow};
-    return {value, NumberError::none};
-  }
-  const Number<double> number = parse_double(form);
-  if (number.error == NumberError::underflow) return {0, NumberError::fraction};
-  if (!number.ok()) return {0, number.error};
-  if (std::fpclassify(number.value - std::trunc(number.value)) != FP_ZERO) return {0, NumberError::fraction};
-  // Beyond 2^53 a double no longer names one whole number.
-  if (std::abs(number.value) > 9007199254740992.0) return {0, NumberError::overflow};
-  return {static_cast<std::int64_t>(number.value), NumberError::none};
-}
+Number<std::int64_t> parse_integer(std::string_view text) { return parse_whole<std::int64_t>(text); }
 
-Number<std::uint64_t> parse_seed(std::string_view text) {
-  const Form form = form_of(text);
-  if (form.error == NumberError::none && form.whole && !form.negative) {
-    std::uint64_t value = 0;
-    const char* end = form.unsigned_text.data() + form.unsigned_text.size();
-    if (std::from_chars(form.unsigned_text.data(), end, value).ec != std::errc{}) return {0, NumberError::overflow};
-    return {value, NumberError::none};
-  }
-  const Number<std::int64_t> number = parse_integer(text);
-  if (!number.ok()) return {0, number.error};
-  if (number.value < 0) return {0, NumberError::overflow};
-  return {static_cast<std::uint64_t>(number.value), NumberError::none};
-}
+Number<std::uint64_t> parse_seed(std::string_view text) { return parse_whole<std::uint64_t>(text); }
 
 std::optional<bool> parse_boolean(std::string_view text) {
   if (text == "true" || text == "True" || text == "TRUE") return true;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "core/spec/keys.h"
@@ -320,6 +321,11 @@ TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
   CHECK(parse_integer("+7").value == 7);
   CHECK(parse_integer("9223372036854775808").error == NumberError::overflow);
   CHECK(parse_integer("1.5").error == NumberError::fraction);
+  CHECK(parse_integer("-10.50e1").value == -105);
+  CHECK(parse_integer("0e9999999999999999999").value == 0);
+  CHECK(parse_integer("1e-9999999999999999999").error == NumberError::fraction);
+  CHECK(parse_integer("1e9999999999999999999").error == NumberError::overflow);
+  CHECK(parse_integer("-9223372036854775808").value == std::numeric_limits<std::int64_t>::min());
   CHECK(parse_integer("010").error == NumberError::octal);
   CHECK(parse_number(".5").value == 0.5);
   CHECK(parse_number("5.").value == 5.0);
@@ -330,6 +336,23 @@ TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
   CHECK(parse_number("--1").error == NumberError::not_a_number);
   CHECK(parse_number("e5").error == NumberError::not_a_number);
   CHECK(parse_number("").error == NumberError::not_a_number);
+}
+
+TEST_CASE("a whole number with a point or an exponent is exact, however large", "[spec]") {
+  CHECK(parse_seed("9007199254740993.0").value == 9007199254740993u);
+  CHECK(parse_seed("1.8446744073709551615e19").value == 18446744073709551615u);
+  CHECK(parse_seed("1.8446744073709551616e19").error == NumberError::overflow);
+  CHECK(parse_seed("184467440737095516150e-1").value == 18446744073709551615u);
+  CHECK(parse_seed("-0.0").value == 0);
+  CHECK(parse_seed("-1e1").error == NumberError::overflow);
+}
+
+TEST_CASE("a path with control characters survives being resolved, and does nothing to a terminal", "[spec]") {
+  const std::string path = "/data/\x1b[31m\x7f";
+  const Loaded loaded = with({R"(data.source.fashion_mnist.dir="/data/\e[31m\x7F")"});
+  CHECK(contains(loaded.resolved, R"("/data/\x1b[31m\x7f")"));
+  const Loaded again = load_text(loaded.resolved, "config.yaml", "/base", {});
+  CHECK(std::get<FashionMnist>(again.spec.data.source).dir == path);
 }
 
 TEST_CASE("the default and the example of every key are what the key takes", "[spec]") {
