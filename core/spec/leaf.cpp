@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/spec/check.h"
 #include "core/spec/scalar.h"
 
@@ -24,6 +25,19 @@ std::vector<std::string> strings(const std::vector<std::string_view>& words) { r
 std::string example_of(const Key& key) {
   return key.example.empty() ? std::string{}
                              : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
+}
+
+// Controls, and marks that change the direction in which what follows is shown.
+bool has_unseen(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character c = utf8_at(text, i);
+    const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
+    const bool direction = c.code == 0x061C || c.code == 0x200E || c.code == 0x200F ||
+                           (c.code >= 0x202A && c.code <= 0x202E) || (c.code >= 0x2066 && c.code <= 0x2069);
+    if (control || direction || !c.well_formed) return true;
+    i += c.bytes;
+  }
+  return false;
 }
 
 bool number_like(std::string_view text) { return parse_number(text).ok() || parse_integer(text).ok(); }
@@ -149,13 +163,17 @@ class Leaf {
 
   Node run_name(const Node& value) const {
     if (!value.is(Kind::scalar)) return wrong(value);
-    const bool bad = value.text.empty() || value.text == "." || value.text == ".." ||
-                     value.text.find('/') != std::string::npos || value.text.find('\n') != std::string::npos ||
-                     value.text.starts_with("-") || value.text.size() > 200;
+    const std::string& name = value.text;
+    const bool bad = name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+                     name.starts_with("-") || name.size() > 200;
     if (bad) {
-      return reporter_.report(value, "name '" + value.text + "' cannot name a run folder",
+      return reporter_.report(value, "name '" + name + "' cannot name a run folder",
                               "a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses "
                               "where the folder stands");
+    }
+    if (has_unseen(name) || name.front() == ' ' || name.back() == ' ') {
+      return reporter_.report(value, "name '" + name + "' has characters that nobody sees",
+                              "a name has no control characters, marks of direction, or blanks at its ends");
     }
     return text(value);
   }

@@ -124,6 +124,7 @@ class Builder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     Node node = at(mark, Kind::scalar);
+    expect_closed(mark);
     node.text = value;
     node.quoted = tag == "!";
     const std::string& line = node.line > 0 ? parsed_lines_[static_cast<std::size_t>(mark.line)] : empty_;
@@ -175,6 +176,38 @@ class Builder : public YAML::EventHandler {
 
   [[noreturn]] void too_deep(const Node& where) const {
     stop(where, "this is nested more than 64 levels deep", "a config needs fewer than ten; is a bracket left open?");
+  }
+
+  // yaml-cpp takes the end of the text for a closing quote.
+  void expect_closed(const YAML::Mark& mark) const {
+    auto line = static_cast<std::size_t>(mark.line);
+    auto column = static_cast<std::size_t>(mark.column);
+    if (mark.line < 0 || line >= parsed_lines_.size()) return;
+    // Anchors and tags stand before the text.
+    for (const std::string& text = parsed_lines_[line];
+         column < text.size() && (text[column] == '&' || text[column] == '!');) {
+      column = std::min(text.find_first_not_of(" \t", std::min(text.find_first_of(" \t", column), text.size())),
+                        text.size());
+    }
+    if (column >= parsed_lines_[line].size()) return;
+    const char quote = parsed_lines_[line][column];
+    if (quote != '"' && quote != '\'') return;
+    YAML::Mark opened = mark;
+    opened.column = static_cast<int>(column);
+    for (++column; line < parsed_lines_.size(); ++line, column = 0) {
+      const std::string& text = parsed_lines_[line];
+      for (; column < text.size(); ++column) {
+        const bool escape = quote == '"' ? text[column] == '\\' : text.compare(column, 2, "''") == 0;
+        if (escape) {
+          ++column;
+        } else if (text[column] == quote) {
+          return;
+        }
+      }
+    }
+    Node at_quote = at(opened, Kind::invalid);
+    at_quote.length = 1;
+    stop(at_quote, "the quote that opens here is never closed", std::string("write ") + quote + " where the text ends");
   }
 
   void report(const Node& node, std::string message, std::string help) {
@@ -342,6 +375,10 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& failure) {
+    // A quote open at the very end is a syntax error there; behind a line end expect_closed() tells where it opens.
+    if (failure.msg == YAML::ErrorMsg::EOF_IN_SCALAR && !text.ends_with('\n')) {
+      return parse_yaml(text + "\n", std::move(source), offset, errors);
+    }
     const Node at = builder.at(failure.mark, Node::Kind::invalid);
     const Place place = place_of(at);
     if (const std::string_view line = place.excerpt; failure.mark.line >= 0) {

@@ -244,6 +244,44 @@ train: {duration: 1 step}
 )");
 }
 
+TEST_CASE("a quote that nothing closes is refused where it opens", "[spec]") {
+  // yaml-cpp would take the end of the file for the quote.
+  CHECK(errors_of(std::string(base) + "name: 'run\n") == R"(c.yaml:6:7: error: the quote that opens here is never closed
+    6 | name: 'run
+      |       ^
+  help: write ' where the text ends
+)");
+  CHECK(errors_of("name: \"run\n" + std::string(base)) ==
+        R"(c.yaml:1:7: error: the quote that opens here is never closed
+    1 | name: "run
+      |       ^
+  help: write " where the text ends
+)");
+  for (const char* open : {"'it''s", R"("a \")", "&a 'b", R"(&a !t "b)", "'", "\""}) {
+    INFO(open);
+    CHECK(errors_of(std::string(base) + "name: " + open).find("is never closed") != std::string::npos);
+  }
+  for (const char* closed : {"'it''s'", R"("a \" b")", "&a 'b'", "'a\n\n  b'", R"("a \
+  b")"}) {
+    INFO(closed);
+    CHECK(errors_of(std::string(base) + "name: " + closed).find("is never closed") == std::string::npos);
+  }
+}
+
+TEST_CASE("a name has nothing that cannot be seen", "[spec]") {
+  CHECK(errors_of("name: \"a\\e]0;b\"\n" + std::string(base)) ==
+        R"(c.yaml:1:7: error: name 'a?]0;b' has characters that nobody sees
+    1 | name: "a\e]0;b"
+      |       ^~~~~~~~~
+  help: a name has no control characters, marks of direction, or blanks at its ends
+)");
+  for (const char* name : {R"("a\0b")", R"("a\nb")", R"("a\x7Fb")", R"("a\x9Bb")", R"("a\u202Eb")", "' a'", "'a '"}) {
+    INFO(name);
+    CHECK(errors_of("name: " + std::string(name) + "\n" + base).find("nobody sees") != std::string::npos);
+  }
+  CHECK(errors_of("name: 'größe 2 (日本)'\n" + std::string(base)).empty());
+}
+
 TEST_CASE("a million brackets are too deep", "[spec]") {
   const std::string error = errors_of("a: " + std::string(1'000'000, '['));
   CHECK(error.find("this is nested more than 64 levels deep") != std::string::npos);
