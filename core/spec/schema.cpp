@@ -19,6 +19,9 @@ using Json = nlohmann::ordered_json;
 // What names an axis or a layer.
 constexpr const char* identifier = "^[A-Za-z_][A-Za-z0-9_]*$";
 
+// What a name has none of: controls and marks of direction, inside brackets of a pattern.
+const std::string unseen = "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069";
+
 Json any_of(Json alternatives) { return {{"anyOf", std::move(alternatives)}}; }
 
 Json list_of(Json items, std::size_t least, std::size_t most = 0) {
@@ -90,6 +93,24 @@ Json to_json(const Node& node, Type type) {
   return node.text;
 }
 
+// One key against another, as far as a schema can say it. bind.cpp says the same.
+struct Rule {
+  std::string_view path;  // of the map that has both
+  const char* rule;
+};
+constexpr Rule rules[] = {
+    {"data", R"({"oneOf": [
+       {"required": ["batch_size"], "properties": {"batch_size": {"not": {"type": "null"}}, "batch_size_per_device": {"type": "null"}}},
+       {"required": ["batch_size_per_device"], "properties": {"batch_size_per_device": {"not": {"type": "null"}}, "batch_size": {"type": "null"}}}]})"},
+    {"data.source.npz", R"({
+       "if": {"required": ["file"], "properties": {"file": {"not": {"type": "null"}}}},
+       "then": {"properties": {"train": {"type": "array"}, "test": {"type": ["array", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}}},
+       "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": "array"}}, "test": {"not": {"type": "array"}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
+    {"optimizer.sgd", R"({
+       "if": {"required": ["nesterov"], "properties": {"nesterov": {"const": true}}},
+       "then": {"required": ["momentum"], "properties": {"momentum": {"type": "number", "exclusiveMinimum": 0}}}})"},
+};
+
 class SchemaWriter {
  public:
   Json root() {
@@ -157,7 +178,7 @@ class SchemaWriter {
       case Type::path: return text();
       case Type::run_name:
         return {{"type", {"string", "number", "boolean"}},
-                {"pattern", "^(?!-)(?!\\.{1,2}$)[^/\\n]+$"},
+                {"pattern", "^(?![- ])(?!\\.{1,2}$)[^/" + unseen + "]*[^/ " + unseen + "]$"},
                 {"maxLength", 200},
                 {"minimum", 0}};
       case Type::layer_name: return {{"type", {"string", "boolean"}}, {"pattern", identifier}};
@@ -177,7 +198,7 @@ class SchemaWriter {
       case Type::matrix: return list_of(numbers(key), 1);
       case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
       case Type::axes: return axes();
-      case Type::axis_names: return list_of(text(), 0);
+      case Type::axis_names: return list_of(text(), 1);
       case Type::tensors: return tensors(key);
     }
     return {};
@@ -203,6 +224,9 @@ class SchemaWriter {
     }
     if (!required.empty()) map["required"] = required;
     map["additionalProperties"] = false;
+    for (const Rule& rule : rules) {
+      if (rule.path == key.path) map["allOf"] = Json::array({Json::parse(rule.rule)});
+    }
     return map;
   }
 
