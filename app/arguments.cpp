@@ -99,14 +99,14 @@ struct Arguments::Impl {
     describe(name, value, meaning);
   }
 
-  // What CLI11 says in words of its own, or misreads: an option at the end without its value, and "--name=".
+  // What CLI11 says in words of its own, or misreads: an option without its value, and "--name=".
   void check_values(std::span<const std::string> arguments) const {
     for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
       for (const auto& [name, value] : takes_value) {
         const bool bare = arguments[i] == name;
         const bool empty =
             arguments[i].size() == name.size() + 1 && arguments[i].starts_with(name) && arguments[i].back() == '=';
-        if (empty || (bare && i + 1 == arguments.size())) {
+        if (empty || (bare && (i + 1 == arguments.size() || arguments[i + 1].empty()))) {
           fail_usage(name + " needs a value", join({name, value}, " "));
         }
         if (bare) {

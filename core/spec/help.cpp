@@ -49,11 +49,25 @@ std::string indented(std::string_view text, std::size_t indent) {
   return out;
 }
 
+// "features (required), strides (default [1, 1])": what an alternative can be told.
+std::string options_of(const Key& key) {
+  std::vector<std::string> options;
+  for (const Key* option : children(key)) {
+    if (option->need == Need::alternative) return "";  // too many for a line
+    options.push_back(std::string(option->name()) + " (" + fallback_of(*option) + ")");
+  }
+  return join(options, ", ");
+}
+
 std::string line_of(const Key& key, std::size_t width) {
   std::string line = "  " + pad(std::string(key.name()), width) + "  ";
   const std::size_t indent = line.size();
   std::string what = std::string(key.meaning);
-  if (key.need != Need::alternative) what += " (" + takes(key) + "; " + fallback_of(key) + ")";
+  if (key.need != Need::alternative) {
+    what += " (" + takes(key) + "; " + fallback_of(key) + ")";
+  } else if (const std::string options = options_of(key); !options.empty()) {
+    what += " Options: " + options + ".";
+  }
   return line + wrap(what, indent) + "\n";
 }
 
@@ -137,14 +151,36 @@ void section(const Key& key, int level, std::string& out) {
   for (const Key* group : groups) section(*group, level + 1, out);
 }
 
+// A key by its whole path, with the names of those that end in it; without such a key, all that end in it.
+std::string help_of_all(const std::string& path) {
+  const Key* exact = find_key(path);
+  std::string out = exact != nullptr ? help_of(*exact) : "";
+  std::vector<std::string> others;
+  for (const Key* found : find_ending(path)) {
+    if (found == exact) continue;
+    if (exact == nullptr) out += (out.empty() ? "" : "\n") + help_of(*found);
+    others.emplace_back(found->path);
+  }
+  if (exact != nullptr && !others.empty()) {
+    out += "\nof the same name\n";
+    for (const std::string& other : others) out += "  pmaptrain help " + other + "\n";
+  }
+  return out;
+}
+
+std::string without(const std::string& word, std::string_view ending) {
+  return word.ends_with(ending) ? word.substr(0, word.size() - ending.size()) : word;
+}
+
 }  // namespace
 
 std::string help(const std::string& key) {
   if (key.empty()) return overview();
-  if (const Key* exact = find_key(key)) return help_of(*exact);
-  std::string out;
-  for (const Key* found : find_ending(key)) out += (out.empty() ? "" : "\n") + help_of(*found);
-  if (!out.empty()) return out;
+  // "losses" and "metric" are not the names of keys, but what one would look for.
+  for (const std::string& name : {key, key + "s", without(key, "s"), without(key, "es")}) {
+    const std::string out = help_of_all(name);
+    if (!out.empty()) return out;
+  }
   std::vector<std::string> names;
   for (const Key& known : keys()) {
     names.emplace_back(known.path);

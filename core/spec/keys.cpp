@@ -485,7 +485,7 @@ std::string takes(const Key& key) {
     }
     case Type::numbers: return "a list of numbers" + range_of(key, false);
     case Type::matrix: return "a list of lists of numbers";
-    case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers";
+    case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers" + range_of(key, true);
     case Type::axes: return "a map of one axis to its size, or a list of such maps";
     case Type::axis_names: return "a list of names of axes";
     case Type::tensors: return "a map of parameters to nested lists of numbers";

@@ -105,6 +105,7 @@ TEST_CASE("values that an option does not take are shown in their argument", "[a
   CHECK(contains(call({"run", linear, "--progress", "bra"}).err, "did you mean 'bar'?"));
   CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
   CHECK(contains(call({"run", linear, "--set="}).err, "--set needs a value"));
+  CHECK(contains(call({"run", linear, "--run-dir", ""}).err, "--run-dir needs a value"));
 }
 
 TEST_CASE("--set takes one value each time, with or without an equals sign", "[app]") {
@@ -352,6 +353,12 @@ TEST_CASE("devices lists hardware and says what it is not", "[app]") {
 TEST_CASE("help tells of a key, and of commands", "[app]") {
   CHECK(contains(call({"help", "optimizer.adam"}).out, "b1"));
   CHECK(contains(call({"help"}).out, "optimizer"));
+  CHECK(call({"help", "losses"}).out == call({"help", "loss"}).out);
+  CHECK(call({"help", "layer"}).out == call({"help", "layers"}).out);
+  CHECK(contains(call({"help", "layers"}).out, "padding (default SAME)"));
+  const std::string precision = call({"help", "precision"}).out;
+  CHECK(precision.starts_with("precision\n"));
+  CHECK(contains(precision, "of the same name\n  pmaptrain help metrics.precision\n"));
   const Finished wrong = call({"help", "optimzer"});
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "did you mean 'optimizer'?"));

@@ -447,7 +447,7 @@ c.yaml:4:44: error: kernel_size takes a list of 2 whole numbers from 1 to 65,536
     4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
       |                                            ^
   help: for example kernel_size: [3, 3]
-c.yaml:4:57: error: padding takes SAME, VALID or a list of two pairs of whole numbers, not 'same'
+c.yaml:4:57: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not 'same'
     4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
       |                                                         ^~~~
   help: did you mean 'SAME'?
