@@ -143,8 +143,9 @@ Descriptor judge(const fs::path& dir, const RunFolderOptions& options) {
 }
 
 fs::path normal(const fs::path& dir) {
-  fs::path path = dir.lexically_normal();
-  return path.has_filename() ? path : path.parent_path();  // without a slash at its end
+  fs::path path = dir;  // with its "..": a link may stand before them
+  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // no slash at its end
+  return path;
 }
 
 // Removes what pmaptrain wrote, but not what a link there leads to.

@@ -203,6 +203,15 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
   CHECK(entries_in(dir) == 0);
 }
 
+TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
+  const Folder root;
+  fs::create_directories(root / "far/deep");
+  fs::create_directory_symlink(root / "far/deep", root / "link");
+  RunFolder::create(root / "link/../run/", {});
+  CHECK(fs::exists(root / "far/run/.pmaptrain"));
+  CHECK_FALSE(fs::exists(root / "run"));
+}
+
 TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[train]") {
   const Folder root;
   const fs::path dir = root / "foreign";
