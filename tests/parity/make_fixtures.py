@@ -4,7 +4,8 @@
     python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 optax==0.2.8 numpy==2.4.6 safetensors==0.8.0
     /tmp/parity/bin/python tests/parity/make_fixtures.py [CASE...]
 
-makes all of it, or anew the cases that are named. data/NAME.npz holds examples, cases/NAME what one case needs:
+makes all of it, or anew the cases that are named; fixture_cases.py says what they are. data/NAME.npz holds examples,
+cases/NAME what one case needs:
 
     config.yaml             on one device, without microbatches; the test cuts it up in other ways
     initial.safetensors     the parameters to start from
@@ -33,6 +34,8 @@ import optax
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from safetensors.numpy import save_file
+
+from fixture_cases import kind_and_options, make_cases
 
 PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
 STEPS = 20
@@ -123,10 +126,6 @@ LAYERS = {
     "elu": lambda options, p, x: jax.nn.elu(x, **options),
     "softplus": lambda options, p, x: jax.nn.softplus(x),
 }
-
-
-def kind_and_options(layer):
-    return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] != "name")
 
 
 def flattened(layers, prefix=""):
@@ -307,6 +306,9 @@ def shard_map_step(case, optimizer):
                                  in_specs=(same, same, split, split), out_specs=same))
 
 
+IN_PARTS = {"pmap": pmap_step, "shard_map": shard_map_step}
+
+
 def train(case, data, make_step, dtype):
     data = prepared(case, data, dtype)
     parameters = initial_parameters(case["layers"], data["x"].shape[1:])
@@ -328,135 +330,6 @@ def distance(one, other):
                 for a, b in zip(history[name], other_history[name], strict=True))
     leaves = zip(jax.tree.leaves(first), jax.tree.leaves(other_first), strict=True)
     return max(steps, *(float(np.max(np.abs(a - b))) for a, b in leaves))
-
-
-# ---- cases ----
-
-SGD, ADAM = {"sgd": {}}, {"adam": {}}
-
-
-def dense_layer(features, **options):
-    return {"dense": {"features": features, **options}}
-
-
-def mlp(*activations, outputs=3):
-    layers = []
-    for activation in activations:
-        layers += [dense_layer(8), activation]
-    return layers + [dense_layer(outputs)]
-
-
-def regression(layers, optimizer, rate, **more):
-    return {"data": "regression", "layers": layers, "loss": "mean_squared_error", "metrics": ["mean_absolute_error"],
-            "optimizer": optimizer, "learning_rate": rate, "batch_size": 24, **more}
-
-
-def classes(layers, optimizer, rate, **more):
-    return {"data": "classes", "layers": layers, "loss": "softmax_cross_entropy", "metrics": ["accuracy"],
-            "optimizer": optimizer, "learning_rate": rate, "batch_size": 24, **more}
-
-
-def images(layers, optimizer=SGD, rate=0.02, **more):
-    return classes([*layers, "flatten", dense_layer(3)], optimizer, rate, **{"data": "images", **more})
-
-
-def convolution(features, kernel_size, **options):
-    return {"conv": {"features": features, "kernel_size": kernel_size, **options}}
-
-
-def pool(kind, window_shape, strides, **options):
-    return {kind: {"window_shape": window_shape, "strides": strides, **options}}
-
-
-ACTIVATIONS = ["relu", "tanh", "gelu", "sigmoid", "silu", "softmax", {"leaky_relu": {"negative_slope": 0.2}},
-               {"elu": {"alpha": 1.5}}, "softplus"]
-
-
-def make_cases() -> dict:
-    cases = {
-        "linear_sgd": regression([dense_layer(2)], SGD, 0.1),
-        "linear_without_bias": regression([dense_layer(2, use_bias=False)], SGD, 0.1),
-        "linear_adam": regression([dense_layer(2)], ADAM, 0.02),
-        "linear_all_at_once": regression([dense_layer(2)], SGD, 0.1, batch_size="all", remainder="mask"),
-        "linear_short_last_batch": regression([dense_layer(2)], SGD, 0.1, remainder="mask"),
-        "linear_scaled_rate": regression([dense_layer(2)], SGD, 0.05, base_batch_size=16),
-    }
-    each = {"average": "none"}
-    cases |= {
-        "smoothed_labels": classes(mlp("tanh"), SGD, 0.2, loss={"softmax_cross_entropy": {"label_smoothing": 0.2}},
-                                   metrics=[{"top_k_accuracy": {"k": 2}}, "precision", "recall", "f1", "perplexity"]),
-        "weighted_classes": classes(mlp("tanh"), SGD, 0.1,
-                                    loss={"softmax_cross_entropy": {"class_weights": [0.5, 1.0, 3.0]}},
-                                    metrics=["accuracy", {"precision": each}, {"recall": each}, {"f1": each}]),
-        "sigmoid_chances": regression(mlp("tanh", outputs=2), SGD, 0.2, data="chances", loss="sigmoid_cross_entropy",
-                                      metrics=["mean_squared_error"]),
-        "sigmoid_labels": classes(mlp("tanh", outputs=1), SGD, 0.2, data="answers", loss="sigmoid_cross_entropy",
-                                  metrics=["accuracy", "precision", "recall", {"f1": each}]),
-        "absolute_error": regression(mlp("tanh", outputs=2), SGD, 0.05, loss="mean_absolute_error",
-                                     metrics=["mean_squared_error"]),
-        "huber": regression(mlp("tanh", outputs=2), SGD, 0.4, loss={"huber": {"delta": 0.5}},
-                            metrics=["mean_squared_error", "r2"]),
-    }
-    for activation in ACTIVATIONS:
-        kind, options = kind_and_options(activation)
-        cases[f"mlp_{kind}_regression"] = regression(mlp(activation, outputs=2), ADAM, 0.01)
-        cases[f"mlp_{kind}_classes"] = classes(mlp(activation, activation), SGD, 0.2)
-    rules = {
-        "sgd": (SGD, 0.2),
-        "momentum": ({"sgd": {"momentum": 0.9}}, 0.05),
-        "nesterov": ({"sgd": {"momentum": 0.8, "nesterov": True}}, 0.05),
-        "adam": ({"adam": {"b1": 0.8, "b2": 0.95, "eps": 1e-6}}, 0.01),
-        "adamw": ({"adamw": {"b1": 0.85, "b2": 0.97, "eps": 1e-7, "weight_decay": 0.1}}, 0.01),
-    }
-    for name, (rule, rate) in rules.items():
-        cases[f"{name}_dense"] = classes(mlp("tanh", "relu"), rule, rate)
-        cases[f"{name}_conv"] = images([convolution(4, [3, 3]), "relu"], rule, rate / 10)
-        # 20 divide over neither 3 nor 8 devices; of the third batch, 12 are left.
-        cases[f"{name}_masked"] = classes(mlp("gelu"), rule, rate, batch_size=20, remainder="mask")
-    cases |= {
-        "conv_valid": images([convolution(4, [3, 2], padding="VALID"), "tanh"]),
-        "conv_strides": images([convolution(4, [3, 3], strides=[2, 2]), "relu"]),
-        "conv_uneven_strides": images([convolution(3, [2, 3], strides=[1, 3], padding="VALID"), "tanh"]),
-        "conv_explicit_padding": images([convolution(4, [3, 3], strides=[2, 1], padding=[[1, 2], [0, 1]]), "relu"]),
-        "conv_even_kernel": images([convolution(4, [2, 4]), "gelu"]),
-        "conv_of_one_pixel": images([convolution(5, [1, 1], use_bias=False), "relu"]),
-        "conv_larger_than_the_image": images([convolution(2, [9, 7]), "tanh"]),
-        "conv_one_channel": images([convolution(1, [3, 3]), "tanh", convolution(3, [3, 3]), "relu"], ADAM, 0.002),
-        "max_pool_valid": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])]),
-        "max_pool_same": images([convolution(4, [3, 3]), "tanh", pool("max_pool", [3, 3], [2, 2], padding="SAME")]),
-        "max_pool_overlapping": images([convolution(4, [3, 3]), pool("max_pool", [3, 2], [1, 1])]),
-        "max_pool_explicit_padding": images(
-            [convolution(4, [3, 3]), "gelu", pool("max_pool", [3, 3], [2, 3], padding=[[1, 0], [2, 1]])]),
-        "max_pool_with_gaps": images([convolution(4, [3, 3]), pool("max_pool", [2, 1], [3, 2])]),
-        "conv_dilation": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "relu"]),
-        "conv_dilation_strides": images(
-            [convolution(3, [2, 3], kernel_dilation=[3, 1], strides=[2, 1], padding="VALID"), "tanh"]),
-        "conv_groups": images([convolution(6, [3, 3], feature_group_count=2), "relu"]),
-        "conv_depthwise": images([convolution(4, [3, 3]), "relu",
-                                  convolution(4, [3, 3], feature_group_count=4, strides=[2, 2]), "tanh"]),
-        "avg_pool_valid": images([convolution(4, [3, 3]), "relu", pool("avg_pool", [2, 2], [2, 2])]),
-        "avg_pool_padding_counts": images(
-            [convolution(4, [3, 3]), "tanh", pool("avg_pool", [3, 3], [2, 2], padding="SAME")]),
-        "avg_pool_padding_left_out": images(
-            [convolution(4, [3, 3]), "tanh", pool("avg_pool", [3, 2], [1, 2], padding=[[1, 0], [1, 1]],
-                                                  count_include_pad=False)]),
-        "global_avg_pool": classes([convolution(4, [3, 3]), "relu", "global_avg_pool", dense_layer(3)], SGD, 0.2,
-                                   data="images"),
-        "reshape": images([{"reshape": {"shape": [6, -1, 2]}}, convolution(3, [3, 3]), "relu"]),
-        "nested_layers": images(
-            [{"name": "block", "layers": [convolution(3, [3, 3]), "relu", {"layers": [convolution(3, [1, 1])]}]},
-             {"layers": ["tanh", {"name": "last", **convolution(2, [3, 3])}]}]),
-        "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
-                       "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
-        "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
-                             batch_size=20, remainder="mask"),
-        "bytes_normalized": images([convolution(3, [3, 3]), "relu"], data="pixels",
-                                   normalize={"mean": [0.5], "std": [0.25]}),
-        "linear_pmap": regression([dense_layer(2)], SGD, 0.1, also=pmap_step),
-        "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
-                                also=shard_map_step),
-    }
-    return cases
 
 
 # ---- files ----
@@ -503,10 +376,10 @@ def write_case(name, case, data):
     if apart > WELL_CONDITIONED:
         sys.exit(f"{name}: 32 and 64 bits differ by {apart:.1e}; choose other sizes or a smaller rate")
     if "also" in case:
-        sharded = distance(train(case, data, case["also"], np.float32), single)
-        print(f"{name}: {case['also'].__name__} differs by {sharded:.1e} from the whole batch")
+        sharded = distance(train(case, data, IN_PARTS[case["also"]], np.float32), single)
+        print(f"{name}: {case['also']} differs by {sharded:.1e} from the whole batch")
         if sharded > WELL_CONDITIONED:
-            sys.exit(f"{name}: {case['also'].__name__} disagrees with the whole batch")
+            sys.exit(f"{name}: {case['also']} disagrees with the whole batch")
     folder = HERE / "cases" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
