@@ -132,4 +132,24 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
+    return cases | activations_and_losses()
+
+
+
+
+def activations_and_losses() -> dict:
+    """The pairs that are not among the cases above, each function with its defaults."""
+    cases = {}
+    for activation in ACTIVATIONS:
+        kind, _ = kind_and_options(activation)
+        if kind == "tanh":
+            continue
+        layers = mlp(kind, outputs=2)
+        cases |= {
+            f"mlp_{kind}_chances": regression(layers, MOMENTUM, 0.05, data="chances", loss="sigmoid_cross_entropy",
+                                              metrics=["mean_squared_error"]),
+            f"mlp_{kind}_absolute": regression(layers, SGD, 0.05, loss="mean_absolute_error",
+                                               metrics=["mean_squared_error"]),
+            f"mlp_{kind}_huber": regression(layers, ADAM, 0.01, loss="huber"),
+        }
     return cases

@@ -182,7 +182,7 @@ LOSSES = {
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "mean_squared_error": lambda options, y, t: jnp.mean((y - t) ** 2, axis=1),
     "mean_absolute_error": lambda options, y, t: jnp.mean(jnp.abs(y - t), axis=1),
-    "huber": lambda options, y, t: jnp.mean(optax.huber_loss(y, t, delta=options.get("delta", 1.0)), axis=1),
+    "huber": lambda options, y, t: jnp.mean(optax.huber_loss(y, t, **options), axis=1),
 }
 
 

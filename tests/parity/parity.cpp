@@ -166,7 +166,7 @@ std::vector<Words> words_of_configs() {
 
 TEST_CASE("every listed case of parity is there, and every one that is there is listed", "[parity]") {
   const std::vector<std::string> listed = listed_cases();
-  CHECK(listed.size() >= 73);
+  CHECK(listed.size() >= 97);
   std::set<std::string> present;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cases")) {
     present.insert(entry.path().filename().string());
@@ -212,6 +212,28 @@ TEST_CASE("every layer, loss, metric and optimizer, and every option of them, is
   }
   INFO("give each a case in tests/parity/make_fixtures.py and run that, as CONTRIBUTING.md says");
   CHECK(missing == Names{});
+}
+
+TEST_CASE("every activation is trained with every loss in a case of parity", "[parity]") {
+  const std::set<std::string_view> others = {"dense",   "conv",   "max_pool", "avg_pool", "global_avg_pool",
+                                             "reshape", "layers", "flatten",  "dropout"};
+  std::set<std::string> missing;
+  for (const spec::Key* const layer : spec::alternatives(*spec::find_key("model.layers"))) {
+    if (others.contains(layer->name())) continue;
+    for (const spec::Key* const loss : spec::alternatives(*spec::find_key("loss"))) {
+      missing.insert(std::string(layer->name()) + " with " + std::string(loss->name()));
+    }
+  }
+  CHECK(missing.size() >= 45);
+  for (const std::string& name : listed_cases()) {
+    std::set<std::string> losses, words;
+    for (const Words& line : words_of_config(name))
+      (line.contains("loss") ? losses : words).insert(line.begin(), line.end());
+    for (const std::string& layer : words) {
+      for (const std::string& loss : losses) missing.erase(layer + " with " + loss);
+    }
+  }
+  CHECK(missing == std::set<std::string>{});
 }
 
 TEST_CASE("losses, metrics, gradient norms and parameters are JAX's, on any mesh and with microbatches", "[parity]") {
