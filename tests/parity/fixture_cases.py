@@ -132,7 +132,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | activations_and_losses()
+    return cases | activations_and_losses() | masked_cases()
 
 
 
@@ -153,3 +153,36 @@ def activations_and_losses() -> dict:
             f"mlp_{kind}_huber": regression(layers, ADAM, 0.01, loss="huber"),
         }
     return cases
+
+
+def masked_cases() -> dict:
+    weights, smoothing = {"class_weights": [0.5, 1.0, 3.0]}, {"label_smoothing": 0.1}
+    of_labels = ["accuracy", {"top_k_accuracy": {"k": 2}}, "perplexity"]
+    pooled = {"count_include_pad": False, "padding": "SAME"}
+    grouped = convolution(4, [3, 3], feature_group_count=2)
+
+    def softmax(**options):
+        return {"loss": {"softmax_cross_entropy": options}, "metrics": of_labels}
+
+    return {
+        "weighted_masked": classes(mlp("silu"), SGD, 0.1, **softmax(**weights), **MASKED),
+        "smoothed_masked": classes(mlp("elu"), MOMENTUM, 0.05, **softmax(**smoothing), **MASKED),
+        "weighted_smoothed": classes(mlp("softplus", "leaky_relu"), ADAM, 0.01, **softmax(**weights, **smoothing)),
+        "weighted_smoothed_masked": classes(mlp("gelu"), ADAM, 0.01, **softmax(**weights, **smoothing), **MASKED),
+        "sigmoid_chances_masked": regression(mlp("relu", outputs=2), SGD, 0.2, data="chances",
+                                             loss="sigmoid_cross_entropy", **MASKED),
+        "sigmoid_labels_masked": classes(mlp("silu", outputs=1), SGD, 0.2, data="answers",
+                                         loss="sigmoid_cross_entropy", **MASKED),
+        "huber_masked": regression(mlp("tanh", outputs=2), SGD, 0.2, loss={"huber": {"delta": 0.5}}, **MASKED),
+        "absolute_error_masked": regression(mlp("elu", outputs=2), ADAM, 0.01, loss="mean_absolute_error",
+                                            metrics=["mean_squared_error"], **MASKED),
+        "avg_pool_masked": images([convolution(4, [3, 3]), "relu", pool("avg_pool", [3, 3], [2, 2], **pooled)],
+                                  **MASKED),
+        "global_avg_pool_masked": classes([convolution(4, [3, 3]), "silu", "global_avg_pool", dense_layer(3)], SGD,
+                                          0.2, data="images", **MASKED),
+        "conv_groups_masked": images([grouped, "relu"], MOMENTUM, 0.005, **MASKED),
+        "conv_dilation_masked": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "tanh"], ADAM, 0.002,
+                                       **MASKED),
+        "top_k_masked": classes(mlp("softplus", outputs=7), SGD, 0.2, data="kinds",
+                                metrics=["accuracy", {"top_k_accuracy": {"k": 3}}, "perplexity"], **MASKED),
+    }

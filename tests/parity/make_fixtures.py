@@ -65,8 +65,9 @@ def make_data() -> dict:
     pixels = rng.integers(0, 256, (n, 6, 5)).astype(np.uint8)
     chances = {"x": regression["x"], "y": (1 / (1 + np.exp(-regression["y"]))).astype(np.float32)}
     answers = {"x": classes["x"], "y": (classes["y"] > 0).astype(np.int64)}
+    kinds = {"x": classes["x"], "y": np.argmax(classes["x"] @ normal(6, 7) + normal(n, 7), axis=1).astype(np.int32)}
     return {"regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
-            "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}}
+            "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
 
 
 # ---- layers: parameters, and functions of (parameters, x) ----
