@@ -132,7 +132,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | activations_and_losses() | masked_cases()
+    return cases | activations_and_losses() | masked_cases() | convolution_cases()
 
 
 
@@ -185,4 +185,30 @@ def masked_cases() -> dict:
                                        **MASKED),
         "top_k_masked": classes(mlp("softplus", outputs=7), SGD, 0.2, data="kinds",
                                 metrics=["accuracy", {"top_k_accuracy": {"k": 3}}, "perplexity"], **MASKED),
+    }
+
+
+def convolution_cases() -> dict:
+    """Options of convolutions and of means in pairs, with rules that remember gradients."""
+    return {
+        "conv_dilation_groups": images(
+            [convolution(4, [3, 2], kernel_dilation=[2, 2], feature_group_count=2), "tanh"], MOMENTUM, 0.005),
+        "conv_dilation_explicit_padding": images(
+            [convolution(3, [3, 2], kernel_dilation=[2, 1], padding=[[1, 2], [0, 3]]), "relu"], ADAM, 0.002),
+        "conv_groups_explicit_padding": images(
+            [convolution(4, [3, 3], feature_group_count=2, strides=[1, 2], padding=[[2, 0], [1, 1]]), "gelu"],
+            NESTEROV, 0.005),
+        "conv_groups_valid": images(
+            [convolution(6, [2, 3], feature_group_count=2, padding="VALID"), "relu"], ADAM, 0.002),
+        # Each of three channels becomes two.
+        "conv_channel_multiplier": images(
+            [convolution(3, [3, 3]), "tanh", convolution(6, [3, 2], feature_group_count=3), "relu"], MOMENTUM, 0.005),
+        "conv_every_option": images(
+            [convolution(4, [2, 3], strides=[2, 1], padding=[[1, 1], [2, 0]], kernel_dilation=[3, 2],
+                         feature_group_count=2, use_bias=False), "silu"], ADAM, 0.002),
+        "avg_pool_same_left_out": images(
+            [convolution(4, [3, 3]), "relu",
+             pool("avg_pool", [3, 3], [2, 2], padding="SAME", count_include_pad=False)], MOMENTUM, 0.005),
+        "avg_pool_explicit_counts": images(
+            [convolution(4, [3, 3]), "silu", pool("avg_pool", [2, 3], [2, 1], padding=[[1, 0], [0, 2]])], ADAM, 0.002),
     }
