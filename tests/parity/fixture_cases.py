@@ -5,7 +5,7 @@ def kind_and_options(layer):
     return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] != "name")
 
 
-SGD, ADAM = {"sgd": {}}, {"adam": {}}
+SGD, ADAM, ADAMW = {"sgd": {}}, {"adam": {}}, {"adamw": {}}
 MOMENTUM, NESTEROV = {"sgd": {"momentum": 0.9}}, {"sgd": {"momentum": 0.8, "nesterov": True}}
 
 # 20 divide over neither 3 nor 8 devices; of the third batch, 12 are left.
@@ -132,7 +132,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | activations_and_losses() | masked_cases() | convolution_cases()
+    return cases | activations_and_losses() | masked_cases() | convolution_cases() | default_cases()
 
 
 
@@ -211,4 +211,17 @@ def convolution_cases() -> dict:
              pool("avg_pool", [3, 3], [2, 2], padding="SAME", count_include_pad=False)], MOMENTUM, 0.005),
         "avg_pool_explicit_counts": images(
             [convolution(4, [3, 3]), "silu", pool("avg_pool", [2, 3], [2, 1], padding=[[1, 0], [0, 2]])], ADAM, 0.002),
+    }
+
+
+def default_cases() -> dict:
+    """What a config leaves out is what Optax's function takes for it, so sized that another value would show."""
+    # Beside gradients of 1e-6, 1e-8 is not nothing.
+    tiny = {"softmax_cross_entropy": {"class_weights": [1e-6, 1e-6, 2e-6]}}
+    return {
+        "adam_defaults": classes([dense_layer(3)], ADAM, 0.2, loss=tiny),
+        # A rate at which even 1e-4 of the parameters counts.
+        "adamw_defaults": classes([dense_layer(3)], ADAMW, 0.5, loss=tiny),
+        "top_k_default": classes(mlp("relu", outputs=7), ADAM, 0.01, data="kinds",
+                                 metrics=["top_k_accuracy", "perplexity"]),
     }

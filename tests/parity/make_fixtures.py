@@ -206,11 +206,14 @@ def r2(y, t):
     return jnp.mean(1 - jnp.sum((y - t) ** 2, axis=0) / jnp.sum((t - jnp.mean(t, axis=0)) ** 2, axis=0))
 
 
+def top_k(y, t, k=5):
+    return {f"top_{k}_accuracy": jnp.mean(jnp.any(lax.top_k(y, k)[1] == t[:, None], axis=1))}
+
+
 # By name, values of a whole batch.
 METRICS = {
     "accuracy": lambda options, y, t: {"accuracy": jnp.mean(said_class(y) == t)},
-    "top_k_accuracy": lambda options, y, t: {
-        f"top_{options['k']}_accuracy": jnp.mean(jnp.any(lax.top_k(y, options["k"])[1] == t[:, None], axis=1))},
+    "top_k_accuracy": lambda options, y, t: top_k(y, t, **options),
     "precision": lambda options, y, t: of_classes("precision", options, y, t, lambda hit, said, right: (hit, said)),
     "recall": lambda options, y, t: of_classes("recall", options, y, t, lambda hit, said, right: (hit, right)),
     "f1": lambda options, y, t: of_classes("f1", options, y, t, lambda hit, said, right: (2 * hit, said + right)),

@@ -175,7 +175,7 @@ std::vector<Words> words_of_configs() {
 
 TEST_CASE("every listed case of parity is there, and every one that is there is listed", "[parity]") {
   const std::vector<std::string> listed = listed_cases();
-  CHECK(listed.size() >= 118);
+  CHECK(listed.size() >= 121);
   std::set<std::string> present;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cases")) {
     present.insert(entry.path().filename().string());
@@ -221,6 +221,24 @@ TEST_CASE("every layer, loss, metric and optimizer, and every option of them, is
   }
   INFO("give each a case in tests/parity/make_fixtures.py and run that, as CONTRIBUTING.md says");
   CHECK(missing == Names{});
+}
+
+TEST_CASE("every option of layers, losses, metrics and optimizers is left to its default in a case of parity",
+          "[parity]") {
+  const std::vector<Words> lines = words_of_configs();
+  Names always_given;
+  for (const char* const choice : {"model.layers", "loss", "metrics", "optimizer"}) {
+    for (const spec::Key* const kind : spec::alternatives(*spec::find_key(choice))) {
+      for (const spec::Key* const option : spec::children(*kind)) {
+        if (option->need != spec::Need::optional) continue;
+        const bool left_out = std::any_of(lines.begin(), lines.end(), [&](const Words& line) {
+          return line.contains(std::string(kind->name())) && !line.contains(std::string(option->name()));
+        });
+        if (!left_out) always_given.emplace_back(option->path);
+      }
+    }
+  }
+  CHECK(always_given == Names{});
 }
 
 TEST_CASE("every activation is trained with every loss in a case of parity", "[parity]") {
@@ -279,4 +297,19 @@ TEST_CASE("a comparison with JAX finds what is slightly wrong", "[parity]") {
   CHECK(!found("conv_dilation_groups", "model.layers.0.conv.kernel_dilation=[2, 1]").empty());
   CHECK(!found("avg_pool_explicit_counts", "model.layers.2.avg_pool.count_include_pad=false").empty());
   CHECK(!found("bytes_normalized", "data.normalize.std=[0.2501]").empty());
+}
+
+TEST_CASE("a default that is not Optax's or JAX's differs from theirs", "[parity]") {
+  const auto differs = [](const std::string& name, const std::string& other) {
+    return !differences(read_case(name), train_case(name, {1, "{devices: 1}", 1}, {other})).empty();
+  };
+  CHECK(differs("mlp_leaky_relu_huber", "model.layers.1={leaky_relu: {negative_slope: 0.011}}"));
+  CHECK(differs("mlp_elu_absolute", "model.layers.1={elu: {alpha: 1.01}}"));
+  CHECK(differs("mlp_relu_huber", "loss={huber: {delta: 1.01}}"));
+  for (const std::string rule : {"adam", "adamw"}) {
+    CHECK(differs(rule + "_defaults", "optimizer." + rule + ".b1=0.901"));
+    CHECK(differs(rule + "_defaults", "optimizer." + rule + ".b2=0.9991"));
+    CHECK(differs(rule + "_defaults", "optimizer." + rule + ".eps=1.1e-8"));
+  }
+  CHECK(differs("adamw_defaults", "optimizer.adamw.weight_decay=2e-4"));
 }
