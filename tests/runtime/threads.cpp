@@ -1,5 +1,6 @@
 // Workers: threads, barriers, failures, and memory in the steady state.
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -221,6 +222,35 @@ TEST_CASE("a kernel that cannot be made comes out of the constructor", "[runtime
     };
     CHECK(thrown_by([&] { const CpuExecutor executor(make_plan(program), options); }) == "no such kernel");
   }
+}
+
+TEST_CASE("threads that sleep at every meeting all wake", "[runtime]") {
+  // They arrive apart by as long as it takes to fall asleep, more or less, so that one comes while another is at it.
+  constexpr std::uint32_t meetings = 100'000;
+  Barrier barrier(2, false);
+  const auto meet = [&](std::uint32_t seed) {
+    try {
+      for (std::uint32_t i = 0; i < meetings; ++i) {
+        seed = seed * 1664525 + 1013904223;
+        for (std::uint32_t wait = seed >> 21; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
+        barrier.arrive_and_wait();
+      }
+    } catch (const BrokenBarrier&) {
+    }
+  };
+  std::thread one([&] { meet(1); }), other([&] { meet(2); });
+  // A sleeper whom nobody woke would sleep for good: break_all, which comes later, does wake him.
+  using Clock = std::chrono::steady_clock;
+  std::uint32_t seen = 0;
+  for (Clock::time_point last = Clock::now(); seen < meetings && Clock::now() < last + std::chrono::seconds(20);) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (barrier.meetings() != seen) last = Clock::now();
+    seen = barrier.meetings();
+  }
+  CHECK(seen == meetings);
+  barrier.break_all();
+  one.join();
+  other.join();
 }
 
 TEST_CASE("a barrier that breaks wakes everybody, also who comes later", "[runtime]") {

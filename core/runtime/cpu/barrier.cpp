@@ -25,7 +25,10 @@ void Barrier::arrive_and_wait() {
   if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
-    generation_.store(generation + 1, std::memory_order_release);
+    // Sequentially consistent, as what follows in the library is: notify_all() wakes nobody where it counts no waiter,
+    // and a waiter counts itself before it looks at the generation for the last time. A weaker store could become
+    // visible after the count was read: then a waiter would sleep for good.
+    generation_.store(generation + 1, std::memory_order_seq_cst);
     generation_.notify_all();
     return;
   }
@@ -38,7 +41,7 @@ void Barrier::arrive_and_wait() {
 
 void Barrier::break_all() {
   broken_.store(true, std::memory_order_release);
-  generation_.fetch_add(1, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_seq_cst);
   generation_.notify_all();
 }
 
