@@ -229,6 +229,7 @@ class Compiler {
     for (const Instruction& instruction : code_.instructions) {
       if (instruction.kind != Instruction::Kind::spread) continue;
       const std::int64_t own = instruction.spread.inner * instruction.spread.size;
+      assert(own > 0);  // a broadcast gives all elements of the chain
       if (own <= tile_elements && std::lcm(period, own) <= tile_elements) period = std::lcm(period, own);
     }
     code_.tile = tile_elements / period * period;

@@ -14,8 +14,10 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Throws TypeError (rule 8) for an equation that does not belong into a chain over n elements.
-void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Type> types) {
+// Throws TypeError (rules 7 and 8) for an equation that does not belong into a chain over n elements with these
+// parameters.
+void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Value> params,
+                     std::span<const Type> types) {
   const auto type = [&](Value value) -> const Type& { return types[static_cast<std::size_t>(value.id)]; };
   const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
   const OpRules& rules = equation.op.rules();
@@ -25,11 +27,23 @@ void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const T
                     "a fused region holds elementwise ops, casts, constants, views and broadcasts");
   }
   if (broadcast != nullptr) {
-    if (spread_of(*broadcast)) return;
+    if (!spread_of(*broadcast)) {
+      throw TypeError(8,
+                      fmt::format("fused: broadcast to {} with dims={} keeps dimensions apart",
+                                  to_string(broadcast->shape), to_string(broadcast->dims)),
+                      "inside a fused region the operand's dimensions stay neighbours");
+    }
+    if (!one_of_n(equation.results.front())) {
+      throw TypeError(8,
+                      fmt::format("fused: broadcast gives {}, in a chain over {} elements",
+                                  describe(type(equation.results.front())), n),
+                      "inside a fused region a broadcast gives as many elements as the region yields, or one");
+    }
+    const Value operand = equation.operands.front();
+    if (one_of_n(operand) || std::find(params.begin(), params.end(), operand) != params.end()) return;
     throw TypeError(8,
-                    fmt::format("fused: broadcast to {} with dims={} keeps dimensions apart",
-                                to_string(broadcast->shape), to_string(broadcast->dims)),
-                    "inside a fused region the operand's dimensions stay neighbours");
+                    fmt::format("fused: broadcast reads {}, in a chain over {} elements", describe(type(operand)), n),
+                    "what a broadcast repeats has one element or is a parameter of the region");
   }
   for (Value value : equation.operands) {
     if (one_of_n(value)) continue;
@@ -85,7 +99,8 @@ std::vector<Type> Fused::infer(const InferContext& context) const {
     }
   }
   assert(context.region != nullptr);
-  for (const Equation& equation : context.region->equations) expect_in_chain(equation, n, context.types);
+  for (const Equation& equation : context.region->equations)
+    expect_in_chain(equation, n, context.region->params, context.types);
   return {context.region_results.begin(), context.region_results.end()};
 }
 
