@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/machine.h"
 #include "core/runtime/cpu/worker.h"
 
 namespace pmaptrain {
@@ -17,8 +18,8 @@ struct CpuExecutor::Impl {
       : plan(std::move(given)),
         count(std::max(1, options.workers)),
         memory(plan, count),
-        barrier(count, spins(count)),
-        host(count, spins(count)) {
+        barrier(count, may_spin(count)),
+        host(count, may_spin(count)) {
     fill_constants();
     workers.resize(static_cast<std::size_t>(count));
     try {
@@ -39,8 +40,8 @@ struct CpuExecutor::Impl {
 
   ~Impl() { stop(); }
 
-  // More workers than cores would spin away the time of those that work.
-  static bool spins(int count) { return static_cast<unsigned>(count) <= std::thread::hardware_concurrency(); }
+  // More workers than cores' worth of time would spin away the time of those that work.
+  static bool may_spin(int count) { return count <= allowed_cores(); }
 
   void fill_constants() {
     for (const auto& [index, equation] : plan.constants) {
