@@ -1,8 +1,5 @@
 #include "core/data/loader.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cassert>
 #include <condition_variable>
@@ -13,6 +10,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "core/base/signals.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -57,22 +56,6 @@ struct Slot {
     batch.epoch = step / plan.steps_per_epoch;
     batch.examples = plan.examples_in(step % plan.steps_per_epoch);
   }
-};
-
-// Signals go to the threads that handle them, never to a prefetcher: it inherits a mask that blocks all.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_ = {};
 };
 
 }  // namespace

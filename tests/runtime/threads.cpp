@@ -1,7 +1,12 @@
 // Workers: threads, barriers, failures, and memory in the steady state.
+#include <signal.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -222,6 +227,33 @@ TEST_CASE("a kernel that cannot be made comes out of the constructor", "[runtime
     };
     CHECK(thrown_by([&] { const CpuExecutor executor(make_plan(program), options); }) == "no such kernel");
   }
+}
+
+TEST_CASE("workers block signals, and the thread that made them does not", "[runtime]") {
+  const auto blocks_stops = [](const std::string& task) {
+    std::ifstream status("/proc/self/task/" + task + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigBlk:")) continue;
+      const std::uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
+      const auto has = [&](int signal) { return (blocked >> (signal - 1) & 1) != 0; };
+      CHECK(has(SIGINT) == has(SIGTERM));
+      CHECK_FALSE(has(SIGSEGV));
+      return has(SIGINT);
+    }
+    return false;
+  };
+  std::set<std::string> before;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) before.insert(task.path().filename());
+  const CpuExecutor executor(make_plan(test::program_of(regression)), {3, KernelChoice::reference});
+  int workers = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string number = task.path().filename();
+    if (before.contains(number)) continue;
+    ++workers;
+    CHECK(blocks_stops(number));
+  }
+  CHECK(workers == 2);
+  CHECK_FALSE(blocks_stops(std::to_string(::getpid())));
 }
 
 TEST_CASE("threads that sleep at every meeting all wake", "[runtime]") {

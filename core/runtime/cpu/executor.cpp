@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/machine.h"
+#include "core/base/signals.h"
 #include "core/runtime/cpu/worker.h"
 
 namespace pmaptrain {
@@ -23,6 +24,7 @@ struct CpuExecutor::Impl {
     fill_constants();
     workers.resize(static_cast<std::size_t>(count));
     try {
+      const BlockSignals blocked;
       for (int w = 1; w < count; ++w) threads.emplace_back([this, w, &options] { serve(w, options); });
     } catch (const std::system_error& error) {
       stop();
