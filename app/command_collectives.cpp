@@ -31,10 +31,7 @@ struct Entry {
 
 std::vector<std::vector<std::int64_t>> groups_of(const Mesh& mesh, AxisSet axes) {
   std::vector<std::vector<std::int64_t>> groups;
-  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    std::vector<std::int64_t> group = mesh.group(device, axes);
-    if (group.front() == device) groups.push_back(std::move(group));
-  }
+  for (const std::int64_t first : mesh.group(0, mesh.all() - axes)) groups.push_back(mesh.group(first, axes));
   return groups;
 }
 

@@ -38,10 +38,18 @@ std::int64_t Mesh::position(std::int64_t device, AxisSet axes) const {
 }
 
 std::vector<std::int64_t> Mesh::group(std::int64_t device, AxisSet axes) const {
-  const AxisSet others = all() - axes;
-  std::vector<std::int64_t> members;
-  for (std::int64_t other = 0; other < devices(); ++other) {
-    if (position(other, others) == position(device, others)) members.push_back(other);
+  std::int64_t first = device;
+  for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
+    if (axes.contains(axis)) first -= coordinate(device, axis) * stride(axis);
+  }
+  // From the innermost axis outwards, what is there so far is repeated along an axis, so that devices stay in order.
+  std::vector<std::int64_t> members = {first};
+  members.reserve(static_cast<std::size_t>(group_size(axes)));
+  for (int axis = static_cast<int>(axes_.size()); axis-- > 0;) {
+    const std::size_t inner = members.size();
+    for (std::int64_t k = 1; k < size(axis) && axes.contains(axis); ++k) {
+      for (std::size_t i = 0; i < inner; ++i) members.push_back(members[i] + k * stride(axis));
+    }
   }
   return members;
 }

@@ -33,11 +33,10 @@ std::optional<Divergence> find_divergence(const CpuExecutor& executor) {
       hashes.push_back(XXH3_64bits(bytes.data(), bytes.size()));
     }
     // Only devices that agree on the axes over which the value varies must hold the same.
-    const AxisSet same = program.mesh.all() - program.type(input.value).varying;
+    const AxisSet varying = program.type(input.value).varying;
     Divergence divergence{input.name, {}};
-    for (std::int64_t d = 0; d < devices; ++d) {
-      const std::vector<std::int64_t> peers = program.mesh.group(d, same);
-      if (peers.front() != d) continue;  // each group once
+    for (const std::int64_t first : program.mesh.group(0, varying)) {
+      const std::vector<std::int64_t> peers = program.mesh.group(first, program.mesh.all() - varying);
       const XXH64_hash_t common = commonest(hashes, peers);
       for (std::int64_t peer : peers) {
         if (hashes[static_cast<std::size_t>(peer)] != common) divergence.devices.push_back(peer);

@@ -76,6 +76,29 @@ TEST_CASE("the groups over any axes part the devices", "[mesh]") {
   }
 }
 
+TEST_CASE("a group of any axes is what a look at every device finds", "[mesh]") {
+  const Mesh mesh({{"a", 2}, {"b", 3}, {"c", 2}});
+  for (std::uint32_t chosen = 0; chosen < 8; ++chosen) {
+    AxisSet axes;
+    for (int axis = 0; axis < 3; ++axis) axes = (chosen >> axis & 1) != 0 ? axes | AxisSet::of(axis) : axes;
+    const AxisSet others = mesh.all() - axes;
+    for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+      Devices members;
+      for (std::int64_t other = 0; other < mesh.devices(); ++other) {
+        if (mesh.position(other, others) == mesh.position(device, others)) members.push_back(other);
+      }
+      CHECK(mesh.group(device, axes) == members);
+    }
+  }
+}
+
+TEST_CASE("a group is found without a look at the devices outside of it", "[mesh]") {
+  // There are 2^50 of them.
+  const std::int64_t rows = std::int64_t{1} << 49;
+  const Mesh mesh({{"a", rows}, {"b", 2}});
+  CHECK(mesh.group(2 * rows - 1, AxisSet::of(1)) == Devices{2 * rows - 2, 2 * rows - 1});
+}
+
 TEST_CASE("axes are found by name and print in mesh order", "[mesh]") {
   CHECK(nested.find("data_shards") == 1);
   CHECK_FALSE(nested.find("devices").has_value());

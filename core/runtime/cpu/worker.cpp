@@ -225,11 +225,11 @@ void Worker::bind_accumulate(const Step& step, Place place, Command& command) {
     const Block block = plan_.blocks[b];
     for (int parity = 0; parity < 2; ++parity) {
       Command::Exchange& exchange = command.exchanges[parity].emplace_back();
-      std::vector<ConstArray>& addends = exchange.arrays.emplace_back();
+      std::vector<ConstArray>& addends = command.arrays.emplace_back();
       for (std::int64_t d = block.first - first; d < block.first - first + block.count; ++d) {
         addends.push_back({type, address(step.operands.front(), place, stacked ? d : 0)});
       }
-      exchange.operands = {exchange.arrays.front()};
+      exchange.operands = {addends};
       exchange.results = {{type, memory_.accumulator(accumulator, b, parity)}};
     }
   }
@@ -247,11 +247,11 @@ void Worker::bind_combine(const Step& step, Place place, Command& command) {
   for (int parity = 0; parity < 2; ++parity) {
     for (std::int64_t d = 0; d < (result.stacked() ? devices_of(place).count : 1); ++d) {
       Command::Exchange& exchange = command.exchanges[parity].emplace_back();
-      std::vector<ConstArray>& blocks = exchange.arrays.emplace_back();
+      std::vector<ConstArray>& blocks = command.arrays.emplace_back();
       for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
         blocks.push_back({type, memory_.accumulator(accumulator, b, parity) + offset});
       }
-      exchange.operands = {exchange.arrays.front()};
+      exchange.operands = {blocks};
       exchange.results = {{type, address(step.results.front(), place, d) + offset}};
     }
   }
@@ -262,17 +262,23 @@ void Worker::bind_exchange(const Step& step, Place place, Command& command) {
   const AxisSet axes = collective_axes(step.equation->op);
   command.exchange = kernels_of(step.equation->op).exchange;
   const std::int64_t devices = buffer(step.results.front()).stacked() ? devices_of(place).count : 1;
+  std::map<std::int64_t, std::vector<std::span<const ConstArray>>> groups;  // by what their devices agree on
   for (std::int64_t d = 0; d < devices; ++d) {
     const std::int64_t device = devices_of(place).first + d;
-    Command::Exchange& exchange = command.exchanges[0].emplace_back();
-    exchange.member = mesh.position(device, axes);
-    for (std::size_t i = 0; i < step.operands.size(); ++i) {
-      std::vector<ConstArray>& members = exchange.arrays.emplace_back();
-      for (std::int64_t other : mesh.group(device, axes)) {
-        members.push_back({&step.operand_types[i], memory_.address(buffer(step.operands[i]), index_, other, 0)});
+    const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - axes));
+    if (is_new) {
+      const std::vector<std::int64_t> devices_of_group = mesh.group(device, axes);
+      for (std::size_t i = 0; i < step.operands.size(); ++i) {
+        std::vector<ConstArray>& members = command.arrays.emplace_back();
+        for (std::int64_t other : devices_of_group) {
+          members.push_back({&step.operand_types[i], memory_.address(buffer(step.operands[i]), index_, other, 0)});
+        }
+        group->second.emplace_back(members);
       }
     }
-    exchange.operands.assign(exchange.arrays.begin(), exchange.arrays.end());
+    Command::Exchange& exchange = command.exchanges[0].emplace_back();
+    exchange.member = mesh.position(device, axes);
+    exchange.operands = group->second;
     for (std::size_t i = 0; i < step.results.size(); ++i) {
       exchange.results.push_back({&step.result_types[i], address(step.results[i], place, d)});
     }

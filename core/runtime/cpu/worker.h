@@ -48,12 +48,12 @@ struct Command {
   // accumulate, combine, exchange: one call for each operand array of each result; two sets where accumulators
   // alternate
   struct Exchange {
-    std::vector<std::vector<ConstArray>> arrays;
-    std::vector<std::span<const ConstArray>> operands;
+    std::vector<std::span<const ConstArray>> operands;  // of `arrays`
     std::int64_t member = 0;
     std::vector<Array> results;
   };
   std::vector<Exchange> exchanges[2];
+  std::vector<std::vector<ConstArray>> arrays;  // what devices of one group read is there once
   void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
 
   // loop
