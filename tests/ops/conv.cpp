@@ -181,6 +181,35 @@ TEST_CASE("the derivatives of a convolution and of its gradients agree with diff
   check(g.kernel_grad(), g.x(), g.y());
 }
 
+TEST_CASE("the taps of a window are those that its positions have on the image", "[ops]") {
+  for (std::int64_t in = 0; in < 8; ++in) {
+    for (std::int64_t low = 0; low < 5; ++low) {
+      for (std::int64_t high = 0; high < 4; ++high) {
+        for (std::int64_t window = 1; window < 6; ++window) {
+          for (std::int64_t stride = 1; stride < 6; ++stride) {
+            for (std::int64_t dilation = 1; dilation < 5; ++dilation) {
+              Window w{in, window, stride, low, high, 0, dilation};
+              if (in + low + high < w.extent()) continue;
+              w.out = (in + low + high - w.extent()) / stride + 1;
+              std::int64_t taps = 0;
+              for (std::int64_t p = 0; p < w.out; ++p) taps += std::max<std::int64_t>(0, w.last(p) - w.first(p));
+              INFO(in << " in, window " << window << ", stride " << stride << ", padding " << low << " and " << high
+                      << ", dilation " << dilation);
+              REQUIRE(w.taps() == static_cast<double>(taps));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the taps of a window are counted at once, however large it and the image are", "[ops]") {
+  const std::int64_t in = 1'000'000'000'000, window = in / 2;
+  CHECK(Window{in, window, 1, 0, 0, in - window + 1}.taps() == 5e11 * (5e11 + 1));
+  CHECK(Window{in, 1, 1, 0, 0, in}.taps() == 1e12);
+}
+
 TEST_CASE("a convolution's cost counts no padding", "[ops]") {
   // 3x3 over 4x4, padded by one: 2+3+3+2 rows of taps, the same of columns.
   const std::vector<Type> operands = {{DType::f32, {2, 4, 4, 3}, {}}, {DType::f32, {3, 3, 3, 5}, {}}};

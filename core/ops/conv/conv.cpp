@@ -13,15 +13,6 @@ namespace {
 
 using pmaptrain::to_string;
 
-// Taps that fall on the image, summed over the positions of one dimension.
-double taps(const Window& window) {
-  double sum = 0;
-  for (std::int64_t p = 0; p < window.out; ++p) {
-    sum += static_cast<double>(std::max<std::int64_t>(0, window.last(p) - window.first(p)));
-  }
-  return sum;
-}
-
 void expect_cotangent(std::string_view op, const ConvGeometry& geometry, const Shape& dy) {
   if (dy == geometry.y_shape()) return;
   throw TypeError(6,
@@ -42,7 +33,8 @@ Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::
 }  // namespace
 
 double ConvGeometry::flops() const {
-  return 2.0 * static_cast<double>(n) * static_cast<double>(c_of_group()) * static_cast<double>(o) * taps(h) * taps(w);
+  return 2.0 * static_cast<double>(n) * static_cast<double>(c_of_group()) * static_cast<double>(o) * h.taps() *
+         w.taps();
 }
 
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,

@@ -34,6 +34,9 @@ struct Window {
     return std::min(window, up_to(std::max<std::int64_t>(0, in - start(position))));
   }
 
+  // The window's elements that are not padding, over all positions.
+  double taps() const;
+
   // How many elements lie within `distance`. Divisions are slow, and rarely needed.
   std::int64_t up_to(std::int64_t distance) const {
     return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
