@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
@@ -68,7 +69,7 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
 
 std::unique_ptr<CpuExecutor> load(std::shared_ptr<const Program> program, int workers, std::size_t beside) {
   Plan plan = make_plan(std::move(program));
-  const std::size_t needed = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size())) + beside;
+  const std::size_t needed = sum_of(plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size())), beside);
   demand_memory(needed, "this", "a smaller mesh, smaller --bytes, or one --op over one --axis would fit");
   return std::make_unique<CpuExecutor>(std::move(plan), CpuOptions{workers, KernelChoice::best});
 }

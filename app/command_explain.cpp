@@ -6,6 +6,7 @@
 #include "app/config_options.h"
 #include "app/explain_kernels.h"
 #include "app/validate_report.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
 #include "core/runtime/cpu/executor.h"
@@ -34,8 +35,8 @@ std::string memory_text(const train::Setup& setup, const Plan& plan, int workers
   const std::string blocks = together == 1 ? "one at a time" : std::to_string(together) + " at once";
   const std::size_t accumulators = 2 * plan.blocks.size();
   const auto row = [&](std::string name, std::size_t size, std::size_t copies, std::string what) {
-    return std::vector<std::string>{std::move(name), bytes(size), std::to_string(copies), bytes(size * copies),
-                                    std::move(what)};
+    return std::vector<std::string>{std::move(name), bytes(size), std::to_string(copies),
+                                    bytes(product_of(size, copies)), std::move(what)};
   };
   std::string out = fmt::format("pools, with {} workers and {} blocks of devices:\n", workers, plan.blocks.size());
   out += columns({{"pool", "size", "copies", "bytes", ""},

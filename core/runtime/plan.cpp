@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/base/saturate.h"
 #include "core/ops/loop/loop.h"
 #include "core/runtime/lifetime.h"
 #include "core/runtime/schedule.h"
@@ -14,12 +15,13 @@
 namespace pmaptrain {
 namespace {
 
-std::size_t align(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+std::size_t align(std::size_t bytes) { return round_up(bytes, alignment); }
 
-// First fit over a growing range of memory.
+// First fit over a growing range of memory. Once that has no end that can be counted, places mean nothing any more.
 class Arena {
  public:
   std::size_t allocate(std::size_t size) {
+    if (end_ == most_bytes) return 0;
     size = align(std::max<std::size_t>(size, 1));
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
       if (hole->second < size) continue;
@@ -35,11 +37,12 @@ class Arena {
       offset = std::prev(holes_.end())->first;
       holes_.erase(std::prev(holes_.end()));
     }
-    end_ = offset + size;
+    end_ = sum_of(offset, size);
     return offset;
   }
 
   void release(std::size_t offset, std::size_t size) {
+    if (end_ == most_bytes) return;
     size = align(std::max<std::size_t>(size, 1));
     auto [hole, is_new] = holes_.emplace(offset, size);
     assert(is_new);
@@ -245,7 +248,7 @@ class Planner {
                         : home == Home::shared ? plan_.pools.shared
                                                : plan_.pools.devices;
     const std::size_t offset = pool;
-    pool += align(home == Home::device ? size * devices : size);
+    pool = sum_of(pool, align(home == Home::device ? product_of(size, devices) : size));
     add_buffer(root, offset);
   }
 
@@ -259,8 +262,8 @@ class Planner {
   // ---- the arena and shared temporaries, in the order of the steps
 
   std::size_t arena_bytes(int root) const {
-    return bytes(type(root)) *
-           static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1);
+    return product_of(bytes(type(root)),
+                      static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1));
   }
 
   // Of the columns of its first operand that the widest part of a step reads: a worker gathers them in its arena, where
@@ -273,7 +276,7 @@ class Planner {
           Type columns = step.operand_types.front();
           const std::int64_t width = columns.shape[1];
           columns.shape[1] = part_begin(width, step.parts, part + 1) - part_begin(width, step.parts, part);
-          most = std::max(most, bytes(columns) * static_cast<std::size_t>(plan_.program->mesh.devices()));
+          most = std::max(most, product_of(bytes(columns), static_cast<std::size_t>(plan_.program->mesh.devices())));
         }
       }
     }
@@ -352,7 +355,7 @@ class Planner {
       auto& free = free_shared_[{numel(type(root)), size_of(type(root).dtype)}];
       std::size_t offset = plan_.pools.shared;
       if (free.empty() || info(root).in_parts) {
-        plan_.pools.shared += align(bytes(type(root)));
+        plan_.pools.shared = sum_of(plan_.pools.shared, align(bytes(type(root))));
       } else {
         offset = free.back();
         free.pop_back();
@@ -397,7 +400,8 @@ class Planner {
   void finish() {
     for (Accumulator& accumulator : schedule_.accumulators) {
       accumulator.offset = plan_.pools.accumulators;
-      plan_.pools.accumulators += align(size_of(accumulator.dtype) * static_cast<std::size_t>(accumulator.elements));
+      const std::size_t size = product_of(size_of(accumulator.dtype), static_cast<std::size_t>(accumulator.elements));
+      plan_.pools.accumulators = sum_of(plan_.pools.accumulators, align(size));
     }
     plan_.accumulators = std::move(schedule_.accumulators);
     plan_.boundary_barrier = !schedule_.exchanged.empty();
@@ -463,8 +467,9 @@ std::int64_t PoolSizes::blocks_at_once(std::int64_t workers, std::int64_t blocks
 
 std::size_t PoolSizes::total(std::int64_t workers, std::int64_t blocks) const {
   const auto at_once = static_cast<std::size_t>(blocks_at_once(workers, blocks));
-  return constants + shared + devices + static_cast<std::size_t>(workers) * (worker + at_once * arena) +
-         2 * static_cast<std::size_t>(blocks) * accumulators;
+  const std::size_t of_a_worker = sum_of(worker, product_of(at_once, arena));
+  return sum_of(constants, shared, devices, product_of(static_cast<std::size_t>(workers), of_a_worker),
+                product_of(2 * static_cast<std::size_t>(blocks), accumulators));
 }
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {

@@ -102,7 +102,7 @@ struct Accumulator {
 inline constexpr std::size_t near_bytes = std::size_t{1} << 20;
 
 // Bytes of each pool. What one process holds with W workers and B blocks, of which a worker carries C at once, is
-// constants + shared + devices + W·(worker + C·arena) + 2·B·accumulators.
+// constants + shared + devices + W·(worker + C·arena) + 2·B·accumulators. Sums end at `most_bytes`.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, arena = 0, accumulators = 0;
   // The most blocks that one of so many workers carries at once.

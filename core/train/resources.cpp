@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/machine.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/train/setup.h"
 
@@ -20,34 +21,36 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   const auto copies = [&](int buffer) -> std::size_t {
     const Buffer& b = plan.buffers[static_cast<std::size_t>(buffer)];
     const std::int64_t count = b.home == Home::device ? program.mesh.devices() : b.home == Home::worker ? workers : 1;
-    return b.slice_bytes() * static_cast<std::size_t>(count);
+    return product_of(b.slice_bytes(), static_cast<std::size_t>(count));
   };
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const std::size_t held = copies(plan.inputs[i]);
     switch (program.inputs[i].group) {
-      case Group::params: estimate.parameters += held; break;
-      case Group::state: estimate.optimizer += held; break;
-      case Group::batch: estimate.batch += held; break;
+      case Group::params: estimate.parameters = sum_of(estimate.parameters, held); break;
+      case Group::state: estimate.optimizer = sum_of(estimate.optimizer, held); break;
+      case Group::batch: estimate.batch = sum_of(estimate.batch, held); break;
       case Group::hyper: break;
     }
   }
-  estimate.gradients = 2 * plan.blocks.size() * plan.pools.accumulators;
+  estimate.gradients = product_of(2 * plan.blocks.size(), plan.pools.accumulators);
   const std::size_t held = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
-  const std::size_t named = estimate.parameters + estimate.optimizer + estimate.batch + estimate.gradients;
+  const std::size_t named = sum_of(estimate.parameters, estimate.optimizer, estimate.batch, estimate.gradients);
   estimate.activations = held > named ? held - named : 0;  // and what else a step computes on the way
   // Beside the plan's pools: the loader's batches, and all that evaluation has for itself.
   const data::Dataset& train = *setup.source.train;
   const std::size_t row = train.input().bytes() + train.target().bytes() + sizeof(float) + sizeof(std::int64_t);
-  const auto loaders = [&](const data::BatchPlan& batch) { return 3 * row * static_cast<std::size_t>(batch.rows()); };
+  const auto loaders = [&](const data::BatchPlan& batch) {
+    return product_of(3 * row, static_cast<std::size_t>(batch.rows()));
+  };
   std::size_t loaded = loaders(setup.batch), evaluation = 0;
   if (setup.evaluation) {
     const Plan plan_of_evaluation = make_plan(setup.evaluation);
     evaluation = plan_of_evaluation.pools.total(workers, static_cast<std::int64_t>(plan_of_evaluation.blocks.size()));
-    loaded += loaders(*setup.evaluation_batch);
+    loaded = sum_of(loaded, loaders(*setup.evaluation_batch));
   }
-  estimate.activations += evaluation;
-  estimate.batch += loaded;
-  estimate.total = held + evaluation + loaded;
+  estimate.activations = sum_of(estimate.activations, evaluation);
+  estimate.batch = sum_of(estimate.batch, loaded);
+  estimate.total = sum_of(held, evaluation, loaded);
   estimate.available = available_memory();
   return estimate;
 }

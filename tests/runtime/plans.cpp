@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 
+#include "core/base/saturate.h"
 #include "core/graph/text.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
@@ -151,6 +152,23 @@ TEST_CASE("a worker carries as many blocks at once as have their arenas in a nea
   CHECK(pools.blocks_at_once(1, 8) == 1);
   pools.arena = 0;
   CHECK(pools.blocks_at_once(2, 8) == 4);
+}
+
+TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime]") {
+  // Each value has 10^15 bytes over all devices; 2^64 is less than 18,600 times as many.
+  std::string text = "mesh a=1000\nbatch %x:f32[]{a}\n";
+  for (int i = 0; i < 18600; ++i) text += "%b" + std::to_string(i) + " = broadcast[shape=[250000000000], dims=[]] %x\n";
+  Program program = *test::program_of(text);
+  for (const Equation& equation : program.equations) program.outputs.push_back({"y", equation.results.front()});
+  const Plan plan = make_plan(std::make_shared<const Program>(std::move(program)));
+  CHECK(plan.pools.devices == most_bytes);
+  CHECK(plan.pools.total(2, 8) == most_bytes);
+
+  PoolSizes pools;
+  pools.arena = most_bytes / 2;
+  CHECK(pools.total(3, 8) == most_bytes);
+  pools.accumulators = most_bytes / 8;
+  CHECK(pools.total(1, 8) == most_bytes);
 }
 
 TEST_CASE("layers over the rows of several blocks have the bits of layers over those of one", "[runtime]") {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 
 namespace pmaptrain {
@@ -15,16 +16,16 @@ Memory::Memory(const Plan& plan, int workers)
   constants_ = allocate(plan.pools.constants);
   shared_ = allocate(plan.pools.shared);
   devices_ = allocate(plan.pools.devices);
-  accumulators_ = allocate(2 * blocks_ * accumulators_size_);
+  accumulators_ = allocate(product_of(2 * blocks_, accumulators_size_));
   for (int w = 0; w < workers; ++w) {
     workers_.push_back(allocate(plan.pools.worker));
-    arenas_.push_back(allocate(at_once_ * plan.pools.arena));
+    arenas_.push_back(allocate(product_of(at_once_, plan.pools.arena)));
   }
 }
 
 Memory::Pool Memory::allocate(std::size_t bytes) {
   constexpr std::size_t page = 4096;
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
+  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), page);
   Pool pool(static_cast<std::byte*>(std::aligned_alloc(page, size)));
   if (!pool) fail_resource("no memory: " + human_bytes(static_cast<double>(size)) + " could not be allocated");
   std::memset(pool.get(), 0, size);
