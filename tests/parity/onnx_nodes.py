@@ -2,7 +2,7 @@
 """Runs the node tests of ONNX as programs of `pmaptrain exec`, and says which pass and which cannot be told in its ops.
 
     python3 -m venv /tmp/onnx && /tmp/onnx/bin/pip install onnx==1.23.2 numpy==2.4.6 safetensors==0.8.0
-    /tmp/onnx/bin/python tests/parity/onnx_nodes.py [--binary build/release/pmaptrain] [--only OP] [--fixtures] [--table]
+    /tmp/onnx/bin/python tests/parity/onnx_nodes.py [--binary PMAPTRAIN] [--only OP] [--fixtures] [--table]
 
 Each test is a graph of ONNX nodes with inputs and what they must give; many come a second time as the graph of simpler
 nodes that their op is short for. onnx_translation.py turns a graph into a program. --fixtures also writes small
