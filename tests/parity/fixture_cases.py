@@ -159,6 +159,7 @@ def masked_cases() -> dict:
     weights, smoothing = {"class_weights": [0.5, 1.0, 3.0]}, {"label_smoothing": 0.1}
     of_labels = ["accuracy", {"top_k_accuracy": {"k": 2}}, "perplexity"]
     pooled = {"count_include_pad": False, "padding": "SAME"}
+    of_each = {"metrics": [{kind: {"average": "none"}} for kind in ("precision", "recall", "f1")]}
     grouped = convolution(4, [3, 3], feature_group_count=2)
 
     def softmax(**options):
@@ -183,6 +184,8 @@ def masked_cases() -> dict:
         "conv_groups_masked": images([grouped, "relu"], MOMENTUM, 0.005, **MASKED),
         "conv_dilation_masked": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "tanh"], ADAM, 0.002,
                                        **MASKED),
+        "each_class_masked": classes(mlp("silu"), ADAM, 0.01, **of_each, **MASKED),
+        "r2_masked": regression(mlp("gelu", outputs=2), SGD, 0.3, metrics=["r2"], **MASKED),
         "top_k_masked": classes(mlp("softplus", outputs=7), SGD, 0.2, data="kinds",
                                 metrics=["accuracy", {"top_k_accuracy": {"k": 3}}, "perplexity"], **MASKED),
     }
