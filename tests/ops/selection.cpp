@@ -9,6 +9,7 @@
 #include "core/ops/list.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
+#include "tests/ops/targets.h"
 
 namespace pmaptrain {
 namespace {
@@ -96,6 +97,31 @@ TEST_CASE("bernoulli values are uniform values below the probability", "[ops]") 
     for (std::size_t i = 0; i < found.size(); ++i) CHECK((found[i] != 0) == (uniform[i] < probability));
   }
 }
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("random values by vectors have the bits of single ones on every instruction set", "[ops]") {
+  // Rows shorter and longer than vectors and than a block of counters, and numbers of rows beyond 32 bits.
+  const std::int64_t far = (std::int64_t{5} << 32) + 3;
+  const HostArray key = u32({2}, {7, 0xffffffffu}), rows = i64({4}, {4, far, -1, 600});
+  for (const Shape& shape : {Shape{}, {1}, {3}, {17}, {5, 31}, {513}, {1024}, {0}}) {
+    INFO(to_string(shape));
+    for (const Op& op :
+         std::vector<Op>{RandomUniform{shape}, RandomNormal{shape}, RandomBernoulli{shape, 0.0},
+                         RandomBernoulli{shape, 0.3}, RandomBernoulli{shape, 0x1.8p-24}, RandomBernoulli{shape, 1.0}}) {
+      const HostArray expected = apply(op, {key, rows});
+      on_every_target([&] {
+        std::string implementation;
+        // Two devices of two rows each.
+        const HostArray half = i64({2}, {0, 0});
+        HostArray both = rows;
+        both.type = half.type;
+        CHECK(apply_stacked(op, {key, both}, 2, {false, true}, &implementation).bytes == expected.bytes);
+        CHECK(implementation == "Philox by vectors");
+      });
+    }
+  }
+}
+#endif
 
 TEST_CASE("a random permutation has every number once, by the words of its row alone", "[ops]") {
   const HostArray key = u32({2}, {7, 9});

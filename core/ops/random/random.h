@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,6 @@ namespace pmaptrain::ops {
 struct RandomUniform {
   static constexpr std::string_view name = "random_uniform";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
   static constexpr NoDerivative derivative{"it is a function of integers"};
 
   Shape shape = {};
@@ -27,13 +27,13 @@ struct RandomUniform {
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // operands: key u32[2], rows i64[B] -> f32[B, shape...]. Standard normal, by normal_from_bits of the first two words.
 struct RandomNormal {
   static constexpr std::string_view name = "random_normal";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
   static constexpr NoDerivative derivative{"it is a function of integers"};
 
   Shape shape = {};
@@ -42,13 +42,13 @@ struct RandomNormal {
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // operands: key u32[2], rows i64[B] -> bool [B, shape...]. True with `probability`: where random_uniform is below it.
 struct RandomBernoulli {
   static constexpr std::string_view name = "random_bernoulli";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
   static constexpr NoDerivative derivative{"it is a function of integers"};
 
   Shape shape = {};
@@ -61,6 +61,7 @@ struct RandomBernoulli {
     visitor.field("probability", probability);
   }
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 // operands: key u32[2], rows i64[B] -> i32 [B, size]. In each row the numbers 0 to size - 1 in random order: for e from
@@ -68,7 +69,7 @@ struct RandomBernoulli {
 struct RandomPermutation {
   static constexpr std::string_view name = "random_permutation";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"the bits are the definition, and generating them is all it does"};
+  static constexpr UseReference cpu{"each exchange waits for the one before it"};
   static constexpr NoDerivative derivative{"it is a function of integers"};
 
   std::int64_t size = 1;

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/philox.h"
+#include "core/kernel/vector_random.h"
+#include "core/ops/random/random.h"
+
+namespace pmaptrain::ops {
+
+#ifdef PMAPTRAIN_REFERENCE_KERNELS
+
+std::unique_ptr<CpuKernel> RandomUniform::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuKernel> RandomNormal::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest&) const { return nullptr; }
+
+#else
+
+namespace {
+
+// out[...] = from_words(first word, second word) for every element of every row. Counters are written down in blocks
+// that stay in the L1 cache, so that short rows fill vectors too.
+template <class T, class F>
+void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
+  constexpr std::int64_t block = 512;
+  std::array<std::uint32_t, block> low, high, element, first, second;
+  const std::uint32_t* const words = call.operands[0].as<std::uint32_t>();
+  const std::int64_t* row = call.operands[1].as<std::int64_t>();
+  T* out = call.results[0].as<T>();
+  std::int64_t next = 0;  // element of *row
+  for (std::int64_t left = call.results[0].size(); left > 0;) {
+    const std::int64_t count = std::min(block, left);
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t run = std::min(count - i, elements - next);
+      const auto number = static_cast<std::uint64_t>(*row);
+      std::fill_n(low.begin() + i, run, static_cast<std::uint32_t>(number));
+      std::fill_n(high.begin() + i, run, static_cast<std::uint32_t>(number >> 32));
+      std::iota(element.begin() + i, element.begin() + i + run, static_cast<std::uint32_t>(next));
+      i += run;
+      next += run;
+      if (next == elements) {
+        next = 0;
+        ++row;
+      }
+    }
+    const auto n = static_cast<std::size_t>(count);
+    vector_philox({words[0], words[1]}, n, low.data(), high.data(), element.data(), first.data(), second.data());
+    for (std::size_t i = 0; i < n; ++i) out[i] = from_words(first[i], second[i]);
+    out += count;
+    left -= count;
+  }
+}
+
+template <class Op>
+std::unique_ptr<CpuKernel> kernel_of(const Op& op, const CpuRequest& request, ReferenceFunction function) {
+  return make_reference_kernel(std::make_shared<Op>(op), function, request, "Philox by vectors");
+}
+
+}  // namespace
+
+std::unique_ptr<CpuKernel> RandomUniform::cpu(const CpuRequest& request) const {
+  return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
+    // uniform_from_bits, by the conversion that every instruction set has.
+    fill_rows<float>(call, numel(static_cast<const RandomUniform*>(op)->shape), [](std::uint32_t a, std::uint32_t) {
+      return static_cast<float>(static_cast<std::int32_t>(a >> 8)) * 0x1.0p-24F;
+    });
+  });
+}
+
+std::unique_ptr<CpuKernel> RandomNormal::cpu(const CpuRequest& request) const {
+  return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
+    fill_rows<float>(call, numel(static_cast<const RandomNormal*>(op)->shape),
+                     [](std::uint32_t a, std::uint32_t b) { return normal_from_bits(a, b); });
+  });
+}
+
+std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest& request) const {
+  return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
+    const auto& self = *static_cast<const RandomBernoulli*>(op);
+    // n / 2^24 is below p exactly where n is below 2^24 p, rounded up, which is at most 2^24.
+    const auto bound = static_cast<std::int32_t>(std::ceil(self.probability * 0x1.0p24));
+    fill_rows<bool>(call, numel(self.shape),
+                    [bound](std::uint32_t a, std::uint32_t) { return static_cast<std::int32_t>(a >> 8) < bound; });
+  });
+}
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
+
+}  // namespace pmaptrain::ops
