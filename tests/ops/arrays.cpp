@@ -196,6 +196,24 @@ TEST_CASE("argmax is the first of equals along any dimension", "[ops]") {
   CHECK(apply(Argmax{1}, {x}).as<std::int32_t>() == Ints{1, 0});
   CHECK(apply(Argmax{0}, {x}).as<std::int32_t>() == Ints{1, 0, 1});
   CHECK(apply(Argmax{0}, {f32({4}, {1, nan_value, 9, nan_value})}).as<std::int32_t>() == Ints{1});
+
+  // Along the last dimension as along the first: one is done by vectors, the other element by element.
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const std::int64_t size : {1, 2, 63, 64, 65, 128, 1000}) {
+    const auto n = static_cast<std::size_t>(size);
+    for (const Floats& kinds :
+         {Floats{1, 2, 3}, {-0.0F, 0}, {0, -0.0F}, {-inf}, {-inf, nan_value}, {1, nan_value, 2}}) {
+      Floats row(n), twice;
+      for (std::size_t i = 0; i < n; ++i) row[i] = kinds[i * 7919 % 1009 % kinds.size()];
+      for (const float value : row) twice.insert(twice.end(), 2, value);
+      const Ints last = apply(Argmax{0}, {f32({size}, row)}).as<std::int32_t>();
+      INFO(size << " elements from " << kinds.front());
+      CHECK(apply(Argmax{0}, {f32({size, 2}, twice)}).as<std::int32_t>() == Ints{last[0], last[0]});
+    }
+    Ints whole(n, -7);
+    whole.back() = 5;
+    CHECK(apply(Argmax{0}, {i32({size}, whole)}).as<std::int32_t>() == Ints{static_cast<std::int32_t>(size - 1)});
+  }
 }
 
 TEST_CASE("gather takes rows and gives zeros outside of the table", "[ops]") {

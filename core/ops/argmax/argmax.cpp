@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/ops/reduce/fold.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -21,9 +22,43 @@ bool beats(T x, T best) {
   }
 }
 
+// Where `value`, which is one of n elements, or a NaN, is found first. Most of the way whole blocks are asked, which
+// the compiler does by vectors.
+template <class T>
+std::int64_t first_place(const T* x, std::int64_t n, T value) {
+  constexpr std::int64_t block = 64;
+  const auto is_it = [value](T element) { return (element == value) | ((element != element) & (value != value)); };
+  std::int64_t i = 0;
+  for (; i + block <= n; i += block) {
+    int found = 0;
+    for (std::int64_t j = 0; j < block; ++j) found |= static_cast<int>(is_it(x[i + j]));
+    if (found != 0) break;
+  }
+  while (!is_it(x[i])) ++i;
+  return i;
+}
+
+// Of n neighbours; a short row is not worth two passes.
+template <class T>
+std::int64_t argmax_of_row(const T* x, std::int64_t n) {
+  if (n >= 64) return first_place(x, n, fold_contiguous<MaxFold>(x, static_cast<std::size_t>(n)));
+  T best = x[0];
+  std::int64_t place = 0;
+  for (std::int64_t i = 1; i < n; ++i) {
+    const bool better = beats(x[i], best);
+    best = better ? x[i] : best;
+    place = better ? i : place;
+  }
+  return place;
+}
+
 // x [outer, size, inner] -> out [outer, inner]. Row by row of `inner`, so that memory is read in order.
 template <class T>
 void argmax(const T* x, std::int64_t outer, std::int64_t size, std::int64_t inner, std::int32_t* out) {
+  if (inner == 1) {
+    for (std::int64_t o = 0; o < outer; ++o) out[o] = static_cast<std::int32_t>(argmax_of_row(x + o * size, size));
+    return;
+  }
   for (std::int64_t o = 0; o < outer; ++o, x += size * inner, out += inner) {
     std::fill_n(out, inner, 0);
     for (std::int64_t i = 1; i < size; ++i) {
