@@ -1,5 +1,6 @@
 #include "core/ops/max_pool/max_pool.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/ops/max_pool/geometry.h"
@@ -103,6 +104,22 @@ TEST_CASE("a NaN is the maximum of its window, and infinities are values like ot
     }
   }
 }
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("a window of more taps than a float counts has one winner", "[ops]") {
+  const std::int64_t taps = (std::int64_t{1} << 24) + 3;
+  const Case c{{{1, 1, taps, 1}, {1, 1, 1, 1}}};
+  std::vector<float> x(static_cast<std::size_t>(taps));
+  for (const std::size_t winner : {x.size() - 1, x.size() - 3}) {
+    x[winner] = 1;
+    const auto kernel = test::cpu_kernel(MaxPoolGrad{{1, taps}, {1, 1}, {{0, 0}, {0, 0}}}, c);
+    const std::vector<float> dx = test::run<float>(*kernel, {x, {7}}, taps);
+    CHECK(dx[winner] == 7.0F);
+    CHECK(std::count(dx.begin(), dx.end(), 0.0F) == taps - 1);
+    x[winner] = 0;
+  }
+}
+#endif
 
 TEST_CASE("the derivative of max pooling agrees with differences where windows overlap", "[ops]") {
   const Mesh mesh({{"devices", 2}});

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "core/ops/max_pool/max_pool.h"
 #include "core/ops/max_pool/simd.h"
 
@@ -62,6 +64,7 @@ std::unique_ptr<CpuKernel> MaxPool::cpu(const CpuRequest& request) const {
 std::unique_ptr<CpuKernel> MaxPoolGrad::cpu(const CpuRequest& request) const {
   if (request.results[0].dtype != DType::f32) return nullptr;
   PoolGeometry g = pool_geometry(name, request.operands[0].shape, window, strides, padding);
+  if (g.h.window * g.w.window > std::numeric_limits<std::int32_t>::max()) return nullptr;  // taps have 32 bits
   const std::int64_t calls = merge(request, g);
   const std::int64_t dx_step = numel(g.x_shape()), x_step = request.stacked[0] ? dx_step : 0;
   const std::int64_t dy_step = request.stacked[1] ? numel(g.y_shape()) : 0;

@@ -80,29 +80,34 @@ HWY_INLINE void pool_2x2(D d, const float* x, float* y, const Taps& taps) {
   hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
-// Adds to dx. The index of the winner is kept as a number; -1 is nobody's.
+// Adds to dx. Taps are counted in integers: a float would stop at 2^24. -1 is nobody's.
 template <class D>
 HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
+  const hn::RebindToSigned<D> places;
   auto best = hn::LoadU(d, x);
-  auto winner = hn::Zero(d);
-  auto index = hn::Zero(d);
-  const auto one = hn::Set(d, 1.0F);
+  auto winner = hn::Zero(places);
+  auto index = hn::Zero(places);
+  const auto one = hn::Set(places, 1);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
       const auto tap = hn::LoadU(d, x + i * taps.row + j * taps.column);
       const auto better = wins(d, tap, best);
       best = hn::IfThenElse(better, tap, best);
-      winner = hn::IfThenElse(better, index, winner);
+      winner = hn::IfThenElse(hn::RebindMask(places, better), index, winner);
       index = hn::Add(index, one);
     }
   }
-  if (relu) winner = hn::IfThenElse(hn::Gt(best, hn::Zero(d)), winner, hn::Set(d, -1.0F));
+  if (relu) {
+    const auto passes = hn::RebindMask(places, hn::Gt(best, hn::Zero(d)));
+    winner = hn::IfThenElse(passes, winner, hn::Set(places, -1));
+  }
   const auto cotangent = hn::LoadU(d, dy);
-  index = hn::Zero(d);
+  index = hn::Zero(places);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
       float* const to = dx + i * taps.row + j * taps.column;
-      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(hn::Eq(winner, index), cotangent)), d, to);
+      const auto wins_here = hn::RebindMask(d, hn::Eq(winner, index));
+      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(wins_here, cotangent)), d, to);
       index = hn::Add(index, one);
     }
   }
