@@ -2,6 +2,7 @@
 #include "tests/arrays.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -213,6 +214,17 @@ TEST_CASE("argmax is the first of equals along any dimension", "[ops]") {
     Ints whole(n, -7);
     whole.back() = 5;
     CHECK(apply(Argmax{0}, {i32({size}, whole)}).as<std::int32_t>() == Ints{static_cast<std::int32_t>(size - 1)});
+  }
+}
+
+TEST_CASE("a sum over nothing is 0 and not -0, whatever kernel makes it", "[ops]") {
+  const auto check = [](const HostArray& found) {
+    for (const float sum : found.as<float>()) CHECK(std::bit_cast<std::uint32_t>(sum) == 0);
+  };
+  for (const auto& [shape, dims] : std::vector<std::pair<Shape, Dims>>{{{0}, {0}}, {{0, 2}, {0}}, {{1, 0}, {1}}}) {
+    check(apply(ReduceSum{dims}, {f32(shape, {})}));
+    check(apply_stacked(ReduceSum{dims}, {f32(shape, {})}, 3, {true}));
+    check(apply_stacked(ReduceSum{dims}, {f32(shape, {})}, 3, {false}));
   }
 }
 

@@ -153,9 +153,8 @@ class WholeSum final : public CpuKernel {
 // The reference with vectors for rows of f32: the same order, so the same bits.
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {
   if (request.results[0].dtype != DType::f32) return nullptr;
-  if (numel(request.results[0]) == 1) {
-    return std::make_unique<WholeSum>(request);
-  }
+  // Over nothing it would leave the -0 that sums begin with.
+  if (numel(request.results[0]) == 1 && numel(request.operands[0]) > 0) return std::make_unique<WholeSum>(request);
   const auto function = [](const void* op, const ReferenceCall& call) {
     reduce<VectorSumFold, float>(call, static_cast<const ReduceSum*>(op)->dims);
   };
