@@ -1,5 +1,7 @@
 #include "core/graph/lexer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -132,8 +134,21 @@ double Lexer::expect_number() {
   const char* const end = token.text.data() + token.text.size();
   const auto [stop, error] = std::from_chars(token.text.data(), end, value);
   if (token.kind != Token::Kind::number || error != std::errc{} || stop != end) fail(token, "expected a number");
+  expect_exact(token, value);
   next();
   return value;
+}
+
+// What is written as an integer is meant to the last digit.
+void Lexer::expect_exact(const Token& token, double value) const {
+  if (token.text.find_first_not_of("-0123456789") != std::string::npos) return;
+  const std::string nearest = fmt::format("{:.0f}", value);
+  const auto digits = [](std::string_view text) {
+    return text.substr(std::min(text.find_first_of("123456789"), text.size()));
+  };
+  if (digits(nearest) == digits(token.text)) return;
+  fail(token, token.text + " would become " + nearest + ": a number in an attribute is an f64",
+       "give one that f64 holds, such as any integer up to 2^53");
 }
 
 Place Lexer::place(const Token& token) const {

@@ -33,7 +33,7 @@ class Lexer {
   Token expect_word(std::string_view what);
   Token expect_name();  // a word or a number: what may follow '%'
   std::int64_t expect_integer();
-  double expect_number();
+  double expect_number();  // an integer is one that a double holds
 
   std::size_t position() const { return position_; }
   void seek(std::size_t position) { position_ = position; }
@@ -42,6 +42,8 @@ class Lexer {
   [[noreturn]] void fail(const Token& token, std::string message, std::string help = {}) const;
 
  private:
+  void expect_exact(const Token& token, double value) const;
+
   std::string file_;
   std::vector<std::string> lines_;
   std::vector<Token> tokens_;

@@ -344,7 +344,7 @@ TEST_CASE("files and folders that a user may not read or write are named with th
 
 TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {
   const TemporaryFolder folder;
-  std::ofstream(folder / "p.pmt") << "mesh a=64\n%x = iota[dtype=f32, shape=[1073741824,64], dim=0]\n"
+  std::ofstream(folder / "p.pmt") << "mesh a=64\n%x = iota[dtype=f32, shape=[1073741824,64], dim=1]\n"
                                      "%y = pvary[axes={a}] %x\n%z = neg %y\nreturn z = %z\n";
   const Finished result = call({"exec", folder / "p.pmt", "--json"});
   const json error = failure_of(result, 4)["errors"][0];

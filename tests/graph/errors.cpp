@@ -104,6 +104,10 @@ return y = %x
 )",
     R"(%c = constant[dtype=i32, shape=[], value=1.5]
 )",
+    R"(%c = constant[dtype=i64, shape=[], value=9007199254740993]
+)",
+    R"(%i = iota[dtype=u8, shape=[258], dim=0]
+)",
     R"(mesh devices=2
 batch %x:i32[]{devices}
 %y = pmean[axes={devices}] %x

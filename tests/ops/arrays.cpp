@@ -294,6 +294,16 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
   CHECK(refusal_of(Constant{DType::i32, {}, 1.5}, {}) ==
         "constant: 1.5 is not a value of i32 (a bool is 0 or 1, an integer has no fraction, and each type has its "
         "range)");
+  CHECK(refusal_of(Iota{DType::u8, {3, 258}, 1}, {}) ==
+        "iota: u8 does not hold the 258 indices of dimension 1 of [3,258] (it holds every whole number up to 255; i64 "
+        "holds more)");
+  CHECK(refusal_of(Iota{DType::f32, {16'777'218}, 0}, {}) ==
+        "iota: f32 does not hold the 16777218 indices of dimension 0 of [16777218] (it holds every whole number up to "
+        "16777216; i64 holds more)");
+  for (const auto& [dtype, size] : std::vector<std::pair<DType, std::int64_t>>{
+           {DType::u8, 256}, {DType::f32, 16'777'217}, {DType::i32, std::int64_t{1} << 31}, {DType::i64, 1}}) {
+    CHECK(refusal_of(Iota{dtype, {size}, 0}, {}) == "accepted");
+  }
   CHECK(refusal_of(RandomUniform{}, {type(DType::u32, {4}), type(DType::i64, {2})}) ==
         "random_uniform: its key is u32[4], not u32[2] (a key is made of the seed and a stream's name)");
 }

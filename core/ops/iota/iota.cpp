@@ -1,17 +1,41 @@
 #include "core/ops/iota/iota.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
+namespace {
+
+// The largest whole number up to which the type holds all.
+template <class T>
+constexpr std::int64_t last_whole() {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::int64_t{1} << std::numeric_limits<T>::digits;
+  } else {
+    return static_cast<std::int64_t>(std::numeric_limits<T>::max());
+  }
+}
+
+}  // namespace
 
 std::vector<Type> Iota::infer(const InferContext& context) const {
   expect_operands(name, context.operands, 0);
   expect_numeric(name, dtype);
   expect_sizes(name, shape);
   expect_rising_dims(name, {&dim, 1}, shape.size());
+  const std::int64_t last = dispatch(dtype, []<class T>() { return last_whole<T>(); });
+  const std::int64_t size = shape[static_cast<std::size_t>(dim)];
+  if (size - 1 > last) {
+    throw TypeError(6,
+                    fmt::format("{}: {} does not hold the {} indices of dimension {} of {}", name, to_string(dtype),
+                                size, dim, to_string(shape)),
+                    fmt::format("it holds every whole number up to {}; i64 holds more", last));
+  }
   return one_result(dtype, shape);
 }
 
