@@ -239,7 +239,7 @@ TEST_CASE("the derivatives of a power are finite where the base or the exponent 
   const auto exponent = [](Builder& b, std::span<const Value> x) {
     return b.emit(Pow{}, {b.constant(DType::f64, 0), x[0]});
   };
-  CHECK(gradient_at(exponent, {2}, {1, 2}) == std::vector<double>{0, 0});
+  CHECK(gradient_at(exponent, {4}, {1, 2, 0, -1}) == std::vector<double>{0, 0, 0, 0});
 }
 
 TEST_CASE("no derivative passes stop_gradient", "[ops]") {

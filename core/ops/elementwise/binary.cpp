@@ -104,7 +104,9 @@ Cotangents Pow::derivative(VjpContext& context) const {
   if (context.needed[1]) {
     const Value at_zero = b.emit(Eq{}, {base, zero});
     const Value log = b.emit(Log{}, {b.emit(Select{}, {at_zero, one, base})});
-    const Value slope = b.emit(Mul{}, {log, context.results[0]});
+    // Beside a negative power the result is infinite, which times 0 would be NaN.
+    const Value y = b.emit(Select{}, {at_zero, zero, context.results[0]});
+    const Value slope = b.emit(Mul{}, {log, y});
     result[1] = fit_to_operand(b, b.emit(Mul{}, {dy, slope}), power);
   }
   return result;
