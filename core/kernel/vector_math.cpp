@@ -94,7 +94,8 @@ HWY_INLINE V with_far_angles(D d, V x, F near) {
 struct SafeSin {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return with_far_angles<std::sin>(d, x, [](D tag, V v) HWY_ATTR { return hn::Sin(tag, v); });
+    const V y = with_far_angles<std::sin>(d, x, [](D tag, V v) HWY_ATTR { return hn::Sin(tag, v); });
+    return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);  // of -0 too
   }
 };
 
@@ -103,6 +104,81 @@ struct SafeCos {
   HWY_INLINE V operator()(D d, V x) const {
     return with_far_angles<std::cos>(d, x, [](D tag, V v) HWY_ATTR { return hn::Cos(tag, v); });
   }
+};
+
+// c[0] + c[1] x + c[2] x² + ..., with no operation that only some machines have.
+template <class D, class V, class T, std::size_t count>
+HWY_INLINE V polynomial(D d, V x, const T (&c)[count]) {
+  V sum = hn::Set(d, c[count - 1]);
+  for (std::size_t i = count - 1; i-- > 0;) sum = hn::Add(hn::Mul(sum, x), hn::Set(d, c[i]));
+  return sum;
+}
+
+// Two least-maximum fits: of erf(x) / x - 1 as a polynomial in x² up to 1 (relative error 1.2e-9 of erf), and beyond of
+// 1 - erf(|x|) in |x| - 2.5 up to 4 (error 1e-8), from where on erf is 1.
+struct Erf {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    constexpr float near[] = {0.12837916572670713F,  -0.3761262582420898F,  0.11283585148342169F,
+                              -0.02685381192393132F, 0.005188327664130173F, -0.0008010193435253771F,
+                              7.853860725451668e-05F};
+    constexpr float far[] = {0.0004069526715165368F,  -0.0021781889169446562F, 0.005445676421791361F,
+                             -0.00835171566054421F,   0.008622685796501432F,   -0.006109302921507065F,
+                             0.0027973489207986316F,  -0.0005600641058423849F, -0.00025848073448061484F,
+                             0.0002703980119138825F,  -8.125661309936636e-05F, -1.7681685838526052e-05F,
+                             1.5767995868349082e-05F, -5.093396444128437e-07F, -8.961356672369469e-07F};
+    const V one = hn::Set(d, 1.0F);
+    const V size = hn::Min(hn::Abs(x), hn::Set(d, 4.0F));
+    const V inner = hn::Add(x, hn::Mul(x, polynomial(d, hn::Mul(x, x), near)));
+    const V outer = hn::Sub(one, polynomial(d, hn::Sub(size, hn::Set(d, 2.5F)), far));
+    const V y = hn::IfThenElse(hn::Lt(size, one), inner, hn::CopySign(outer, x));
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+};
+
+// x to the power y, of f32 values as f64: 2^(y log2 |x|), and the sign and the special values of C's pow.
+struct Power {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V y) const {
+    const hn::RebindToSigned<D> bits;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const V zero = hn::Zero(d), one = hn::Set(d, 1.0);
+    // Added to a number well below 2^51 it leaves the nearest whole number in the low bits.
+    const V rounder = hn::Set(d, 0x1.8p52);
+    const auto is_whole = [&](V v) HWY_ATTR { return hn::Eq(hn::Sub(hn::Add(v, rounder), rounder), v); };
+
+    // |x| = 2^k m with m from √½ to √2, and log m = 2 atanh f.
+    const V size = hn::Abs(x);
+    const auto half_root = hn::BitCast(bits, hn::Set(d, 0.70710678118654752));
+    const auto k = hn::ShiftRight<52>(hn::Sub(hn::BitCast(bits, size), half_root));
+    const V m = hn::BitCast(d, hn::Sub(hn::BitCast(bits, size), hn::ShiftLeft<52>(k)));
+    const V f = hn::Div(hn::Sub(m, one), hn::Add(m, one));
+    constexpr double atanh[] = {1.0, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11};
+    const V log_m = hn::Mul(hn::Mul(f, hn::Set(d, 2 / ln2)), polynomial(d, hn::Mul(f, f), atanh));
+    V log = hn::Add(hn::Sub(hn::BitCast(d, hn::Add(k, hn::BitCast(bits, rounder))), rounder), log_m);
+    log = hn::IfThenElse(hn::Eq(size, zero), hn::Set(d, -infinity), log);
+    log = hn::IfThenElse(hn::Eq(size, hn::Set(d, infinity)), size, log);
+
+    // Of 2^(n + r), n goes into the exponent; beyond 200 it is 0 or infinite as f32.
+    V power = hn::IfThenZeroElse(hn::Or(hn::Eq(log, zero), hn::Eq(y, zero)), hn::Mul(y, log));
+    power = hn::Max(hn::Min(power, hn::Set(d, 200.0)), hn::Set(d, -200.0));
+    const V n = hn::Add(power, rounder);
+    const V r = hn::Mul(hn::Sub(power, hn::Sub(n, rounder)), hn::Set(d, ln2));
+    constexpr double exp[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320};
+    const V mantissa = polynomial(d, r, exp);
+    V result = hn::BitCast(d, hn::Add(hn::BitCast(bits, mantissa), hn::ShiftLeft<52>(hn::BitCast(bits, n))));
+
+    // A negative x (or -0) makes odd powers negative, and has no broken ones.
+    const auto negative = hn::Eq(hn::CopySign(one, x), hn::Set(d, -1.0));
+    const auto odd = hn::AndNot(is_whole(hn::Mul(y, hn::Set(d, 0.5))), is_whole(y));
+    result = hn::IfThenElse(hn::And(negative, odd), hn::Neg(result), result);
+    const auto finite_below = hn::And(hn::Lt(x, zero), hn::Gt(x, hn::Set(d, -infinity)));
+    const auto undefined = hn::Or(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::AndNot(is_whole(y), finite_below));
+    result = hn::IfThenElse(undefined, hn::Set(d, std::numeric_limits<double>::quiet_NaN()), result);
+    return hn::IfThenElse(hn::Or(hn::Eq(x, one), hn::Eq(y, zero)), one, result);
+  }
+
+  static constexpr double ln2 = 0.69314718055994531;
 };
 
 // The last elements go through a whole vector too: an element meets the same instructions wherever it lies.
@@ -126,6 +202,32 @@ void log1p_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeLog1p
 void sin_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeSin{}); }
 void cos_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeCos{}); }
 void tanh_f32(std::size_t n, const float* x, float* y) { map(n, x, y, SafeTanh{}); }
+void erf_f32(std::size_t n, const float* x, float* y) { map(n, x, y, Erf{}); }
+
+void pow_f32(std::size_t n, const float* x, std::size_t x_step, const float* y, std::size_t y_step, float* out) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const std::size_t lanes = hn::Lanes(d);
+  HWY_ALIGN float one_x[hn::MaxLanes(narrow)], one_y[hn::MaxLanes(narrow)];
+  std::fill_n(one_x, lanes, x_step == 0 ? *x : 1.0F);
+  std::fill_n(one_y, lanes, y_step == 0 ? *y : 1.0F);
+  const auto power = [&](const float* a, const float* b) HWY_ATTR {
+    const auto wide = Power{}(d, hn::PromoteTo(d, hn::LoadU(narrow, a)), hn::PromoteTo(d, hn::LoadU(narrow, b)));
+    // Beyond f32 some conversions give the largest number: its double is infinite.
+    const auto beyond = hn::Ge(hn::Abs(wide), hn::Set(d, 0x1p128));
+    const auto scale = hn::IfThenElse(beyond, hn::Set(d, 2.0), hn::Set(d, 1.0));
+    return hn::Mul(hn::DemoteTo(narrow, wide), hn::DemoteTo(narrow, scale));
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(power(x_step == 0 ? one_x : x + i, y_step == 0 ? one_y : y + i), narrow, out + i);
+  }
+  if (i == n) return;
+  if (x_step != 0) std::copy_n(x + i, n - i, one_x);
+  if (y_step != 0) std::copy_n(y + i, n - i, one_y);
+  hn::Store(power(one_x, one_y), narrow, one_x);
+  std::copy_n(one_x, n - i, out + i);
+}
 
 // The sums of `vectors` neighbouring vectors of columns, kept in registers.
 template <std::size_t vectors, class D>
@@ -165,6 +267,8 @@ HWY_EXPORT(log1p_f32);
 HWY_EXPORT(sin_f32);
 HWY_EXPORT(cos_f32);
 HWY_EXPORT(tanh_f32);
+HWY_EXPORT(erf_f32);
+HWY_EXPORT(pow_f32);
 HWY_EXPORT(add_rows_f32);
 
 void vector_exp(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(exp_f32)(n, x, y); }
@@ -174,6 +278,10 @@ void vector_log1p(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATC
 void vector_sin(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(sin_f32)(n, x, y); }
 void vector_cos(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(cos_f32)(n, x, y); }
 void vector_tanh(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(tanh_f32)(n, x, y); }
+void vector_erf(std::size_t n, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(erf_f32)(n, x, y); }
+void vector_pow(std::size_t n, const float* x, std::size_t x_step, const float* y, std::size_t y_step, float* out) {
+  if (n > 0) HWY_DYNAMIC_DISPATCH(pow_f32)(n, x, x_step, y, y_step, out);
+}
 void vector_add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
   HWY_DYNAMIC_DISPATCH(add_rows_f32)(rows, width, x, out);
 }

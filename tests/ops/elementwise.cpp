@@ -58,6 +58,23 @@ TEST_CASE("integers wrap, and dividing them never traps", "[ops]") {
   CHECK(apply(Mul{}, {u8({2}, {16, 255}), u8({2}, {17, 255})}).as<std::uint8_t>() == Bools{16, 1});
 }
 
+TEST_CASE("a power has the same bits however its operands are stacked", "[ops]") {
+  const HostArray base = f32({3}, {1.5F, -2, 0.3F}), exponent = f32({3}, {2.5F, 3, -7}), scalar = f32({}, {3});
+  const auto twice = [](HostArray x) {
+    x.bytes.insert(x.bytes.end(), x.bytes.begin(), x.bytes.end());
+    return x;
+  };
+  for (const auto& [x, y] : {std::pair{base, exponent}, {base, scalar}, {scalar, base}}) {
+    const Floats alone = apply_stacked(Pow{}, {x, y}, 1, {true, true}).as<float>();
+    Floats expected = alone;
+    expected.insert(expected.end(), alone.begin(), alone.end());
+    CHECK(apply_stacked(Pow{}, {twice(x), y}, 2, {true, false}).as<float>() == expected);
+    CHECK(apply_stacked(Pow{}, {x, twice(y)}, 2, {false, true}).as<float>() == expected);
+    CHECK(apply_stacked(Pow{}, {twice(x), twice(y)}, 2, {true, true}).as<float>() == expected);
+    CHECK(apply_stacked(Pow{}, {x, y}, 2, {false, false}).as<float>() == expected);
+  }
+}
+
 TEST_CASE("functions of one value are the C library's", "[ops]") {
   const Floats x = {0.25F, 1, 2.5F, 80};
   for (std::size_t i = 0; i < x.size(); ++i) {

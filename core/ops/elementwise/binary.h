@@ -49,11 +49,12 @@ struct Rem : Elementwise<Rem> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// a to the power b, the C library's: there is none in vectors. Beside a base of 0, the derivative in b is 0.
+// a to the power b, with the C library's special values. Beside a base of 0, the derivative in b is 0.
 struct Pow : Elementwise<Pow> {
   static constexpr std::string_view name = "pow";
   static constexpr Domain domain = Domain::floating;
   using Of = PowOf;
+  static constexpr VectorMath2 vectors = vector_pow;
   Cotangents derivative(VjpContext& context) const;
 };
 

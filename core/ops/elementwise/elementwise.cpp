@@ -96,6 +96,40 @@ class VectorKernel final : public CpuKernel {
   VectorMath function_;
 };
 
+// The same of two operands.
+class VectorKernel2 final : public CpuKernel {
+ public:
+  VectorKernel2(const CpuRequest& request, VectorMath2 function)
+      : elements_(static_cast<std::size_t>(numel(request.results[0]))),
+        calls_(static_cast<std::size_t>(request.devices)),
+        function_(function) {
+    bool one_call = true;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const bool scalar = request.operands[i].shape != request.results[0].shape;
+      steps_[i] = scalar ? 0 : 1;
+      call_steps_[i] = request.stacked[i] ? (scalar ? 1 : elements_) : 0;
+      one_call &= request.stacked[i] != scalar;
+    }
+    if (one_call) elements_ *= std::exchange(calls_, 1);
+  }
+
+  void run(const CpuArguments& arguments) override {
+    const auto* x = reinterpret_cast<const float*>(arguments.operands[0]);
+    const auto* y = reinterpret_cast<const float*>(arguments.operands[1]);
+    auto* out = reinterpret_cast<float*>(arguments.results[0]);
+    for (std::size_t call = 0; call < calls_; ++call) {
+      function_(elements_, x + call * call_steps_[0], steps_[0], y + call * call_steps_[1], steps_[1],
+                out + call * elements_);
+    }
+  }
+  std::string implementation() const override { return "vectors"; }
+
+ private:
+  std::size_t elements_, calls_;
+  std::size_t steps_[2], call_steps_[2];  // from element to element, and from call to call
+  VectorMath2 function_;
+};
+
 }  // namespace
 
 std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
@@ -147,6 +181,11 @@ std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> o
 std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request) {
   if (function == nullptr || request.results[0].dtype != DType::f32) return nullptr;
   return std::make_unique<VectorKernel>(request, function);
+}
+
+std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath2 function, const CpuRequest& request) {
+  if (function == nullptr || request.results[0].dtype != DType::f32) return nullptr;
+  return std::make_unique<VectorKernel2>(request, function);
 }
 
 }  // namespace pmaptrain::ops

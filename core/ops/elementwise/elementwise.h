@@ -36,6 +36,7 @@ std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> o
 
 // Over f32 by a function of core/kernel/vector_math.h. Null for other types, and where there is no such function.
 std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request);
+std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath2 function, const CpuRequest& request);
 
 // An op has a name, a domain, its functor as `Of` and, where there is one, an f32 function in vectors as `vectors`.
 template <class Self>

@@ -119,11 +119,12 @@ struct Tanh : Elementwise<Tanh> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The error function. The C library's: there is none in vectors.
+// The error function.
 struct Erf : Elementwise<Erf> {
   static constexpr std::string_view name = "erf";
   static constexpr Domain domain = Domain::floating;
   using Of = ErfOf;
+  static constexpr VectorMath vectors = vector_erf;
   Cotangents derivative(VjpContext& context) const;
 };
 

@@ -68,6 +68,24 @@ void call(const std::byte* a, const std::byte*, const std::byte*, std::byte* out
   function(n, reinterpret_cast<const float*>(a), reinterpret_cast<float*>(out));
 }
 
+template <VectorMath2 function, std::size_t step_a, std::size_t step_b>
+void call2(const std::byte* a, const std::byte* b, const std::byte*, std::byte* out, std::size_t n) {
+  function(n, reinterpret_cast<const float*>(a), step_a, reinterpret_cast<const float*>(b), step_b,
+           reinterpret_cast<float*>(out));
+}
+
+template <VectorMath function>
+VectorFunction find_call(unsigned) {
+  return &call<function>;
+}
+
+template <VectorMath2 function>
+VectorFunction find_call(unsigned scalars) {
+  if (scalars == 1) return &call2<function, 0, 1>;
+  if (scalars == 2) return &call2<function, 1, 0>;
+  return &call2<function, 1, 1>;
+}
+
 template <class T>
 concept HasFunctor = requires {
   typename T::Of;
@@ -91,7 +109,7 @@ VectorFunction ask_the_widest(Ask ask) {
 template <class T>
 VectorFunction find_of(DType operand, unsigned scalars) {
   if constexpr (HasVectorMath<T>) {
-    if (operand == DType::f32) return &call<T::vectors>;
+    if (operand == DType::f32) return find_call<T::vectors>(scalars);
   }
   return ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
 }
