@@ -1,6 +1,10 @@
 #include "core/ops/avg_pool/avg_pool.h"
 
+#include <limits>
+
+#include "core/ops/list.h"
 #include "core/ops/max_pool/geometry.h"
+#include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/gradients.h"
 #include "tests/ops/kernels.h"
@@ -64,6 +68,17 @@ TEST_CASE("a large average pooling takes the library's kernel", "[ops]") {
   CHECK(grad->implementation().find("ref") == std::string::npos);
 }
 #endif
+
+TEST_CASE("a mean whose sum overflows is infinite in a small image and in a large one", "[ops]") {
+  for (const std::int64_t size : {4, 128}) {
+    const Shape shape = {1, size, size, 1};
+    const auto x =
+        test::array<float>(DType::f32, shape, std::vector<float>(static_cast<std::size_t>(size * size), 3e38F));
+    const auto y = test::apply_stacked(AvgPool{}, {x}, 1, {true}).as<float>();
+    CHECK(y.front() == std::numeric_limits<float>::infinity());
+    CHECK(y.back() == std::numeric_limits<float>::infinity());
+  }
+}
 
 TEST_CASE("the derivatives of average pooling and of its gradient agree with differences", "[ops]") {
   const Mesh mesh({{"devices", 2}});

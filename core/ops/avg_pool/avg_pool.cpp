@@ -13,21 +13,23 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Calls f(x's pixel, y's pixel, divisor of its window) for every element of every window that is not padding; offsets
-// are of channel 0.
+// Calls f(y's pixel, divisor, for_each_tap) for every window, where for_each_tap(g) calls g(x's pixel) for its elements
+// that are not padding; offsets are of channel 0.
 template <class F>
-void for_each_tap(const PoolGeometry& g, bool count_include_pad, F&& f) {
+void for_each_window(const PoolGeometry& g, bool count_include_pad, F&& f) {
   for (std::int64_t n = 0; n < g.n; ++n) {
     for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
       for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
         const std::int64_t rows = g.h.last(oh) - g.h.first(oh), columns = g.w.last(ow) - g.w.first(ow);
         const std::int64_t divisor = count_include_pad ? g.h.window * g.w.window : rows * columns;
-        const std::int64_t y = ((n * g.h.out + oh) * g.w.out + ow) * g.c;
-        for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
-          for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
-            f(((n * g.h.in + g.h.start(oh) + kh) * g.w.in + g.w.start(ow) + kw) * g.c, y, divisor);
+        const auto for_each_tap = [&](auto&& tap) {
+          for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
+            for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
+              tap(((n * g.h.in + g.h.start(oh) + kh) * g.w.in + g.w.start(ow) + kw) * g.c);
+            }
           }
-        }
+        };
+        f(((n * g.h.out + oh) * g.w.out + ow) * g.c, divisor, for_each_tap);
       }
     }
   }
@@ -73,8 +75,12 @@ void AvgPool::reference(const ReferenceCall& call) const {
     const T* x = call.operands[0].as<T>();
     T* y = call.results[0].as<T>();
     std::fill_n(y, call.results[0].size(), T{});
-    for_each_tap(g, count_include_pad, [&](std::int64_t at_x, std::int64_t at_y, std::int64_t divisor) {
-      for (std::int64_t c = 0; c < g.c; ++c) y[at_y + c] += x[at_x + c] / static_cast<T>(divisor);
+    // The sum first, as the library does: where it overflows, it does whatever the size of the image.
+    for_each_window(g, count_include_pad, [&](std::int64_t at_y, std::int64_t divisor, const auto& for_each_tap) {
+      for_each_tap([&](std::int64_t at_x) {
+        for (std::int64_t c = 0; c < g.c; ++c) y[at_y + c] += x[at_x + c];
+      });
+      for (std::int64_t c = 0; c < g.c; ++c) y[at_y + c] /= static_cast<T>(divisor);
     });
   });
 }
@@ -85,8 +91,10 @@ void AvgPoolGrad::reference(const ReferenceCall& call) const {
     const T* dy = call.operands[0].as<T>();
     T* dx = call.results[0].as<T>();
     std::fill_n(dx, call.results[0].size(), T{});
-    for_each_tap(g, count_include_pad, [&](std::int64_t at_x, std::int64_t at_y, std::int64_t divisor) {
-      for (std::int64_t c = 0; c < g.c; ++c) dx[at_x + c] += dy[at_y + c] / static_cast<T>(divisor);
+    for_each_window(g, count_include_pad, [&](std::int64_t at_y, std::int64_t divisor, const auto& for_each_tap) {
+      for_each_tap([&](std::int64_t at_x) {
+        for (std::int64_t c = 0; c < g.c; ++c) dx[at_x + c] += dy[at_y + c] / static_cast<T>(divisor);
+      });
     });
   });
 }
