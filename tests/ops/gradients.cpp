@@ -242,6 +242,20 @@ TEST_CASE("the derivatives of a power are finite where the base or the exponent 
   CHECK(gradient_at(exponent, {4}, {1, 2, 0, -1}) == std::vector<double>{0, 0, 0, 0});
 }
 
+TEST_CASE("what has no elements has a derivative, and so has a scalar beside nine dimensions", "[ops]") {
+  const auto gather = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Gather{}, {x[0], b.constant(DType::i32, 0)});
+  };
+  CHECK(gradient_at(gather, {0}, {}).empty());
+  const auto top_k = [](Builder& b, std::span<const Value> x) { return b.emit_all(TopK{2}, x)[0]; };
+  CHECK(gradient_at(top_k, {0, 3}, {}).empty());
+  const auto scaled = [](Builder& b, std::span<const Value> x) {
+    const Value ones = b.emit(Constant{DType::f64, {2, 1, 1, 1, 1, 1, 1, 1, 3}, 1.0}, {});
+    return b.emit(Mul{}, {ones, x[0]});
+  };
+  CHECK(gradient_at(scaled, {}, {5}) == std::vector<double>{6});
+}
+
 TEST_CASE("no derivative passes stop_gradient", "[ops]") {
   const auto square = [](Builder& b, std::span<const Value> x) {
     return b.emit(Mul{}, {x[0], b.emit(StopGradient{}, x)});

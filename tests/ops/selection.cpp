@@ -65,6 +65,12 @@ TEST_CASE("cumsum adds up along any dimension, forwards and backwards", "[ops]")
   CHECK(apply(Cumsum{1}, {i32({2, 0}, {})}).bytes.empty());
 }
 
+TEST_CASE("scattering into no rows gives none, and leaves every update out", "[ops]") {
+  const HostArray none = apply(ScatterAdd{0}, {i32({2}, {0, 1}), f32({2, 3}, {1, 2, 3, 4, 5, 6})});
+  CHECK(none.type.shape == Shape{0, 3});
+  CHECK(none.bytes.empty());
+}
+
 TEST_CASE("top_k chooses the largest in falling order, the first of equals first", "[ops]") {
   const auto check = [](const HostArray& x, std::int64_t k, const Floats& values, const Ints& indices) {
     const std::vector<HostArray> found = apply_all(TopK{k}, {x});
@@ -158,8 +164,8 @@ TEST_CASE("joining, scattering, running sums and choosing say what does not fit"
   CHECK(refusal_of(ScatterAdd{3}, {type(DType::i32, {3}), x}) ==
         "scatter_add: updates f32[2,6] do not begin with the dimensions of the indices i32[3] (indices are [I...] and "
         "updates [I..., rest...])");
-  CHECK(refusal_of(ScatterAdd{0}, {type(DType::i32, {2}), x}) ==
-        "scatter_add: rows is 0 (the result has at least one row)");
+  CHECK(refusal_of(ScatterAdd{-1}, {type(DType::i32, {2}), type(DType::f32, {2, 6})}) ==
+        "scatter_add: rows is -1 (the result has 0 rows or more)");
   CHECK(refusal_of(ScatterAdd{3}, {type(DType::f32, {2}), x}) ==
         "scatter_add: its indices must be i32 or i64, not f32[2] (cast them to i32 or i64)");
   CHECK(refusal_of(Cumsum{2}, {x}) == "cumsum: there is no dimension 2 among 2 (dimensions are 0 to 1)");

@@ -23,7 +23,7 @@ std::vector<Type> ScatterAdd::infer(const InferContext& context) const {
                                 describe(updates), describe(indices)),
                     "indices are [I...] and updates [I..., rest...]");
   }
-  if (rows < 1) throw TypeError(6, fmt::format("{}: rows is {}", name, rows), "the result has at least one row");
+  if (rows < 0) throw TypeError(6, fmt::format("{}: rows is {}", name, rows), "the result has 0 rows or more");
   Shape shape = {rows};
   shape.insert(shape.end(), updates.shape.begin() + static_cast<std::ptrdiff_t>(rank), updates.shape.end());
   return one_result(updates.dtype, std::move(shape));
@@ -40,6 +40,7 @@ Cotangents ScatterAdd::derivative(VjpContext& context) const {
 }
 
 void ScatterAdd::reference(const ReferenceCall& call) const {
+  if (call.results[0].size() == 0) return;
   const std::int64_t count = call.operands[0].size();
   const std::int64_t width = call.results[0].size() / rows;
   dispatch(call.results[0].dtype(), [&]<class T>() {
