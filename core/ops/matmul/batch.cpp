@@ -105,8 +105,11 @@ constexpr std::int64_t threshold = 16 * 32 * 16;
 }  // namespace
 
 std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
-  const Sizes s = sizes_of(request.operands[0].shape, request.operands[1].shape, transpose_a, transpose_b);
+  Sizes s = sizes_of(request.operands[0].shape, request.operands[1].shape, transpose_a, transpose_b);
   if (request.results[0].dtype != DType::f32 || s.batch * s.m * s.n * s.k < threshold) return nullptr;
+  // The products of several devices are one batch: each is its own.
+  const bool merged = request.stacked[0] && request.stacked[1];
+  if (merged) s.batch *= request.devices;
   const auto desc_of = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
     return onednn::strided(name, {s.batch, rows, columns},
                            {rows * columns, transposed ? 1 : columns, transposed ? rows : 1});
@@ -118,7 +121,7 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
                                                                  c.get(), onednn::attributes(name).get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
   if (!desc) return nullptr;
-  auto kernel = std::make_unique<onednn::Sequence>(name, request, false);
+  auto kernel = std::make_unique<onednn::Sequence>(name, request, merged);
   kernel->add(desc, {{DNNL_ARG_SRC, a.get(), onednn::operand(0)},
                      {DNNL_ARG_WEIGHTS, b.get(), onednn::operand(1)},
                      {DNNL_ARG_DST, c.get(), onednn::result(0)}});
