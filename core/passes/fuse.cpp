@@ -13,23 +13,10 @@
 #include "core/ops/fused/fused.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/reshape/reshape.h"
+#include "core/passes/chains.h"
 
 namespace pmaptrain {
 namespace {
-
-// What goes into every chain that reads it, as often as there are any: it costs nothing there.
-bool is_free(const Program& program, const Equation& equation) {
-  if (equation.op.as<ops::Constant>() != nullptr || equation.op.rules().view) return true;
-  const auto* broadcast = equation.op.as<ops::Broadcast>();
-  if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
-  return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
-}
-
-bool is_member(const Program& program, const Equation& equation) {
-  const OpRules& rules = equation.op.rules();
-  return rules.elementwise && !rules.view && !rules.region && equation.results.size() == 1 &&
-         numel(program.type(equation.results.front())) > 0;
-}
 
 // What repeats or reduces along dimensions of size 1 only is a view.
 void make_views(const Program& program, std::vector<Equation>& equations) {
@@ -45,19 +32,14 @@ void make_views(const Program& program, std::vector<Equation>& equations) {
 class Fuser {
  public:
   Fuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded)
-      : program_(program), equations_(equations), yielded_(yielded.begin(), yielded.end()) {
-    for (std::size_t i = 0; i < equations_.size(); ++i) {
-      for (Value result : equations_[i].results) definition_[result.id] = i;
-    }
-  }
+      : program_(program), equations_(equations), yielded_(yielded.begin(), yielded.end()), flow_(program, equations) {}
 
-  void run() {
-    group_of_.assign(equations_.size(), none);
-    for (std::size_t i = 0; i < equations_.size(); ++i) {
-      if (is_member(program_, equations_[i])) join(i);
-    }
+  void run(FuseWork& work) {
+    Chains found = find_chains(flow_, work);
+    groups_ = std::move(found.chains);
+    group_of_ = std::move(found.of);
     sink_ends();
-    for (const Group& group : groups_) {
+    for (const Chain& group : groups_) {
       if (is_worth_it(group)) continue;
       for (std::size_t member : group.members) group_of_[member] = none;
     }
@@ -65,123 +47,15 @@ class Fuser {
   }
 
  private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::size_t none = no_chain;
 
-  struct Group {
-    std::int64_t elements = 1;
-    AxisSet varying;
-    std::vector<std::size_t> members;          // equations, in order
-    std::unordered_set<std::int32_t> touched;  // values that members read from outside or give
-  };
-
-  const Type& result_type(std::size_t i) const { return program_.type(equations_[i].results.front()); }
-
-  const std::size_t* definition(Value value) const {
-    const auto found = definition_.find(value.id);
-    return found == definition_.end() ? nullptr : &found->second;
-  }
-
-  // What a chain that reads `value` really depends on, through what goes inside.
-  Value source(Value value) const {
-    for (const std::size_t* i = definition(value); i != nullptr && is_free(program_, equations_[*i]);
-         i = definition(value)) {
-      if (equations_[*i].operands.empty()) return value;
-      value = equations_[*i].operands.front();
-    }
-    return value;
-  }
-
-  // Joins the latest group that it may, and groups that it connects with that one become one; a new group where there
-  // is none.
-  void join(std::size_t i) {
-    const std::int64_t elements = numel(result_type(i));
-    std::size_t home = none;
-    for (std::size_t g = groups_.size(); g-- > 0;) {
-      const Group& group = groups_[g];
-      if (group.elements != elements || group.varying != result_type(i).varying || group.members.empty()) continue;
-      if (elements > 1 && !is_connected(group, i)) continue;
-      std::vector<std::size_t> together = group.members;
-      if (home == none) {
-        together.push_back(i);
-        if (has_detour(together)) continue;
-        add(g, i);
-        home = g;
-      } else {
-        together.insert(together.end(), groups_[home].members.begin(), groups_[home].members.end());
-        if (has_detour(together)) continue;
-        merge(g, home);
-        home = g;
-      }
-    }
-    if (home != none) return;
-    groups_.push_back({elements, result_type(i).varying, {}, {}});
-    add(groups_.size() - 1, i);
-  }
-
-  void merge(std::size_t into, std::size_t from) {
-    for (std::size_t member : groups_[from].members) {
-      group_of_[member] = into;
-      groups_[into].members.push_back(member);
-    }
-    std::sort(groups_[into].members.begin(), groups_[into].members.end());
-    groups_[into].touched.merge(groups_[from].touched);
-    groups_[from].members.clear();
-  }
-
-  void add(std::size_t g, std::size_t i) {
-    group_of_[i] = g;
-    groups_[g].members.push_back(i);
-    for (Value operand : equations_[i].operands) {
-      const Value from = source(operand);
-      if (numel(program_.type(from)) == groups_[g].elements) groups_[g].touched.insert(from.id);
-    }
-    groups_[g].touched.insert(equations_[i].results.front().id);
-  }
-
-  bool is_connected(const Group& group, std::size_t i) const {
-    return std::any_of(equations_[i].operands.begin(), equations_[i].operands.end(),
-                       [&](Value operand) { return group.touched.contains(source(operand).id); });
-  }
-
-  // Whether one of `together` needs something that is computed elsewhere from what another of them gives: then they
-  // cannot be one equation.
-  bool has_detour(const std::vector<std::size_t>& together) const {
-    std::vector<bool> inside(equations_.size()), seen(equations_.size()), seen_group(groups_.size());
-    for (std::size_t i : together) inside[i] = true;
-    std::vector<std::size_t> open;
-    const auto visit = [&](Value value) {
-      const std::size_t* const at = definition(value);
-      if (at == nullptr || seen[*at]) return;
-      seen[*at] = true;
-      open.push_back(*at);
-    };
-    // A chain reads the sources of its operands, but for those that its own equations give.
-    const auto visit_sources = [&](std::size_t i, auto&& is_own) {
-      for (Value operand : equations_[i].operands) {
-        const std::size_t* const at = definition(source(operand));
-        if (at != nullptr && !is_own(*at)) visit(source(operand));
-      }
-    };
-    for (std::size_t i : together) visit_sources(i, [&](std::size_t at) { return inside[at]; });
-    while (!open.empty()) {
-      const std::size_t at = open.back();
-      open.pop_back();
-      if (inside[at]) return true;
-      const std::size_t number = group_of_[at];
-      if (number == none) {
-        for (Value operand : equations_[at].operands) visit(operand);
-      } else if (!seen_group[number]) {
-        seen_group[number] = true;
-        for (std::size_t i : groups_[number].members) {
-          visit_sources(i, [&](std::size_t other) { return group_of_[other] == number; });
-        }
-      }
-    }
-    return false;
-  }
+  const Type& result_type(std::size_t i) const { return flow_.result_type(i); }
+  const std::size_t* definition(Value value) const { return flow_.definition(value); }
+  Value source(Value value) const { return flow_.source(value); }
 
   void sink_ends() {
-    std::vector<std::vector<std::size_t>> readers = find_readers();
+    // The end of a chain that moves stays in a chain: who reads what remains as it is.
+    const std::vector<std::vector<std::size_t>> readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::size_t> others;
       for (std::size_t member : groups_[g].members) {
@@ -189,18 +63,16 @@ class Fuser {
           if (reader != none && group_of_[reader] != g) others.push_back(group_of_[reader]);
         }
       }
-      for (std::size_t h : others) {
-        if (sink(g, h, readers)) readers = find_readers();
-      }
+      for (std::size_t h : others) sink(g, h, readers);
     }
   }
 
   // Moves the end of chain g that only chain h reads into h, where that saves traffic: what computes an update belongs
   // to where it is selected, whatever was ready earlier.
-  bool sink(std::size_t g, std::size_t h, const std::vector<std::vector<std::size_t>>& readers) {
-    Group &from = groups_[g], &to = groups_[h];
+  void sink(std::size_t g, std::size_t h, const std::vector<std::vector<std::size_t>>& readers) {
+    Chain &from = groups_[g], &to = groups_[h];
     const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;
-    if (g == h || !alike || from.members.empty() || to.members.empty()) return false;
+    if (g == h || !alike || from.members.empty() || to.members.empty()) return;
     std::vector<std::size_t> moved, kept;
     std::vector<bool> in_end(equations_.size());
     for (std::size_t member : to.members) in_end[member] = true;
@@ -211,17 +83,16 @@ class Fuser {
       if (only_there) in_end[i] = true;
       (only_there ? moved : kept).push_back(i);
     }
-    if (moved.empty() || kept.empty()) return false;
+    if (moved.empty() || kept.empty()) return;
     std::reverse(kept.begin(), kept.end());
     std::vector<std::size_t> grown = to.members;
     grown.insert(grown.end(), moved.begin(), moved.end());
     std::sort(grown.begin(), grown.end());
     const std::size_t before = traffic(from.members, readers) + traffic(to.members, readers);
-    if (traffic(kept, readers) + traffic(grown, readers) >= before) return false;
+    if (traffic(kept, readers) + traffic(grown, readers) >= before) return;
     from.members = std::move(kept);
     to.members = std::move(grown);
     for (std::size_t i : moved) group_of_[i] = h;
-    return true;
   }
 
   // By equation: the members that read its result, and `none` for whatever else does.
@@ -262,7 +133,7 @@ class Fuser {
   }
 
   // A chain reads something, and one of a single equation is worth its name only where a broadcast goes inside.
-  bool is_worth_it(const Group& group) const {
+  bool is_worth_it(const Chain& group) const {
     if (group.members.empty()) return false;
     bool reads = false, broadcasts = false;
     for (std::size_t i : group.members) {
@@ -449,30 +320,35 @@ class Fuser {
   Program& program_;
   std::vector<Equation>& equations_;
   std::vector<Value> yielded_;
-  std::unordered_map<std::int32_t, std::size_t> definition_;
+  const Dataflow flow_;
   std::vector<std::size_t> group_of_;
-  std::vector<Group> groups_;
+  std::vector<Chain> groups_;
   std::vector<Equation> varied_;  // pvary of what the chain at hand reads
 };
 
-void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded) {
+void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, FuseWork& work) {
   for (Equation& equation : equations) {
-    for (Region& region : equation.regions) fuse_region(program, region.equations, region.results);
+    for (Region& region : equation.regions) fuse_region(program, region.equations, region.results, work);
   }
   make_views(program, equations);
-  Fuser(program, equations, yielded).run();
+  Fuser(program, equations, yielded).run(work);
 }
 
 }  // namespace
 
 Program fuse(const Program& program) {
+  FuseWork work;
+  return fuse(program, work);
+}
+
+Program fuse(const Program& program, FuseWork& work) {
   Program result = simplify(program);  // no chain is to compute what nobody needs
   std::vector<Value> yielded;
   for (const Output& output : result.outputs) yielded.push_back(output.value);
   for (const Input& input : result.inputs) {
     if (input.next) yielded.push_back(*input.next);
   }
-  fuse_region(result, result.equations, yielded);
+  fuse_region(result, result.equations, yielded, work);
   return simplify(result);
 }
 

@@ -1,6 +1,8 @@
 // Groups elementwise equations into chains that run in one pass over memory.
 #pragma once
 
+#include <cstdint>
+
 #include "core/graph/program.h"
 
 namespace pmaptrain {
@@ -10,5 +12,11 @@ namespace pmaptrain {
 // and broadcasts that a chain reads go inside, so that they are never stored. Inside the regions of loops too. Changes
 // no bit of a result; the program comes out simplified and checked.
 Program fuse(const Program& program);
+
+// How often that looks at an equation to see what it needs, and to order it.
+struct FuseWork {
+  std::int64_t searched = 0, lifted = 0;
+};
+Program fuse(const Program& program, FuseWork& work);
 
 }  // namespace pmaptrain

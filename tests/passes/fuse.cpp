@@ -393,6 +393,31 @@ return four = %4
   }
 }
 
+TEST_CASE("the search for chains looks at few equations for each of a deep model", "[passes]") {
+  // A layer's gradient meets its activations only through all layers above, and its update meets both.
+  constexpr int layers = 100;
+  std::string text = "batch %x:f32[8,16]{}\n%h0 = neg %x\n", inputs, forward, backward, update;
+  for (int i = 1; i <= layers; ++i) {
+    const std::string n = std::to_string(i), below = std::to_string(i - 1);
+    inputs += "params %w" + n + ":f32[16,16]{}\nstate %m" + n + ":f32[16,16]{}\n";
+    forward += "%y" + n + " = matmul %h" + below + ", %w" + n + "\n%t" + n + " = tanh %y" + n + "\n%s" + n +
+               " = mul %y" + n + ", %t" + n + "\n%h" + n + " = add %s" + n + ", %t" + n + "\n";
+    backward = "%a" + n + " = mul %d" + n + ", %t" + n + "\n%b" + n + " = mul %a" + n + ", %y" + n + "\n%c" + n +
+               " = add %b" + n + ", %d" + n + "\n%g" + n + " = matmul[transpose_a=true] %h" + below + ", %c" + n +
+               "\n%d" + below + " = matmul[transpose_b=true] %c" + n + ", %w" + n + "\n" + backward;
+    update += "%p" + n + " = add %m" + n + ", %m" + n + "\n%q" + n + " = add %p" + n + ", %g" + n + "\n%v" + n +
+              " = sub %w" + n + ", %q" + n + "\nupdate %m" + n + " = %q" + n + "\nupdate %w" + n + " = %v" + n + "\n";
+  }
+  const std::string top = "%d" + std::to_string(layers) + " = neg %h" + std::to_string(layers) + "\n";
+  const auto program = test::program_of(inputs + text + forward + top + backward + update);
+  FuseWork work;
+  const Program after = fuse(*program, work);
+  CHECK(count(after, "fused") == 3 * layers - 1);
+  const auto equations = static_cast<std::int64_t>(program->equations.size());
+  CHECK(work.searched < 100 * equations);
+  CHECK(work.lifted < 10 * equations);
+}
+
 std::string refusal(const std::string& text) {
   try {
     (void)test::program_of(text);

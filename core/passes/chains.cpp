@@ -1,0 +1,235 @@
+#include "core/passes/chains.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+#include "core/ops/all.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/fused/fused.h"
+
+namespace pmaptrain {
+namespace {
+
+bool is_member(const Program& program, const Equation& equation) {
+  const OpRules& rules = equation.op.rules();
+  return rules.elementwise && !rules.view && !rules.region && equation.results.size() == 1 &&
+         numel(program.type(equation.results.front())) > 0;
+}
+
+// Takes the equations in order. A *node* is a chain, or an equation that is in none.
+class Joiner {
+ public:
+  Joiner(const Dataflow& flow, FuseWork& work)
+      : flow_(flow), work_(work), needs_(flow.size()), readers_(flow.size()), levels_(flow.size()), seen_(flow.size()) {
+    chain_of_.assign(flow.size(), no_chain);
+  }
+
+  Chains run() {
+    for (std::size_t i = 0; i < flow_.size(); ++i) {
+      const bool member = is_member(flow_.program(), flow_.equation(i));
+      // A chain reads the sources of its operands.
+      for (Value operand : flow_.equation(i).operands) {
+        const std::size_t* const at = flow_.definition(member ? flow_.source(operand) : operand);
+        if (at != nullptr) needs_[i].push_back(*at);
+      }
+      if (member) join(i);
+      for (std::size_t at : needs_[i]) readers_[at].push_back(i);
+      lift({i});
+    }
+    return {std::move(chains_), std::move(chain_of_)};
+  }
+
+ private:
+  // What is known of a chain while it grows.
+  struct Growth {
+    std::size_t level = 0;
+    std::vector<std::int32_t> touched;  // values that members read from outside or give
+    std::uint64_t seen = 0;
+  };
+
+  // Joins the latest chain that it may, and chains that it connects with that one become one; a new chain where there
+  // is none.
+  void join(std::size_t i) {
+    const std::int64_t elements = numel(flow_.result_type(i));
+    const AxisSet varying = flow_.result_type(i).varying;
+    std::size_t home = no_chain;
+    for (std::size_t c : connected_chains(i)) {
+      const Chain& chain = chains_[c];
+      if (chain.elements != elements || chain.varying != varying || chain.members.empty()) continue;
+      if (home == no_chain) {
+        // No chain needs what i gives: it is the last equation so far.
+        if (has_detour({&i, 1}, c, c)) continue;
+        add(c, i);
+        lift({i});
+      } else {
+        if (has_detour(chains_[home].members, home, c) || has_detour(chain.members, home, c)) continue;
+        merge(c, home);
+      }
+      home = c;
+    }
+    if (home != no_chain) return;
+    if (elements == 1) of_scalars_.push_back(chains_.size());
+    chains_.push_back({elements, varying, {}});
+    growth_.emplace_back();
+    add(chains_.size() - 1, i);
+  }
+
+  // The chains that touch what equation i reads, and for a scalar all of scalars; the latest first.
+  std::vector<std::size_t> connected_chains(std::size_t i) const {
+    std::vector<std::size_t> found;
+    if (numel(flow_.result_type(i)) == 1) found = of_scalars_;
+    for (Value operand : flow_.equation(i).operands) {
+      const auto touching = touching_.find(flow_.source(operand).id);
+      if (touching != touching_.end()) found.insert(found.end(), touching->second.begin(), touching->second.end());
+    }
+    std::sort(found.begin(), found.end(), std::greater<>());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+
+  void merge(std::size_t into, std::size_t from) {
+    std::vector<std::size_t>& members = chains_[into].members;
+    for (std::size_t member : chains_[from].members) chain_of_[member] = into;
+    members.insert(members.end(), chains_[from].members.begin(), chains_[from].members.end());
+    std::sort(members.begin(), members.end());
+    chains_[from].members.clear();
+    for (std::int32_t value : growth_[from].touched) touch(into, value);
+    growth_[into].level = std::max(growth_[into].level, growth_[from].level);
+    lift(readers_of(into));
+  }
+
+  void add(std::size_t c, std::size_t i) {
+    chain_of_[i] = c;
+    chains_[c].members.push_back(i);
+    for (Value operand : flow_.equation(i).operands) {
+      const Value from = flow_.source(operand);
+      if (numel(flow_.program().type(from)) == chains_[c].elements) touch(c, from.id);
+    }
+    touch(c, flow_.equation(i).results.front().id);
+  }
+
+  void touch(std::size_t c, std::int32_t value) {
+    std::vector<std::size_t>& touching = touching_[value];
+    if (std::find(touching.begin(), touching.end(), c) != touching.end()) return;
+    touching.push_back(c);
+    growth_[c].touched.push_back(value);
+  }
+
+  // ---- levels: a node has a higher one than all nodes that it needs, so that a search need not go below its goal
+
+  std::size_t& level(std::size_t i) { return chain_of_[i] == no_chain ? levels_[i] : growth_[chain_of_[i]].level; }
+
+  bool is_same_node(std::size_t i, std::size_t other) const {
+    return i == other || (chain_of_[i] != no_chain && chain_of_[i] == chain_of_[other]);
+  }
+
+  std::vector<std::size_t> readers_of(std::size_t c) const {
+    std::vector<std::size_t> readers;
+    for (std::size_t i : chains_[c].members) readers.insert(readers.end(), readers_[i].begin(), readers_[i].end());
+    return readers;
+  }
+
+  // Lifts the nodes of these equations above what those need, and then what needs them.
+  void lift(std::vector<std::size_t> open) {
+    while (!open.empty()) {
+      const std::size_t i = open.back();
+      open.pop_back();
+      ++work_.lifted;
+      std::size_t lowest = 0;
+      for (std::size_t at : needs_[i]) {
+        if (!is_same_node(at, i)) lowest = std::max(lowest, level(at) + 1);
+      }
+      if (level(i) >= lowest) continue;
+      level(i) = lowest;
+      const std::vector<std::size_t> above = chain_of_[i] == no_chain ? readers_[i] : readers_of(chain_of_[i]);
+      open.insert(open.end(), above.begin(), above.end());
+    }
+  }
+
+  // Whether `starts`, which are to be in one chain with chains c and d, need something that is computed elsewhere from
+  // what c or d gives: then they cannot be one equation.
+  bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
+    ++search_;
+    open_.clear();
+    const std::size_t floor = std::min(growth_[c].level, growth_[d].level);
+    const auto inside = [&](std::size_t at) { return chain_of_[at] == c || chain_of_[at] == d; };
+    const auto visit = [&](std::size_t at) {
+      if (seen_[at] == search_ || (level(at) <= floor && !inside(at))) return;
+      seen_[at] = search_;
+      open_.push_back(at);
+    };
+    for (std::size_t i : starts) {
+      for (std::size_t at : needs_[i]) {
+        if (!inside(at)) visit(at);
+      }
+    }
+    while (!open_.empty()) {
+      const std::size_t at = open_.back();
+      open_.pop_back();
+      ++work_.searched;
+      if (inside(at)) return true;
+      const std::size_t chain = chain_of_[at];
+      if (chain == no_chain) {
+        for (std::size_t needed : needs_[at]) visit(needed);
+      } else if (growth_[chain].seen != search_) {
+        growth_[chain].seen = search_;
+        for (std::size_t member : chains_[chain].members) {
+          for (std::size_t needed : needs_[member]) {
+            if (chain_of_[needed] != chain) visit(needed);
+          }
+        }
+      }
+    }
+    return false;
+  }
+
+  const Dataflow& flow_;
+  FuseWork& work_;
+  std::vector<Chain> chains_;
+  std::vector<Growth> growth_;  // by chain
+  std::vector<std::size_t> of_scalars_;
+  std::unordered_map<std::int32_t, std::vector<std::size_t>> touching_;  // by value: the chains that do
+  std::vector<std::size_t> chain_of_;                                    // this and what follows: by equation
+  std::vector<std::vector<std::size_t>> needs_;                          // equations that give what it reads
+  std::vector<std::vector<std::size_t>> readers_;                        // those so far
+  std::vector<std::size_t> levels_;                                      // where it is in no chain
+  // Of has_detour: what a search has seen carries its number.
+  std::vector<std::uint64_t> seen_;
+  std::uint64_t search_ = 0;
+  std::vector<std::size_t> open_;
+};
+
+}  // namespace
+
+bool is_free(const Program& program, const Equation& equation) {
+  if (equation.op.as<ops::Constant>() != nullptr || equation.op.rules().view) return true;
+  const auto* broadcast = equation.op.as<ops::Broadcast>();
+  if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
+  return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
+}
+
+Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equations)
+    : program_(program), equations_(equations) {
+  for (std::size_t i = 0; i < equations_.size(); ++i) {
+    for (Value result : equations_[i].results) definition_[result.id] = i;
+  }
+}
+
+const std::size_t* Dataflow::definition(Value value) const {
+  const auto found = definition_.find(value.id);
+  return found == definition_.end() ? nullptr : &found->second;
+}
+
+Value Dataflow::source(Value value) const {
+  for (const std::size_t* i = definition(value); i != nullptr && is_free(program_, equations_[*i]);
+       i = definition(value)) {
+    if (equations_[*i].operands.empty()) return value;
+    value = equations_[*i].operands.front();
+  }
+  return value;
+}
+
+Chains find_chains(const Dataflow& flow, FuseWork& work) { return Joiner(flow, work).run(); }
+
+}  // namespace pmaptrain
