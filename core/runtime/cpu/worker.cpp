@@ -47,9 +47,9 @@ Worker::Worker(const Plan& plan, const Memory& memory, MakeKernel make_kernel, i
 
 Block Worker::devices_of(Place place) const {
   if (place.blocks == 0) return {0, 1};
-  Block all = plan_.blocks[static_cast<std::size_t>(place.first_block)];
-  for (int b = 1; b < place.blocks; ++b)
-    all.count += plan_.blocks[static_cast<std::size_t>(place.first_block + b)].count;
+  const auto first = static_cast<std::size_t>(place.first_block), blocks = static_cast<std::size_t>(place.blocks);
+  Block all = plan_.blocks[first];
+  for (std::size_t b = first + 1; b < first + blocks; ++b) all.count += plan_.blocks[b].count;
   return all;
 }
 
