@@ -34,45 +34,37 @@ void philox(PhiloxKey key, std::size_t n, const std::uint32_t* c0, const std::ui
 #else
 
 using Words = hn::ScalableTag<std::uint32_t>;
-using Pairs = hn::Repartition<std::uint64_t, Words>;
 using Vector = hn::Vec<Words>;
 
-// Philox-4x32-10 (Salmon et al., 2011) of the counters in the even lanes. A product of two words takes an even lane and
-// the odd one beside it: its low word stays where it is, so nothing is shuffled, and odd lanes hold what nobody reads.
-HWY_INLINE void encipher_even(PhiloxKey key, Vector& c0, Vector& c1, Vector& c2, Vector& c3) {
+// Four words of each counter, in the even lanes; odd lanes hold what nobody reads.
+struct Block {
+  Vector c0, c1, c2, c3;
+};
+
+// A round of Philox-4x32 (Salmon et al., 2011). A product of two words takes an even lane and the odd one beside it:
+// its low word stays where it is.
+HWY_INLINE void encipher_round(Vector key0, Vector key1, Block& block) {
   const Words d;
-  const Vector factor0 = hn::Set(d, 0xD2511F53u), factor1 = hn::Set(d, 0xCD9E8D57u);
-  for (int round = 0; round < 10; ++round) {
-    const auto product0 = hn::MulEven(c0, factor0), product1 = hn::MulEven(c2, factor1);
-    const Vector high0 = hn::BitCast(d, hn::ShiftRight<32>(product0));
-    const Vector high1 = hn::BitCast(d, hn::ShiftRight<32>(product1));
-    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, key[0]));
-    c1 = hn::BitCast(d, product1);
-    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, key[1]));
-    c3 = hn::BitCast(d, product0);
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
-  }
-}
-
-HWY_INLINE Vector odd_to_even(Vector words) {
-  return hn::BitCast(Words(), hn::ShiftRight<32>(hn::BitCast(Pairs(), words)));
-}
-
-// What lies in the even lanes of both: of `even` there, of `odd` beside it.
-HWY_INLINE Vector interleave(Vector even, Vector odd) {
-  return hn::OddEven(hn::BitCast(Words(), hn::ShiftLeft<32>(hn::BitCast(Pairs(), odd))), even);
+  const Vector product0 = hn::BitCast(d, hn::MulEven(block.c0, hn::Set(d, 0xD2511F53u)));
+  const Vector product1 = hn::BitCast(d, hn::MulEven(block.c2, hn::Set(d, 0xCD9E8D57u)));
+  block = {hn::Xor3(hn::DupOdd(product1), block.c1, key0), product1, hn::Xor3(hn::DupOdd(product0), block.c3, key1),
+           product0};
 }
 
 HWY_INLINE void encipher(PhiloxKey key, const std::uint32_t* c0, const std::uint32_t* c1, const std::uint32_t* c2,
                          std::uint32_t* first, std::uint32_t* second) {
   const Words d;
-  Vector even[4] = {hn::LoadU(d, c0), hn::LoadU(d, c1), hn::LoadU(d, c2), hn::Zero(d)};
-  Vector odd[4] = {odd_to_even(even[0]), odd_to_even(even[1]), odd_to_even(even[2]), hn::Zero(d)};
-  encipher_even(key, even[0], even[1], even[2], even[3]);
-  encipher_even(key, odd[0], odd[1], odd[2], odd[3]);
-  hn::StoreU(interleave(even[0], odd[0]), d, first);
-  hn::StoreU(interleave(even[1], odd[1]), d, second);
+  Block even{hn::LoadU(d, c0), hn::LoadU(d, c1), hn::LoadU(d, c2), hn::Zero(d)};
+  Block odd{hn::DupOdd(even.c0), hn::DupOdd(even.c1), hn::DupOdd(even.c2), hn::Zero(d)};
+  Vector key0 = hn::Set(d, key[0]), key1 = hn::Set(d, key[1]);
+  for (int round = 0; round < 10; ++round) {
+    encipher_round(key0, key1, even);
+    encipher_round(key0, key1, odd);
+    key0 = hn::Add(key0, hn::Set(d, 0x9E3779B9u));
+    key1 = hn::Add(key1, hn::Set(d, 0xBB67AE85u));
+  }
+  hn::StoreU(hn::OddEven(hn::DupEven(odd.c0), even.c0), d, first);
+  hn::StoreU(hn::OddEven(hn::DupEven(odd.c1), even.c1), d, second);
 }
 
 void philox(PhiloxKey key, std::size_t n, const std::uint32_t* c0, const std::uint32_t* c1, const std::uint32_t* c2,
