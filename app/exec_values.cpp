@@ -128,6 +128,7 @@ train::Tensor read_array(const std::string& path, const std::string& input, cons
                   : "one leading dimension for each axis of " + mesh.to_string(type.varying) + ", in mesh order");
   }
   train::Tensor array{type.dtype, shape, {file.bytes.view().begin(), file.bytes.view().end()}};
+  file.bytes.check_intact();
   if (file.big_endian) swap_bytes(array.bytes, size_of(type.dtype));
   // A boolean is one byte that holds 0 or 1, whatever wrote the file.
   if (type.dtype == DType::boolean) {

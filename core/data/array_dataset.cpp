@@ -35,7 +35,8 @@ void check_not_empty(const Array& array) {
 
 class ArrayDataset : public Dataset {
  public:
-  ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes) : inputs_(std::move(inputs)) {
+  ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes, Place place)
+      : inputs_(std::move(inputs)), place_(std::move(place)) {
     check_not_empty(inputs_);
     check_not_empty(targets);
     if (inputs_.shape[0] != targets.shape[0]) {
@@ -62,6 +63,8 @@ class ArrayDataset : public Dataset {
     const auto i = static_cast<std::size_t>(index);
     if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
+    targets.bytes.check_intact();
+    inputs_.bytes.check_intact();
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
       read_floats(inputs_, index * static_cast<std::int64_t>(count), {reinterpret_cast<float*>(input), count});
@@ -82,6 +85,14 @@ class ArrayDataset : public Dataset {
     if (labels) {
       target_ = {DType::i32, {}};
       read_labels(targets);
+  void check_intact() const override {
+    try {
+      inputs_.bytes.check_intact();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
       return;
     }
     if (targets.element != Element::f32) {
@@ -122,6 +133,7 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
   if (rows.empty()) fail_data(fmt::format("{} has no rows, expected one an example", name));
   const std::size_t width = rows[0].size();
   if (width == 0) fail_data(fmt::format("row 0 of {} is empty, expected numbers", name));
+  Place place_;
   const Memory memory = allocate(rows.size() * width * sizeof(float), name);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].size() != width) {
@@ -142,15 +154,16 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::vector<std::string>& notes) {
-  return std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), notes);
+std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::vector<std::string>& notes,
+                                            const Place& place) {
+  return std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), notes, place);
 }
 
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets) {
   std::vector<std::string> notes;  // stays empty: both are f32 already
   Array first = to_array(inputs, "values.inputs");
-  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes);
+  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{});
 }
 
 }  // namespace pmaptrain::data

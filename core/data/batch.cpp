@@ -195,6 +195,7 @@ void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan,
   for (std::int64_t r = 0; r < count; ++r, to_input += input, to_target += target) {
     dataset.read(sampler.index(epoch, k * plan.global + r), to_input, to_target);
   }
+  dataset.check_intact();
   const auto padding = static_cast<std::size_t>(plan.rows() - count);
   std::memset(to_input, 0, padding * input);
   std::memset(to_target, 0, padding * target);

@@ -53,7 +53,7 @@ struct BatchBuffers {
 };
 
 // Fills a batch; steps count from 0 over all epochs. Padding is zero in every buffer. Several threads may fill
-// different buffers at once.
+// different buffers at once. Throws Error (data) when a file of the dataset was cut short.
 void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
           const BatchBuffers& buffers);
 

@@ -31,6 +31,9 @@ class Dataset {
   // Writes example `index` (0 <= index < size()) as row-major elements.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
   // The smallest and largest label (for i32 targets), to be checked against the model's classes. Datasets that know
+  // Throws Error (data) when examples that were read are not what the file held when it was opened. fill() asks once a
+  // batch.
+  virtual void check_intact() const {}
   // theirs without a scan say so; others scan once when opened.
   virtual std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const { return std::nullopt; }
 };

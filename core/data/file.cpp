@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
@@ -29,6 +29,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -53,20 +54,26 @@ void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {
   }
 }
 
+void throw_at(const Place& place, const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  give_place(diagnostics, place);
+  throw Error(error.status(), std::move(diagnostics));
+}
+
 Bytes map_file(const std::string& path) {
   // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail_to_open(path, errno);
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) fail_to_open(path, errno);
   if (S_ISDIR(status.st_mode)) fail_data(fmt::format("'{}' is a directory, expected a file", path));
   if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
   if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* const start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (start == MAP_FAILED) fail_to_open(path, errno);
-  std::shared_ptr<const void> owner(start, [start, size](const void*) { ::munmap(start, size); });
-  return {std::move(owner), {static_cast<const std::byte*>(start), size}};
+  try {
+    return Bytes(std::make_shared<const Mapping>(file.release(), static_cast<std::size_t>(status.st_size), path));
+  } catch (const std::system_error& error) {
+    fail_to_open(path, error.code().value());
+  }
 }
 
 Memory allocate(std::uint64_t bytes, std::string_view name) {

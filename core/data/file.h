@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/mapping.h"
 
 namespace pmaptrain::data {
 
@@ -18,24 +19,39 @@ class Bytes {
  public:
   Bytes() = default;
   Bytes(std::shared_ptr<const void> owner, std::span<const std::byte> view) : owner_(std::move(owner)), view_(view) {}
+  explicit Bytes(std::shared_ptr<const Mapping> mapping) : view_(mapping->view()), mapping_(mapping.get()) {
+    owner_ = std::move(mapping);
+  }
 
   std::size_t size() const { return view_.size(); }
   const std::byte* data() const { return view_.data(); }
   std::span<const std::byte> view() const { return view_; }
   // offset + count <= size()
-  Bytes slice(std::size_t offset, std::size_t count) const { return {owner_, view_.subspan(offset, count)}; }
+  Bytes slice(std::size_t offset, std::size_t count) const {
+    Bytes part = *this;
+    part.view_ = view_.subspan(offset, count);
+    return part;
+  }
+  // Mapping::check_intact() for a file, nothing for memory.
+  void check_intact() const {
+    if (mapping_ != nullptr) mapping_->check_intact();
+  }
 
  private:
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> view_;
+  const Mapping* mapping_ = nullptr;  // the owner, where it is one
 };
 
-// Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead.
+// Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead. Whoever has read from
+// it calls check_intact().
 Bytes map_file(const std::string& path);
 
 // Gives what map_file() and the readers of formats throw the place of the key that names the file, where it has none.
 // What is said about relative paths is made true where that key stands in an option.
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place);
+// Throws the error again, with that place.
+[[noreturn]] void throw_at(const Place& place, const Error& error);
 
 // Memory to fill, as large as a checked header says. Throws Error (resource) when there is not so much.
 struct Memory {

@@ -13,22 +13,31 @@
 namespace pmaptrain::data {
 namespace {
 
-std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes) {
+// What a source is opened with, beside its own options.
+struct Opening {
+  std::uint64_t seed = 0;
+  std::int64_t devices = 1;
+  Place place;  // of the source in the config
+};
+
+std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes,
+                                        const Place& place) {
   Array inputs = read_idx(pair.inputs);  // first, so that its errors are the first told
-  return make_dataset(std::move(inputs), read_idx(pair.targets), notes);
+  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, place);
 }
 
-std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vector<std::string>& notes) {
+std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vector<std::string>& notes,
+                                        const Place& place) {
   Array inputs = read_npz(split.file, split.inputs);
-  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes);
+  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, place);
 }
 
 // Reads both splits by `read` and checks that they fit each other.
 template <class Pair, class Read>
-void open_splits(Source& source, const Pair& train, const std::optional<Pair>& test, Read read) {
-  source.train = read(train, source.notes);
+void open_splits(Source& source, const Pair& train, const std::optional<Pair>& test, const Place& place, Read read) {
+  source.train = read(train, source.notes, place);
   if (!test) return;
-  source.test = read(*test, source.notes);
+  source.test = read(*test, source.notes, place);
   const auto check = [](std::string_view what, const Field& a, const Field& b) {
     if (a.dtype == b.dtype && a.shape == b.shape) return;
     fail_data(
@@ -48,14 +57,14 @@ void describe(Source& source, std::string_view name) {
       fmt::format(" examples of {}{}", pmaptrain::to_string(input.dtype), pmaptrain::to_string(input.shape));
 }
 
-Source open_source(const spec::FashionMnist& s, std::uint64_t, std::int64_t) {
+Source open_source(const spec::FashionMnist& s, const Opening& opening) {
   const auto pair = [&](std::string_view prefix) {
     return spec::FilePair{fmt::format("{}/{}-images-idx3-ubyte.gz", s.dir, prefix),
                           fmt::format("{}/{}-labels-idx1-ubyte.gz", s.dir, prefix)};
   };
   Source source;
   try {
-    open_splits(source, pair("train"), std::optional(pair("t10k")), open_idx);
+    open_splits(source, pair("train"), std::optional(pair("t10k")), opening.place, open_idx);
   } catch (const Error& error) {
     if (s.dir != spec::FashionMnist{}.dir) throw;  // the user has them from somewhere else
     std::vector<Diagnostic> diagnostics = error.diagnostics();
@@ -70,22 +79,22 @@ Source open_source(const spec::FashionMnist& s, std::uint64_t, std::int64_t) {
   return source;
 }
 
-Source open_source(const spec::Idx& s, std::uint64_t, std::int64_t) {
+Source open_source(const spec::Idx& s, const Opening& opening) {
   Source source;
-  open_splits(source, s.train, s.test, open_idx);
+  open_splits(source, s.train, s.test, opening.place, open_idx);
   describe(source, "idx");
   return source;
 }
 
-Source open_source(const spec::Npz& s, std::uint64_t, std::int64_t) {
+Source open_source(const spec::Npz& s, const Opening& opening) {
   Source source;
-  open_splits(source, s.train, s.test, open_npz);
+  open_splits(source, s.train, s.test, opening.place, open_npz);
   describe(source, "npz");
   return source;
 }
 
-Source open_source(const spec::SyntheticLinear& s, std::uint64_t seed, std::int64_t devices) {
-  LinearSource linear = make_linear(s, seed, devices);
+Source open_source(const spec::SyntheticLinear& s, const Opening& opening) {
+  LinearSource linear = make_linear(s, opening.seed, opening.devices);
   Source source;
   source.train = std::move(linear.dataset);
   source.truths = {{"dense_0.kernel", std::move(linear.w)}, {"dense_0.bias", {linear.b}}};
@@ -93,15 +102,15 @@ Source open_source(const spec::SyntheticLinear& s, std::uint64_t seed, std::int6
   return source;
 }
 
-Source open_source(const spec::SyntheticImages& s, std::uint64_t seed, std::int64_t) {
+Source open_source(const spec::SyntheticImages& s, const Opening& opening) {
   Source source;
-  source.train = make_images(s, seed, Split::train);
-  source.test = s.test == 0 ? nullptr : make_images(s, seed, Split::test);
+  source.train = make_images(s, opening.seed, Split::train);
+  source.test = s.test == 0 ? nullptr : make_images(s, opening.seed, Split::test);
   describe(source, "synthetic_images");
   return source;
 }
 
-Source open_source(const spec::Values& s, std::uint64_t, std::int64_t) {
+Source open_source(const spec::Values& s, const Opening&) {
   Source source;
   source.train = make_dataset(s.inputs, s.targets);
   describe(source, "values");
@@ -113,12 +122,11 @@ Source open_source(const spec::Values& s, std::uint64_t, std::int64_t) {
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
 
 Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices) {
+  const Opening opening{seed_of(spec, seed), devices, spec.source_place};
   try {
-    return std::visit([&](const auto& s) { return open_source(s, seed_of(spec, seed), devices); }, spec.source);
+    return std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
   } catch (const Error& error) {
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    give_place(diagnostics, spec.source_place);
-    throw Error(error.status(), std::move(diagnostics));
+    throw_at(spec.source_place, error);
   }
 }
 

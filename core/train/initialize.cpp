@@ -61,9 +61,7 @@ Tensors read_tensors(const spec::ModelSpec& spec) {
   try {
     return read_safetensors(*spec.initial_file);
   } catch (const Error& error) {
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    data::give_place(diagnostics, spec.init_place);
-    throw Error(error.status(), std::move(diagnostics));
+    data::throw_at(spec.init_place, error);
   }
 }
 

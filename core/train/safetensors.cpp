@@ -74,6 +74,7 @@ class Reader {
     for (const Place& place : places) {
       tensors.emplace(place.name, Tensor{place.dtype, place.shape, {base + place.begin, base + place.end}});
     }
+    file_.check_intact();
     return tensors;
   }
 

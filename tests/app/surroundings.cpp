@@ -365,3 +365,39 @@ TEST_CASE("exec reads no program without an end, and writes to a device without 
   CHECK(call({"exec", "configs/programs/scaled_sum.pmt", "--output", "/dev/null"}).status == 0);
   CHECK(fs::is_character_file("/dev/null"));
 }
+
+TEST_CASE("a data file that is cut short under a run ends it as data that is not there", "[app]") {
+  const TemporaryFolder folder;
+  constexpr std::size_t examples = 20000;
+  const auto write = [&](const char* name, const std::string& head, std::size_t size) {
+    std::ofstream(folder / name, std::ios::binary) << head << std::string(size, '\1');
+  };
+  const std::string count("\0\0\x4e\x20", 4), side("\0\0\0\x10", 4);
+  write("x.idx", std::string("\0\0\x08\3", 4) + count + side + side, examples * 256);
+  write("y.idx", std::string("\0\0\x08\1", 4) + count, examples);
+  std::ofstream(folder / "long.yaml") << "data: {source: {idx: {train: [x.idx, y.idx]}}, batch_size: 16}\n"
+                                         "model: {layers: [flatten, dense: 10]}\n"
+                                         "loss: softmax_cross_entropy\n"
+                                         "optimizer: {sgd: {}, learning_rate: 0.001}\n"
+                                         "train: {duration: 100000 epochs, log_every: 100 steps}\n";
+  const std::string run = folder / "run";
+  Process process({"run", folder / "long.yaml", "--run-dir", run});
+  REQUIRE(process.wait_for("loss"));
+  fs::resize_file(folder / "x.idx", 4096);
+  const Finished result = process.wait();
+  INFO(result.err);
+  CHECK(result.signal == 0);
+  CHECK(result.status == 3);
+  CHECK(contains(result.err, "long.yaml:1:"));
+  CHECK(contains(result.err, "x.idx' was cut short while it was in use: it had 5120016 bytes and has 4096"));
+  CHECK(summary_of(run)["status"] == "failed");
+  CHECK(summary_of(run)["exit_status"] == 3);
+}
+
+TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") {
+  const TemporaryFolder folder;
+  Process running(long_run(folder / "run"));
+  REQUIRE(running.wait_for("loss"));
+  running.send(SIGBUS);
+  CHECK(running.wait().signal == SIGBUS);
+}

@@ -1,134 +1,17 @@
-#include <unistd.h>
-#include <zlib.h>
-
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
-#include "core/base/error.h"
 #include "core/base/machine.h"
 #include "core/data/array_dataset.h"
 #include "core/data/open.h"
 #include "core/data/zip.h"
 #include "tests/catch.h"
+#include "tests/data/files.h"
 
 using namespace pmaptrain;
+using namespace pmaptrain::testing;
 
 namespace {
-
-// A folder that goes away with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pmaptrain-data-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-// The error that `f` throws, as its message and help on one line; "" when it throws none.
-template <class F>
-std::string error_of(F&& f, ExitStatus status = ExitStatus::data) {
-  try {
-    f();
-  } catch (const Error& error) {
-    CHECK(error.status() == status);
-    const Diagnostic& d = error.diagnostics().at(0);
-    return d.message + " | " + d.help;
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  UNSCOPED_INFO(text);
-  return text.find(part) != std::string::npos;
-}
-
-std::string little(std::uint64_t value, int size) {
-  std::string text;
-  for (int i = 0; i < size; ++i) text += i < 8 ? static_cast<char>(value >> (8 * i) & 255) : '\0';
-  return text;
-}
-std::string big(std::uint64_t value, int size) {
-  const std::string text = little(value, size);
-  return {text.rbegin(), text.rend()};
-}
-template <class T>
-std::string raw(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string idx(int code, const std::vector<std::uint64_t>& sizes, const std::string& data) {
-  std::string text = std::string(2, '\0') + static_cast<char>(code) + static_cast<char>(sizes.size());
-  for (const std::uint64_t size : sizes) text += big(size, 4);
-  return text + data;
-}
-
-std::string deflated(const std::string& data, int window) {
-  z_stream stream = {};
-  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string input = data;
-  std::string out(data.size() + 1000, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(input.data());
-  stream.avail_in = static_cast<uInt>(input.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-std::string gzip(const std::string& data) { return deflated(data, 15 + 16); }
-
-std::string npy_with(const std::string& header, const std::string& data, int version = 1) {
-  return "\x93NUMPY" + std::string(1, static_cast<char>(version)) + std::string(1, '\0') +
-         little(header.size(), version == 1 ? 2 : 4) + header + data;
-}
-std::string npy(const std::string& descr, const std::string& shape, const std::string& data, int version = 1,
-                const std::string& fortran = "False") {
-  return npy_with("{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }   \n", data,
-                  version);
-}
-
-// An archive of one entry, whose fields can be set wrong.
-struct Zip {
-  std::string name = "x.npy", content;
-  bool deflate = false;
-  unsigned flags = 0, method = 0;
-  std::uint64_t crc_change = 0, size_change = 0, offset_change = 0, count = 1;
-
-  std::string build() const {
-    const std::string data = deflate ? deflated(content, -15) : content;
-    const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) ^ crc_change;
-    const unsigned how = deflate ? 8 : method;
-    const std::string shared = little(flags, 2) + little(how, 2) + little(0, 4) + little(crc, 4) +
-                               little(data.size() + (deflate ? 0 : size_change), 4) +
-                               little(content.size() + size_change, 4) + little(name.size(), 2) + little(0, 2);
-    const std::string local = "PK\3\4" + little(20, 2) + shared + name + data;
-    const std::string entry =
-        "PK\1\2" + little(20, 2) + little(20, 2) + shared + little(0, 10) + little(offset_change, 4) + name;
-    return local + entry + "PK\5\6" + little(0, 4) + little(count, 2) + little(count, 2) + little(entry.size(), 4) +
-           little(local.size(), 4) + little(0, 2);
-  }
-};
 
 struct Example {
   std::vector<float> inputs, targets;

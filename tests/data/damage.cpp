@@ -1,0 +1,126 @@
+// Files that change while they are in use, claim what they do not hold, or hold what a run cannot use.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "core/data/array_dataset.h"
+#include "core/data/loader.h"
+#include "core/data/open.h"
+#include "tests/catch.h"
+#include "tests/data/files.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+std::byte last_of(const data::Bytes& bytes) { return *static_cast<const volatile std::byte*>(&bytes.view().back()); }
+
+// The signal that ends a process that does `action`; 0 when none does.
+template <class F>
+int signal_of(F&& action) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    action();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a file that is cut short while it is mapped reads as zeros, and whoever asks is told", "[data]") {
+  const Folder folder;
+  const std::string path = folder.write("x", std::string(3 * page, 'a'));
+  const data::Bytes bytes = data::map_file(path), other = data::map_file(folder.write("y", std::string(page, 'b')));
+  CHECK_NOTHROW(bytes.check_intact());
+  std::filesystem::resize_file(path, page);
+  CHECK(bytes.data()[0] == std::byte{'a'});
+  CHECK(last_of(bytes) == std::byte{0});
+  const std::string error = error_of([&] { bytes.slice(0, 1).check_intact(); });
+  CHECK(contains(error, "'" + path + "' was cut short while it was in use: it had 12288 bytes and has 4096"));
+  CHECK(contains(error, " | write a new file and rename it over the old one"));
+  CHECK(last_of(other) == std::byte{'b'});
+  CHECK_NOTHROW(other.check_intact());
+}
+
+TEST_CASE("a file that was shorter for a time is told from one that never was", "[data]") {
+  const Folder folder;
+  const std::string path = folder.write("x", std::string(2 * page, 'a'));
+  const data::Bytes read = data::map_file(path), unread = data::map_file(path);
+  std::filesystem::resize_file(path, 0);
+  CHECK(last_of(read) == std::byte{0});
+  folder.write("x", std::string(2 * page, 'a'));
+  CHECK(contains(error_of([&] { read.check_intact(); }), "could not be read while it was in use"));
+  CHECK(last_of(unread) == std::byte{'a'});
+  CHECK_NOTHROW(unread.check_intact());
+  // Within its last page nothing faults.
+  std::filesystem::resize_file(path, 2 * page - 1);
+  CHECK(last_of(unread) == std::byte{0});
+  CHECK(contains(error_of([&] { unread.check_intact(); }), "it had 8192 bytes and has 8191"));
+}
+
+TEST_CASE("several threads may read a file that is cut short, whatever signals they block", "[data]") {
+  const Folder folder;
+  const std::string path = folder.write("x", std::string(64 * page, 'a'));
+  const data::Bytes bytes = data::map_file(path);
+  std::filesystem::resize_file(path, page);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t p = 63 - t; p > 0 && p < 64; p -= 4) {
+        (void)*static_cast<const volatile std::byte*>(bytes.data() + p * page);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(contains(error_of([&] { bytes.check_intact(); }), "was cut short while it was in use"));
+}
+
+TEST_CASE("a bus error that no mapping has to do with ends the process as ever", "[data]") {
+  const Folder folder;
+  const data::Bytes bytes = data::map_file(folder.write("x", std::string(page, 'a')));
+  CHECK(signal_of([] { ::raise(SIGBUS); }) == SIGBUS);
+  CHECK(signal_of([&] {
+          // A mapping that is none of ours.
+          const std::string path = folder.write("y", "b");
+          const int file = ::open(path.c_str(), O_RDONLY);
+          void* const start = ::mmap(nullptr, page, PROT_READ, MAP_PRIVATE, file, 0);
+          std::filesystem::resize_file(path, 0);
+          (void)*static_cast<const volatile char*>(start);
+        }) == SIGBUS);
+}
+
+TEST_CASE("the batch that a file was cut short in is a matter of data, at the source's place", "[data]") {
+  const Folder folder;
+  constexpr std::int64_t examples = 64;
+  const std::string inputs = folder.write("x", idx(8, {examples, page}, std::string(examples * page, 'a')));
+  spec::DataSpec spec;
+  spec.source = spec::Idx{{inputs, folder.write("y", idx(8, {examples}, std::string(examples, '\0')))}, {}};
+  spec.source_place = {"a.yaml", 3, 5, 1, ""};
+  const data::Source source = data::open(spec, 0, 1);
+  const data::BatchPlan plan = data::plan_evaluation(examples, 4, 1);
+  data::Loader loader(source.train, data::Sampler::in_order(examples), plan);
+  CHECK(loader.next().examples == 4);
+  std::filesystem::resize_file(inputs, page);
+  try {
+    for (int i = 0; i < 8; ++i) loader.next();
+    FAIL("batches of a file that is not there");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::data);
+    CHECK(error.diagnostics()[0].place == spec.source_place);
+    CHECK(contains(error.diagnostics()[0].message, "'" + inputs + "' was cut short while it was in use"));
+  }
+}
