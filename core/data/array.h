@@ -51,8 +51,19 @@ Array parse_idx(const Bytes& file, const std::string& path);
 Array read_npy(const std::string& path);
 Array parse_npy(Bytes bytes, std::string name);
 
-// Array `key` of an NPZ archive: stored entries are memory-mapped, deflated ones read into memory. Checksums are
-// verified.
+// What an NPY file of `size` bytes says of itself, and how many of them it takes to say so. `head` holds all, or the
+// first npy_head_bytes, which no header exceeds. The size must be exactly what it says.
+struct NpyHead {
+  Element element = Element::u8;
+  bool big_endian = false;
+  Shape shape;
+  std::size_t bytes = 0;
+};
+constexpr std::size_t npy_head_bytes = 12 + 64 * 1024;
+NpyHead check_npy_head(std::span<const std::byte> head, std::uint64_t size, const std::string& name);
+
+// Array `key` of an NPZ archive: stored entries are memory-mapped, deflated ones read into memory once their header
+// fits the size that they claim. Checksums are verified.
 Array read_npz(const std::string& path, const std::string& key);
 
 }  // namespace pmaptrain::data

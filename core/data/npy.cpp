@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace pmaptrain::data {
 namespace {
 
-constexpr std::size_t max_header = 64 * 1024;
+constexpr std::size_t max_header = npy_head_bytes - 12;
 constexpr std::size_t max_rank = 32;  // NumPy's own limit
 
 // Reads the dictionary, which has exactly the keys 'descr', 'fortran_order' and 'shape'.
@@ -134,8 +135,8 @@ std::pair<Element, bool> parse_descr(const std::string& descr, const std::string
 
 }  // namespace
 
-Array parse_npy(Bytes bytes, std::string name) {
-  const std::span<const std::byte> view = bytes.view();
+NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, const std::string& name) {
+  assert(view.size() == size || (view.size() < size && view.size() >= npy_head_bytes));
   constexpr std::string_view magic = "\x93NUMPY";
   const auto text = [&](std::size_t from, std::size_t count) {
     return std::string_view(reinterpret_cast<const char*>(view.data()) + from, count);
@@ -170,7 +171,7 @@ Array parse_npy(Bytes bytes, std::string name) {
   const auto [element, big_endian] = parse_descr(*header.descr, name);
   const Shape& shape = *header.shape;
   // With at most one dimension of size other than 1, both orders are the same bytes.
-  const auto wide = std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size != 1; });
+  const auto wide = std::count_if(shape.begin(), shape.end(), [](std::int64_t n) { return n != 1; });
   if (*header.fortran_order && wide > 1) {
     fail_data(fmt::format("{} is in Fortran order, expected C order (row-major)", name),
               "save numpy.ascontiguousarray(x)");
@@ -179,7 +180,7 @@ Array parse_npy(Bytes bytes, std::string name) {
   if (!needed) {
     fail_data(fmt::format("{} is damaged: its shape {} is larger than can be addressed", name, to_string(shape)));
   }
-  const std::size_t held = view.size() - header_end;
+  const std::uint64_t held = size - header_end;
   const auto wanted = static_cast<std::uint64_t>(*needed);
   if (held != wanted) {
     fail_data(fmt::format("{} is {}: {}{} needs {} bytes after its header, it has {}", name,
@@ -187,7 +188,13 @@ Array parse_npy(Bytes bytes, std::string name) {
                           to_string(shape), wanted, held),
               "copy or download it again");
   }
-  return {std::move(name), element, big_endian, shape, bytes.slice(header_end, held)};
+  return {element, big_endian, shape, header_end};
+}
+
+Array parse_npy(Bytes bytes, std::string name) {
+  NpyHead head = check_npy_head(bytes.view(), bytes.size(), name);
+  const std::size_t held = bytes.size() - head.bytes;
+  return {std::move(name), head.element, head.big_endian, std::move(head.shape), bytes.slice(head.bytes, held)};
 }
 
 Array read_npy(const std::string& path) { return parse_npy(map_file(path), fmt::format("'{}'", path)); }

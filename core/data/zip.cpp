@@ -24,6 +24,7 @@ constexpr std::size_t directory_size = 46;
 constexpr std::size_t end_size = 22;
 constexpr std::size_t end64_size = 56;
 constexpr std::size_t locator64_size = 20;
+constexpr std::uint16_t stored_method = 0, deflated_method = 8;
 constexpr std::uint64_t in_zip64 = 0xffffffff;  // a 32-bit field whose value is in the ZIP64 record instead
 
 using View = std::span<const std::byte>;
@@ -67,6 +68,10 @@ bool apply_zip64(View extra, ZipArchive::Entry& entry) {
 
 void ZipArchive::fail(const std::string& what) const {
   fail_data(fmt::format("'{}' {}", path_, what), "write it again with numpy.savez or numpy.savez_compressed");
+}
+
+std::string ZipArchive::name_of(const Entry& entry) const {
+  return fmt::format("entry '{}' of '{}'", entry.name, path_);
 }
 
 ZipArchive::ZipArchive(const std::string& path) : ZipArchive(path, map_file(path)) {}
@@ -143,10 +148,10 @@ const ZipArchive::Entry* ZipArchive::find(const std::string& name) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-Bytes ZipArchive::read(const Entry& entry) const {
+// The bytes that the archive has of an entry, compressed or not, of which the directory's claims are checked.
+Bytes ZipArchive::stored(const Entry& entry) const {
   const View view = file_.view();
-  const std::string name = fmt::format("entry '{}' of '{}'", entry.name, path_);
-  if ((entry.flags & 1U) != 0) fail_data(name + " is encrypted, which is not read");
+  if ((entry.flags & 1U) != 0) fail_data(name_of(entry) + " is encrypted, which is not read");
   if (!inside(entry.local_header, local_size, view.size()) ||
       u32(view, static_cast<std::size_t>(entry.local_header)) != local_signature) {
     fail(fmt::format("is damaged: entry '{}' is not where its directory says", entry.name));
@@ -157,27 +162,42 @@ Bytes ZipArchive::read(const Entry& entry) const {
     fail(fmt::format("is truncated: entry '{}' needs {} bytes from byte {} on, the file has {}", entry.name,
                      entry.compressed, start, view.size()));
   }
-  Bytes content = file_.slice(static_cast<std::size_t>(start), static_cast<std::size_t>(entry.compressed));
-  if (entry.method == 8) {
-    if (entry.uncompressed > Inflater::limit(entry.compressed)) {
-      fail(fmt::format("is damaged: {} compressed bytes of entry '{}' cannot hold {}", entry.compressed, entry.name,
-                       entry.uncompressed));
-    }
-    Memory memory = allocate(entry.uncompressed, name);
-    Inflater inflater(content.view(), Compression::raw_deflate, name);
-    std::byte extra;
-    const std::size_t got = inflater.read(memory.view);
-    if (got != memory.view.size() || inflater.read({&extra, 1}) != 0) {
-      fail(fmt::format("is damaged: entry '{}' does not hold the {} bytes that its directory says", entry.name,
-                       entry.uncompressed));
-    }
-    content = Bytes(std::move(memory.owner), memory.view);
-  } else if (entry.method != 0) {
+  if (entry.method != stored_method && entry.method != deflated_method) {
     fail(
         fmt::format("has entry '{}' compressed with method {}, expected stored or deflated", entry.name, entry.method));
-  } else if (entry.compressed != entry.uncompressed) {
+  }
+  if (entry.method == deflated_method && entry.uncompressed > Inflater::limit(entry.compressed)) {
+    fail(fmt::format("is damaged: {} compressed bytes of entry '{}' cannot hold {}", entry.compressed, entry.name,
+                     entry.uncompressed));
+  }
+  if (entry.method == stored_method && entry.compressed != entry.uncompressed) {
     fail(fmt::format("is damaged: stored entry '{}' has two sizes", entry.name));
   }
+  return file_.slice(static_cast<std::size_t>(start), static_cast<std::size_t>(entry.compressed));
+}
+
+// The first `count` bytes of a deflated entry, which has so many; where they are all, there must be no more.
+Bytes ZipArchive::inflated(const Entry& entry, std::uint64_t count) const {
+  const Bytes compressed = stored(entry);
+  Memory memory = allocate(count, name_of(entry));
+  Inflater inflater(compressed.view(), Compression::raw_deflate, name_of(entry));
+  std::byte extra;
+  if (inflater.read(memory.view) != memory.view.size() ||
+      (count == entry.uncompressed && inflater.read({&extra, 1}) != 0)) {
+    fail(fmt::format("is damaged: entry '{}' does not hold the {} bytes that its directory says", entry.name,
+                     entry.uncompressed));
+  }
+  return Bytes(std::move(memory.owner), memory.view);
+}
+
+Bytes ZipArchive::head(const Entry& entry, std::uint64_t count) const {
+  count = std::min(count, entry.uncompressed);
+  return entry.method == deflated_method ? inflated(entry, count)
+                                         : stored(entry).slice(0, static_cast<std::size_t>(count));
+}
+
+Bytes ZipArchive::read(const Entry& entry) const {
+  Bytes content = entry.method == deflated_method ? inflated(entry, entry.uncompressed) : stored(entry);
   const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
   if (crc != entry.crc) {
     fail_data(fmt::format("'{}' is damaged: the checksum of entry '{}' does not match", path_, entry.name),
@@ -198,7 +218,10 @@ Array read_npz(const std::string& path, const std::string& key) {
     fail_data(fmt::format("'{}' has no array '{}'; it has {}", path, key, names.empty() ? "none" : join(names, ", ")),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
-  return parse_npy(archive.read(*entry), fmt::format("array '{}' of '{}'", key, path));
+  const std::string name = fmt::format("array '{}' of '{}'", key, path);
+  // A bomb is an array of some bytes in an entry of gigabytes: refused before these are inflated.
+  check_npy_head(archive.head(*entry, npy_head_bytes).view(), entry->uncompressed, name);
+  return parse_npy(archive.read(*entry), name);
 }
 
 }  // namespace pmaptrain::data

@@ -32,9 +32,14 @@ class ZipArchive {
 
   // The entry's content: a slice of the mapping, or inflated into memory. Verifies its checksum. Throws Error (data).
   Bytes read(const Entry& entry) const;
+  // Its first `count` bytes, or all where it has no more; no more than these are inflated, and none verified.
+  Bytes head(const Entry& entry, std::uint64_t count) const;
 
  private:
+  Bytes stored(const Entry& entry) const;
+  Bytes inflated(const Entry& entry, std::uint64_t count) const;
   void read_directory(std::uint64_t offset, std::uint64_t size, std::uint64_t count);
+  std::string name_of(const Entry& entry) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string path_;

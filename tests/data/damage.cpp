@@ -124,3 +124,20 @@ TEST_CASE("the batch that a file was cut short in is a matter of data, at the so
     CHECK(contains(error.diagnostics()[0].message, "'" + inputs + "' was cut short while it was in use"));
   }
 }
+
+TEST_CASE("an NPZ bomb is refused for its array's header, before more than that is inflated", "[data]") {
+  const Folder folder;
+  Zip zip;
+  zip.content = npy("<f4", "(2,)", std::string(std::size_t{1} << 24, '\0'));
+  zip.deflate = true;
+  std::string bytes = zip.build();
+  // What follows the header cannot be inflated at all, so whoever tries says so.
+  const std::size_t middle = bytes.size() / 2;
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(middle),
+            bytes.begin() + static_cast<std::ptrdiff_t>(middle + 2000), '\xff');
+  const auto refusal = [&] { return error_of([&] { data::read_npz(folder.write("x", bytes), "x"); }); };
+  CHECK(contains(refusal(), "is longer than its header says: f32[2] needs 8 bytes after its header, it has 16777216"));
+  zip.content = npy("<f4", "(4194304,)", std::string(std::size_t{1} << 24, '\0'));
+  bytes = zip.build();
+  CHECK(refusal().empty());
+}
