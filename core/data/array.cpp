@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -87,6 +88,27 @@ std::optional<std::int64_t> checked_bytes(Element element, const Shape& shape) {
     }
   }
   return zero ? 0 : bytes;
+}
+
+Shape index_of(std::int64_t position, const Shape& shape) {
+  Shape index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = position % shape[d];
+    position /= shape[d];
+  }
+  return index;
+}
+
+std::optional<Found> find_beyond_float(const Array& array) {
+  if (array.element != Element::f64) return std::nullopt;
+  const std::int64_t count = numel(array.shape);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto value = load<double>(element_at(array, i), array.big_endian);
+    if (std::isfinite(value) && !std::isfinite(static_cast<float>(value))) {
+      return Found{index_of(i, array.shape), value};
+    }
+  }
+  return std::nullopt;
 }
 
 void read_floats(const Array& array, std::int64_t from, std::span<float> to) {

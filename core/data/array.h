@@ -32,6 +32,16 @@ struct Array {
 // Bytes of an array with this shape; none when a dimension is negative or the count overflows 63 bits.
 std::optional<std::int64_t> checked_bytes(Element element, const Shape& shape);
 
+// The first finite element that becomes an infinity as float, and where it is; none in types other than f64.
+struct Found {
+  Shape index;
+  double value = 0;
+};
+std::optional<Found> find_beyond_float(const Array& array);
+
+// The place of element `position` (row-major, from 0) in an array: one number for each dimension.
+Shape index_of(std::int64_t position, const Shape& shape);
+
 // Converts the to.size() elements from `from` on (in elements), rounding to nearest where float is too narrow.
 void read_floats(const Array& array, std::int64_t from, std::span<float> to);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -33,6 +34,14 @@ void check_not_empty(const Array& array) {
   }
 }
 
+void check_fits_float(const Array& array) {
+  const std::optional<Found> found = find_beyond_float(array);
+  if (!found) return;
+  fail_data(fmt::format("{} has {} at {}, which float32 cannot hold", array.name, exact(found->value),
+                        pmaptrain::to_string(found->index)),
+            "the largest float32 is about 3.4e38: scale the values before saving them");
+}
+
 class ArrayDataset : public Dataset {
  public:
   ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes, Place place)
@@ -50,9 +59,12 @@ class ArrayDataset : public Dataset {
     if (inputs_.element != Element::u8 && inputs_.element != Element::f32) {
       note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
     }
+    check_fits_float(inputs_);
     input_bytes_ = input_.bytes();
     read_targets(targets, notes);
     target_bytes_ = target_.bytes();
+    targets.bytes.check_intact();
+    inputs_.bytes.check_intact();
   }
 
   std::int64_t size() const override { return inputs_.shape[0]; }
@@ -63,8 +75,6 @@ class ArrayDataset : public Dataset {
     const auto i = static_cast<std::size_t>(index);
     if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
-    targets.bytes.check_intact();
-    inputs_.bytes.check_intact();
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
       read_floats(inputs_, index * static_cast<std::int64_t>(count), {reinterpret_cast<float*>(input), count});
@@ -73,6 +83,14 @@ class ArrayDataset : public Dataset {
         reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
                                                                        : static_cast<const void*>(values_.data()));
     std::memcpy(target, from + i * target_bytes_, target_bytes_);
+  }
+
+  void check_intact() const override {
+    try {
+      inputs_.bytes.check_intact();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
   }
 
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
@@ -85,19 +103,12 @@ class ArrayDataset : public Dataset {
     if (labels) {
       target_ = {DType::i32, {}};
       read_labels(targets);
-  void check_intact() const override {
-    try {
-      inputs_.bytes.check_intact();
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
-  }
-
       return;
     }
     if (targets.element != Element::f32) {
       note(notes, fmt::format("targets are {} and become f32", name_of(targets.element)));
     }
+    check_fits_float(targets);
     target_ = {DType::f32, shape};
     values_.resize(static_cast<std::size_t>(numel(targets.shape)));
     read_floats(targets, 0, values_);
@@ -122,6 +133,7 @@ class ArrayDataset : public Dataset {
   }
 
   Array inputs_;
+  Place place_;
   Field input_, target_;
   std::size_t input_bytes_ = 0, target_bytes_ = 0;
   std::vector<std::int32_t> labels_;
@@ -133,7 +145,6 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
   if (rows.empty()) fail_data(fmt::format("{} has no rows, expected one an example", name));
   const std::size_t width = rows[0].size();
   if (width == 0) fail_data(fmt::format("row 0 of {} is empty, expected numbers", name));
-  Place place_;
   const Memory memory = allocate(rows.size() * width * sizeof(float), name);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].size() != width) {

@@ -141,3 +141,20 @@ TEST_CASE("an NPZ bomb is refused for its array's header, before more than that 
   bytes = zip.build();
   CHECK(refusal().empty());
 }
+
+TEST_CASE("numbers beyond float32 are refused with their place, as inputs and as targets", "[data]") {
+  const Folder folder;
+  const auto refusal = [&](const std::vector<double>& x, const std::vector<double>& y) {
+    std::vector<std::string> notes;
+    return error_of([&] {
+      data::make_dataset(data::read_npy(folder.write("x", npy("<f8", "(2, 2)", raw(x)))),
+                         data::read_npy(folder.write("y", npy("<f8", "(2,)", raw(y)))), notes);
+    });
+  };
+  CHECK(contains(refusal({1, 2, 3, -1e300}, {1, 2}),
+                 "x' has -1.0e+300 at [1,1], which float32 cannot hold | the "
+                 "largest float32 is about 3.4e38"));
+  CHECK(contains(refusal({1, 2, 3, 4}, {1e39, 2}), "y' has 1.0e+39 at [0], which float32 cannot hold"));
+  // The largest double that rounds to a float; and what is no number before is none after.
+  CHECK(refusal({0x1.fffffefffffffp127, INFINITY, NAN, 1e-300}, {1, 2}).empty());
+}
