@@ -5,7 +5,7 @@
 
 #include "core/base/philox.h"
 #include "core/base/text.h"
-#include "core/data/file.h"
+#include "core/data/array.h"
 #include "core/train/safetensors.h"
 
 namespace pmaptrain::train {
@@ -41,19 +41,30 @@ std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
   return bytes;
 }
 
-std::vector<std::byte> convert(const Tensor& tensor, DType dtype) {
+[[noreturn]] void refuse(const spec::ModelSpec& spec, std::string message, std::string help) {
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", spec.init_place, *spec.initial_file + " " + std::move(message), std::move(help), {}});
+}
+
+// A file's tensor as the parameter's values, which must be finite there.
+std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& name, const Tensor& tensor,
+                               DType dtype) {
   return dispatch_floating(tensor.dtype, [&]<class T>() {
     return fill(numel(tensor.shape), dtype, [&](std::size_t i) {
       T value;
       std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
-      return value;
+      const bool fits = dtype != DType::f32 || std::isfinite(static_cast<float>(value));
+      if (std::isfinite(value) && fits) return value;
+      const std::string found = std::isnan(value)   ? "nan"
+                                : std::isinf(value) ? value < 0 ? "-inf" : "inf"
+                                                    : exact(value);
+      const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
+      refuse(spec,
+             "has " + found + " in '" + name + "' at " + to_string(index) +
+                 (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
+             "give every parameter finite numbers of at most about 3.4e38");
     });
   });
-}
-
-[[noreturn]] void refuse(const spec::ModelSpec& spec, std::string message, std::string help) {
-  throw Error(ExitStatus::data,
-              Diagnostic{"data", spec.init_place, *spec.initial_file + " " + std::move(message), std::move(help), {}});
 }
 
 // The file's tensors; errors stand where the config names it.
@@ -88,8 +99,17 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
                  to_string(shape),
              "change the layer's sizes, or write the tensor in this shape");
     }
-    values[name] = convert(tensor, model.dtype);
+    values[name] = convert(spec, name, tensor, model.dtype);
+    parameters.erase(entry);
   }
+  if (parameters.empty()) return;
+  std::vector<std::string> missing;
+  for (const auto& [name, parameter] : parameters) {
+    missing.push_back("'" + name + "' " + std::string(to_string(model.dtype)) + to_string(parameter->shape));
+  }
+  refuse(spec,
+         "lacks " + join(missing, ", ") + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
+         "write every parameter; model.init.values may give some, and the others are drawn");
 }
 
 }  // namespace

@@ -20,9 +20,10 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 // Reads model.init.from, if there is one, as a run will. Throws what initial_parameters() throws.
 void check_initial_file(const model::Model& model, const spec::ModelSpec& spec);
 
-// Every parameter of the model, by name: from model.init where it gives the parameter, else drawn. A file's tensors
-// may be f32 or f64. Throws Error (data) at the key's place where the file is missing or damaged, or names or shapes a
-// tensor that the model does not have.
+// Every parameter of the model, by name: from model.init.from, which has them all, or from model.init.values where it
+// gives the parameter, else drawn. A file's tensors may be f32 or f64. Throws Error (data) at the key's place where the
+// file is missing or damaged, names or shapes a tensor that the model does not have, lacks one that it has, or holds a
+// number that is not finite as the parameter's.
 std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Model& model, const spec::ModelSpec& spec,
                                                                  std::uint64_t seed);
 

@@ -1,5 +1,7 @@
 #include "core/train/initialize.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 
@@ -53,30 +55,92 @@ TEST_CASE("model.init replaces the parameters that it names; biases begin at zer
   CHECK(values["dense_0.kernel"] == train::draw(model.parameters[0], 3, DType::f32));
 }
 
-TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[train]") {
-  const std::string path = (std::filesystem::temp_directory_path() / "pmaptrain_initial_values.safetensors").string();
-  spec::Spec spec = classifier(Mesh());
-  spec.model.initial_file = path;
-  const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
-  const auto load = [&](const std::string& name, const Shape& shape) {
-    train::write_safetensors(path, {{name, {DType::f64, shape, to_bytes({1.5, -2.0, 3.25}, DType::f64)}}});
-    return train::initial_parameters(model, spec.model, 0);
-  };
-  const auto refusal = [&](const std::string& name, const Shape& shape) {
+namespace {
+
+// Loads a file of these tensors as initial values of the classifier.
+class InitialFile {
+ public:
+  InitialFile() { spec_.model.initial_file = path; }
+  ~InitialFile() { std::filesystem::remove(path); }
+  InitialFile(const InitialFile&) = delete;
+  InitialFile& operator=(const InitialFile&) = delete;
+
+  auto load(const train::Tensors& tensors) const {
+    train::write_safetensors(path, tensors);
+    return train::initial_parameters(model::make_model(spec_, {DType::f32, {3}}, labels), spec_.model, 0);
+  }
+  std::string refusal(const train::Tensors& tensors) const {
     try {
-      load(name, shape);
+      load(tensors);
     } catch (const Error& error) {
       CHECK(error.status() == ExitStatus::data);
+      CHECK(error.diagnostics().front().place == spec_.model.init_place);
       return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
     }
-    return std::string("accepted");
+    return "accepted";
+  }
+
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("pmaptrain-initial-" + std::to_string(::getpid()))).string();
+
+ private:
+  spec::Spec spec_ = [] {
+    spec::Spec spec = classifier(Mesh());
+    spec.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+    return spec;
+  }();
+};
+
+train::Tensor doubles(const Shape& shape, const Numbers& values) {
+  return {DType::f64, shape, to_bytes(values, DType::f64)};
+}
+
+// Every parameter of the classifier.
+train::Tensors whole_file() {
+  return {{"dense_0.kernel", doubles({3, 4}, Numbers(12, 0.5))},
+          {"dense_0.bias", doubles({4}, Numbers(4, 0.0))},
+          {"head.kernel", doubles({4, 3}, Numbers(12, 0.25))},
+          {"head.bias", doubles({3}, {1.5, -2.0, 3.25})}};
+}
+
+}  // namespace
+
+TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[train]") {
+  const InitialFile file;
+  CHECK(to_numbers(file.load(whole_file()).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
+  CHECK(file.refusal({{"head.bais", doubles({3}, {1, 2, 3})}}) ==
+        file.path +
+            " has a tensor 'head.bais' f64[3], which is no parameter of this model | "
+            "the nearest parameter is 'head.bias'");
+  CHECK(file.refusal({{"head.bias", doubles({3, 1}, {1, 2, 3})}}) ==
+        file.path +
+            " has 'head.bias' as f64[3,1]; the parameter is f32[3] | "
+            "change the layer's sizes, or write the tensor in this shape");
+}
+
+TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[train]") {
+  const InitialFile file;
+  train::Tensors tensors = whole_file();
+  const std::string help = "write every parameter; model.init.values may give some, and the others are drawn";
+  tensors.erase("dense_0.kernel");
+  CHECK(file.refusal(tensors) == file.path + " lacks 'dense_0.kernel' f32[3,4], a parameter of this model | " + help);
+  tensors.erase("head.bias");
+  CHECK(file.refusal(tensors) ==
+        file.path + " lacks 'dense_0.kernel' f32[3,4], 'head.bias' f32[3], parameters of this model | " + help);
+}
+
+TEST_CASE("initial values that are not finite as float32 are refused with their tensor and place", "[train]") {
+  const InitialFile file;
+  const auto refusal = [&](double value) {
+    train::Tensors tensors = whole_file();
+    Numbers values(12, 0.5);
+    values[6] = value;
+    tensors["dense_0.kernel"] = doubles({3, 4}, values);
+    return file.refusal(tensors);
   };
-  CHECK(to_numbers(load("head.bias", {3}).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
-  CHECK(refusal("head.bais", {3}) == path +
-                                         " has a tensor 'head.bais' f64[3], which is no parameter of this model | "
-                                         "the nearest parameter is 'head.bias'");
-  CHECK(refusal("head.bias", {3, 1}) == path +
-                                            " has 'head.bias' as f64[3,1]; the parameter is f32[3] | "
-                                            "change the layer's sizes, or write the tensor in this shape");
-  std::filesystem::remove(path);
+  const std::string help = " | give every parameter finite numbers of at most about 3.4e38";
+  CHECK(refusal(std::nan("")) == file.path + " has nan in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
+  CHECK(refusal(-INFINITY) == file.path + " has -inf in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
+  CHECK(refusal(1e300) == file.path + " has 1.0e+300 in 'dense_0.kernel' at [1,2], which float32 cannot hold" + help);
+  CHECK(refusal(1e-300) == "accepted");
 }
