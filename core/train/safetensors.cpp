@@ -109,7 +109,11 @@ class Reader {
   std::vector<Place> places_in(const Json& header, std::uint64_t data_bytes) const {
     std::vector<Place> places;
     for (const auto& [name, entry] : header.items()) {
-      if (name != metadata_key) places.push_back(place_of(name, entry));
+      if (name == metadata_key) {
+        check_metadata(entry);
+      } else {
+        places.push_back(place_of(name, entry));
+      }
     }
     std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -127,6 +131,12 @@ class Reader {
     }
     if (at < data_bytes) fail(fmt::format("{} bytes at its end belong to no tensor", data_bytes - at));
     return places;
+  }
+
+  void check_metadata(const Json& entry) const {
+    const bool texts = entry.is_object() &&
+                       std::all_of(entry.begin(), entry.end(), [](const Json& value) { return value.is_string(); });
+    if (!texts) fail(fmt::format("its '{}' is not a map of strings to strings", metadata_key));
   }
 
   Place place_of(const std::string& name, const Json& entry) const {

@@ -144,6 +144,11 @@ TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]")
   CHECK(contains(error_for(""), "is empty"));
   CHECK(error_for(with_header("{\"__metadata__\":{\"by\":\"x\"},\"a\":" + entry("[1]", "[0,4]") + "}", 4)) ==
         "no error");
+  for (const char* metadata : {"5", "[\"x\"]", "{\"by\":1}", "null"}) {
+    INFO(metadata);
+    CHECK(contains(error_for(with_header("{\"__metadata__\":" + std::string(metadata) + "}", 0)),
+                   "its '__metadata__' is not a map of strings to strings"));
+  }
   CHECK_THROWS_AS(read_safetensors("/nonexistent"), Error);
 }
 
