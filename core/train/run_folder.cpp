@@ -58,6 +58,12 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
+// Whether another folder can be named after this one: neither '.' nor '/' can.
+bool has_siblings(const fs::path& dir) {
+  const fs::path name = dir.filename();
+  return !name.empty() && name != "." && name != "..";
+}
+
 // dir-2, dir-3, ...: the first that is not there.
 fs::path free_sibling(const fs::path& dir) {
   for (int i = 2;; ++i) {
@@ -70,6 +76,12 @@ fs::path free_sibling(const fs::path& dir) {
 
 // `replaceable`: whether --overwrite would be obeyed.
 [[noreturn]] void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool replaceable) {
+  const std::string message = fmt::format("the run folder '{}' exists", dir.string());
+  std::error_code ignored;
+  if (!fs::is_directory(dir, ignored)) {
+    fail_usage(message + " and is no folder",
+               fmt::format("choose another with {}", options.explicit_dir ? "--run-dir" : "--name or --run-dir"));
+  }
   std::vector<std::pair<std::string, std::string>> commands;
   // How this folder was chosen, to be said again where it is to be used again.
   const std::string same = options.explicit_dir    ? " --run-dir " + quoted(dir.string())
@@ -77,17 +89,22 @@ fs::path free_sibling(const fs::path& dir) {
                                                    : "";
   if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
   if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
-  const fs::path other = free_sibling(dir);
-  commands.emplace_back(
-      options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
-      "keep it, write another");
+  if (has_siblings(dir)) {
+    const fs::path other = free_sibling(dir);
+    commands.emplace_back(
+        options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
+        "keep it, write another");
+  }
   std::size_t width = 0;
   for (const auto& command : commands) width = std::max(width, command.first.size());
-  std::string help = replaceable ? "one of" : "pmaptrain did not write it; choose another";
+  std::string help = !replaceable           ? "pmaptrain did not write it; choose another"
+                     : commands.size() == 1 ? "choose another with --run-dir, or"
+                                            : "one of";
+  if (commands.empty()) help += " with --run-dir";
   for (const auto& [arguments, meaning] : commands) {
     help += fmt::format("\n{}{:<{}}   # {}", options.command, arguments, width, meaning);
   }
-  fail_usage(fmt::format("the run folder '{}' exists", dir.string()), std::move(help));
+  fail_usage(message, std::move(help));
 }
 
 // The marker, opened, when it is one (else errno says why, or is 0); nothing is created.

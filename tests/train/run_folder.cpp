@@ -78,6 +78,27 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   CHECK(read(dir / "config.yaml") == "name: cnn\n");
 }
 
+TEST_CASE("no run folder is suggested beside what is no folder, nor beside one that no name leads to", "[train]") {
+  const Folder root;
+  RunFolderOptions options;
+  options.command = "pmaptrain run a.yaml";
+  const auto refusal = [&](const fs::path& dir) {
+    const auto [status, error] = error_of([&] { RunFolder::check(dir, options); });
+    CHECK(status == ExitStatus::usage);
+    return error.message + " | " + error.help;
+  };
+  put(root / "file", "text");
+  const std::string file = (root / "file").string();
+  CHECK(refusal(file) == "the run folder '" + file +
+                             "' exists and is no folder | choose another with --name or "
+                             "--run-dir");
+  options.explicit_dir = true;
+  CHECK(refusal("/dev/null") == "the run folder '/dev/null' exists and is no folder | choose another with --run-dir");
+  CHECK(refusal("/") == "the run folder '/' exists | pmaptrain did not write it; choose another with --run-dir");
+  CHECK(refusal("..").find("..-2") == std::string::npos);
+  CHECK(refusal(".").find(".-2") == std::string::npos);
+}
+
 TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]") {
   const Folder root;
   RunFolderOptions overwrite;
