@@ -73,7 +73,9 @@ class ArrayDataset : public Dataset {
 
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     const auto i = static_cast<std::size_t>(index);
-    if (input_.dtype == DType::u8) {
+    if (input == nullptr) {
+      // the target alone
+    } else if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
@@ -101,7 +103,7 @@ class ArrayDataset : public Dataset {
     const Shape shape = example_shape(targets);
     const bool labels = !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
     if (labels) {
-      target_ = {DType::i32, {}};
+      target_ = {DType::i32, {}, targets.name};
       read_labels(targets);
       return;
     }
@@ -109,7 +111,7 @@ class ArrayDataset : public Dataset {
       note(notes, fmt::format("targets are {} and become f32", name_of(targets.element)));
     }
     check_fits_float(targets);
-    target_ = {DType::f32, shape};
+    target_ = {DType::f32, shape, targets.name};
     values_.resize(static_cast<std::size_t>(numel(targets.shape)));
     read_floats(targets, 0, values_);
   }

@@ -18,6 +18,7 @@ namespace pmaptrain::data {
 struct Field {
   DType dtype = DType::f32;
   Shape shape;
+  std::string origin = {};  // for messages: "array 'y' of 'file'"; empty where nothing was read
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 
@@ -28,12 +29,12 @@ class Dataset {
   virtual Field input() const = 0;
   // Class labels are i32 scalars (shape []); regression targets are f32[N].
   virtual Field target() const = 0;
-  // Writes example `index` (0 <= index < size()) as row-major elements.
+  // Writes example `index` (0 <= index < size()) as row-major elements. With no `input`, its target alone.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
-  // The smallest and largest label (for i32 targets), to be checked against the model's classes. Datasets that know
   // Throws Error (data) when examples that were read are not what the file held when it was opened. fill() asks once a
   // batch.
   virtual void check_intact() const {}
+  // The smallest and largest label (for i32 targets), to be checked against the model's classes. Datasets that know
   // theirs without a scan say so; others scan once when opened.
   virtual std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const { return std::nullopt; }
 };

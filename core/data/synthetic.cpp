@@ -69,7 +69,7 @@ class LinearDataset : public Dataset {
     double y = b_;
     for (std::size_t j = 0; j < w_.size(); ++j) {
       const auto x = static_cast<float>(normals.next());
-      std::memcpy(input + j * sizeof(float), &x, sizeof(float));
+      if (input != nullptr) std::memcpy(input + j * sizeof(float), &x, sizeof(float));
       y += static_cast<double>(x) * w_[j];
     }
     const auto rounded = static_cast<float>(y + noise_ * normals.next());
@@ -116,6 +116,7 @@ class ImageDataset : public Dataset {
     philox_row(key_, row, 2 * lane, head);
     const auto label = static_cast<std::int32_t>(below(head[0], classes_));
     std::memcpy(target, &label, sizeof(label));
+    if (input == nullptr) return;
 
     const std::int64_t shift_y = below(head[1], height_ / 8 + 1);
     const std::int64_t shift_x = below(head[2], width_ / 8 + 1);

@@ -1,5 +1,6 @@
 #include "core/model/model.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/base/text.h"
@@ -13,7 +14,7 @@ class Maker {
  public:
   Maker(const spec::Spec& spec, Model& model) : spec_(spec), model_(model) {}
 
-  void run(const std::optional<std::pair<std::int64_t, std::int64_t>>& labels) {
+  void run() {
     check_normalize();
     check_names();
     // The shapes behind a layer that does not fit are unknown, so what is checked against them waits.
@@ -22,14 +23,31 @@ class Maker {
       for (const spec::Metric& metric : spec_.metrics) check_metric(metric);
       check_initial_values();
     }
-    if (!errors_.empty()) throw Error(ExitStatus::usage, std::move(errors_));
+    throw_errors();
     for (const spec::Metric& metric : spec_.metrics) model_.metrics.push_back(plan_metric(metric, model_));
-    check_labels(model_, labels);
   }
 
  private:
   void refuse(const Place& place, std::string message, std::string help) {
     errors_.push_back({"config", place, std::move(message), std::move(help), {}});
+  }
+
+  // Targets of a type that `name`, the loss or a metric, cannot compare. Where a file holds them, it is the data that
+  // does not fit.
+  void refuse_targets(const Place& place, const std::string& name, const std::string& takes, const std::string& what,
+                      const std::string& help) {
+    const std::string& origin = model_.target.origin;
+    const std::string found = "; the targets" + (origin.empty() ? "" : " in " + origin) + " are " + what + targets();
+    const bool file = !origin.empty();
+    errors_.push_back(
+        {file ? "data" : "config", file ? spec_.data.source_place : place, name + " takes " + takes + found, help, {}});
+  }
+
+  void throw_errors() {
+    if (errors_.empty()) return;
+    const bool data =
+        std::all_of(errors_.begin(), errors_.end(), [](const auto& error) { return error.kind == "data"; });
+    throw Error(data ? ExitStatus::data : ExitStatus::usage, std::move(errors_));
   }
 
   void check_normalize() {
@@ -82,7 +100,7 @@ class Maker {
   // What compares class scores with labels: `name` is the loss or metric.
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
     if (!model_.has_labels()) {
-      refuse(place, name + " takes class labels; the targets are " + targets(), instead + " takes targets like these");
+      refuse_targets(place, name, "class labels", "", instead + " takes targets like these");
     } else if (model_.output.size() != 1) {
       refuse(place, name + " takes one score for each class [C]; the model gives " + output(),
              "end the layers with flatten and dense: C");
@@ -92,8 +110,7 @@ class Maker {
   // What compares numbers with numbers. Shapes are never broadcast: (N) against (N,1) would compare all with all.
   void need_numbers(const std::string& name, const Place& place, const std::string& instead) {
     if (!is_floating(model_.target.dtype)) {
-      refuse(place, name + " takes numbers to compare with; the targets are class labels " + targets(),
-             instead + " takes labels");
+      refuse_targets(place, name, "numbers to compare with", "class labels ", instead + " takes labels");
     } else if (model_.target.shape != model_.output) {
       const bool vector = model_.target.shape.size() == 1;
       refuse(place,
@@ -196,26 +213,7 @@ std::vector<std::string> Model::drawing_layers() const {
   return names;
 }
 
-void check_labels(const Model& model, const std::optional<std::pair<std::int64_t, std::int64_t>>& labels,
-                  const std::string& whose) {
-  const std::int64_t classes = model.classes();
-  if (!labels || classes == 0) return;
-  if (labels->first >= 0 && labels->second < classes) return;
-  throw Error(ExitStatus::data,
-              Diagnostic{"data",
-                         model.loss_place,
-                         whose + " are " + std::to_string(labels->first) + " to " + std::to_string(labels->second) +
-                             (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
-                                                : ", but the model has " + std::to_string(classes) +
-                                                      " outputs: classes 0 to " + std::to_string(classes - 1)),
-                         labels->first < 0   ? "labels count from 0"
-                         : model.is_binary() ? "softmax_cross_entropy takes labels of more classes"
-                                             : "end the layers with dense: " + std::to_string(labels->second + 1),
-                         {}});
-}
-
-Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,
-                 std::optional<std::pair<std::int64_t, std::int64_t>> labels, DType dtype) {
+Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype) {
   Model model;
   model.dtype = dtype;
   model.input = input;
@@ -225,7 +223,7 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
   model.loss = spec.loss;
   model.loss_place = spec.loss_place;
   model.metrics_place = spec.metrics_place;
-  Maker(spec, model).run(labels);
+  Maker(spec, model).run();
   return model;
 }
 

@@ -57,15 +57,14 @@ struct Model {
 };
 
 // Checks the spec's layers, normalisation, loss, metrics and initial values against what the data holds. Throws Error
-// with all that is wrong: exit status usage, or data where only the labels' range does not fit. `labels` is the
-// smallest and largest label where the data knows it. A dtype of f64 is for checking derivatives.
-Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target,
-                 std::optional<std::pair<std::int64_t, std::int64_t>> labels = std::nullopt, DType dtype = DType::f32);
+// with all that is wrong: exit status usage, or data where only the type of a file's targets does not fit. A dtype of
+// f64 is for checking derivatives.
+Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32);
 
-// Throws Error (data) where `labels`, the smallest and largest of the split that `whose` names ("labels", "the test
-// split's labels"), are not classes of the model.
-void check_labels(const Model& model, const std::optional<std::pair<std::int64_t, std::int64_t>>& labels,
-                  const std::string& whose = "labels");
+// Throws Error (data), placed at the data's source in the config, where the targets of `split` are not what the model's
+// loss takes: labels that are none of its classes, or numbers that are not from 0 to 1 for sigmoid_cross_entropy. Reads
+// the targets until one is wrong.
+void check_targets(const Model& model, const data::Dataset& split, const Place& source);
 
 struct Forward {
   Value inputs;                       // [B, input...] of the data's element type

@@ -74,11 +74,9 @@ Setup make_setup(spec::Loaded loaded) {
   setup.source = data::open(spec.data, spec.seed, devices);
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());
-  setup.model = model::make_model(spec, train.input(), train.target(), train.label_range());
-  if (setup.source.test) {
-    model::check_labels(setup.model, setup.source.test->label_range(),
-                        "the " + setup.source.test_name + " split's labels");
-  }
+  setup.model = model::make_model(spec, train.input(), train.target());
+  model::check_targets(setup.model, train, spec.data.source_place);
+  if (setup.source.test) model::check_targets(setup.model, *setup.source.test, spec.data.source_place);
   check_initial_file(setup.model, spec.model);
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);

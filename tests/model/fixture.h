@@ -114,7 +114,7 @@ inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spe
 // All that make_model says, as "message | help" lines.
 inline std::string refusal(const spec::Spec& spec, const data::Field& input, const data::Field& target) {
   try {
-    model::make_model(spec, input, target, std::pair{0, 9});
+    model::make_model(spec, input, target);
   } catch (const Error& error) {
     std::string text;
     for (const Diagnostic& diagnostic : error.diagnostics()) {

@@ -13,7 +13,7 @@ const data::Field image{DType::f32, {4, 4, 2}};
 
 model::Model f64_model(spec::LayerKind kind, Shape input) {
   return model::make_model(network({layer("layer", std::move(kind)), layer("flatten_0", spec::Flatten{})}),
-                           {DType::f64, std::move(input)}, labels, std::nullopt, DType::f64);
+                           {DType::f64, std::move(input)}, labels, DType::f64);
 }
 
 // One layer on one example.

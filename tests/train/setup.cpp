@@ -65,8 +65,8 @@ TEST_CASE("labels of the test split that the model has no output for are refused
   };
   CHECK(setup(train).evaluation != nullptr);
   CHECK(refusal([&] { setup(test); }, ExitStatus::data) ==
-        "the test split's labels are 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: "
-        "6");
+        "the labels in '" + test +
+            "' are 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: 6");
 }
 
 TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {

@@ -85,7 +85,7 @@ double batch_loss(const Feed& parameters, const Rows& rows) {
 // The step of `spec` with rows of three features.
 Program step_of(const spec::Spec& spec, model::BatchShape batch, DType dtype = DType::f64,
                 train::Stage stage = train::Stage::final) {
-  const model::Model model = model::make_model(spec, {dtype, {3}}, labels, std::pair{0, 2}, dtype);
+  const model::Model model = model::make_model(spec, {dtype, {3}}, labels, dtype);
   return train::train_program(model, spec, batch, all_ops(), stage);
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
                        layer("dropout_0", spec::Dropout{0.25}),
                        layer("head", spec::Dense{3})};
   spec.data.normalize = spec::Normalize{{0.1}, {0.7}};
-  const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, std::pair{0, 2}, DType::f64);
+  const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, DType::f64);
   const Program program = train::train_program(model, spec, {2, 2}, all_ops());
   Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}, {"learning_rate", {1.0}}};
   feed["dropout/dropout_0"] = {11, 12};
@@ -169,7 +169,7 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
     const bool classes = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
     spec.metrics = classes ? of_classes : of_numbers;
     const data::Field target = classes ? labels : data::Field{DType::f64, {3}};
-    const model::Model model = model::make_model(spec, {DType::f64, {3}}, target, std::nullopt, DType::f64);
+    const model::Model model = model::make_model(spec, {DType::f64, {3}}, target, DType::f64);
     const Program program = train::train_program(model, spec, {4, 2}, all_ops());
     Feed feed = initial_parameters();
     feed["mask"] = {1, 1, 1, 1, 1, 0, 0, 0};

@@ -1,0 +1,57 @@
+// Whether the targets that a split holds are values that the loss takes: what only reading them shows.
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+namespace {
+
+[[noreturn]] void refuse(const Place& source, std::string message, std::string help) {
+  throw Error(ExitStatus::data, Diagnostic{"data", source, std::move(message), std::move(help), {}});
+}
+
+std::string of_file(const data::Dataset& split) {
+  const std::string origin = split.target().origin;
+  return origin.empty() ? "" : " in " + origin;
+}
+
+void check_labels(const Model& model, const data::Dataset& split, const Place& source) {
+  const auto labels = split.label_range();
+  const std::int64_t classes = model.classes();
+  if (!labels || classes == 0 || (labels->first >= 0 && labels->second < classes)) return;
+  refuse(source,
+         "the labels" + of_file(split) + " are " + std::to_string(labels->first) + " to " +
+             std::to_string(labels->second) +
+             (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
+                                : ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
+                                      std::to_string(classes - 1)),
+         labels->first < 0   ? "labels count from 0"
+         : model.is_binary() ? "softmax_cross_entropy takes labels of more classes"
+                             : "end the layers with dense: " + std::to_string(labels->second + 1));
+}
+
+// Beyond these, the loss has no lower bound.
+void check_chances(const data::Dataset& split, const Place& source) {
+  std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
+  for (std::int64_t example = 0; example < split.size(); ++example) {
+    split.read(example, nullptr, reinterpret_cast<std::byte*>(target.data()));
+    for (const float value : target) {
+      if (value >= 0.0F && value <= 1.0F) continue;
+      refuse(source,
+             "the target of example " + std::to_string(example) + of_file(split) + " has " + exact(value) +
+                 ", but sigmoid_cross_entropy takes numbers from 0 to 1",
+             "mean_squared_error takes any numbers");
+    }
+  }
+}
+
+}  // namespace
+
+void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
+  check_labels(model, split, source);
+  const bool chances = std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss) && !model.is_binary();
+  if (chances) check_chances(split, source);
+}
+
+}  // namespace pmaptrain::model

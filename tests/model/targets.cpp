@@ -1,0 +1,101 @@
+// Targets that a loss cannot take: whose fault it is, and what is said.
+#include <cmath>
+#include <cstring>
+
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+const Place source{"net.yaml", 2, 9, 3, "data: {source: npz}"};
+
+// A split of these targets, of a file where `origin` names one.
+class Targets : public data::Dataset {
+ public:
+  Targets(data::Field field, Numbers values) : field_(std::move(field)), values_(std::move(values)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(values_.size()) / numel(field_.shape); }
+  data::Field input() const override { return {DType::f32, {4}}; }
+  data::Field target() const override { return field_; }
+  void read(std::int64_t index, std::byte*, std::byte* target) const override {
+    for (std::int64_t i = 0; i < numel(field_.shape); ++i, target += sizeof(float)) {
+      const auto value = static_cast<float>(values_[static_cast<std::size_t>(index * numel(field_.shape) + i)]);
+      std::memcpy(target, &value, sizeof value);
+    }
+  }
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override {
+    if (is_floating(field_.dtype)) return std::nullopt;
+    return std::pair{static_cast<std::int64_t>(values_.front()), static_cast<std::int64_t>(values_.back())};
+  }
+
+ private:
+  data::Field field_;
+  Numbers values_;
+};
+
+// "place: message | help" of what a model with `outputs` says of these targets, which is the data's fault.
+std::string refused(const spec::Loss& loss, std::int64_t outputs, const Targets& targets,
+                    ExitStatus expected = ExitStatus::data) {
+  spec::Spec spec = network({layer("dense_0", spec::Dense{outputs})}, loss);
+  spec.data.source_place = source;
+  try {
+    model::check_targets(model::make_model(spec, targets.input(), targets.target()), targets, source);
+  } catch (const Error& error) {
+    CHECK(error.status() == expected);
+    const Diagnostic& first = error.diagnostics().front();
+    CHECK((first.place == (expected == ExitStatus::data ? source : spec.loss_place)));
+    return first.message + " | " + first.help;
+  }
+  return "accepted";
+}
+
+Targets labelled(Numbers values, std::string origin = "array 'y' of 'a.npz'") {
+  return {{DType::i32, {}, std::move(origin)}, std::move(values)};
+}
+Targets numbers(Numbers values, Shape shape = {1}, std::string origin = "'y.idx'") {
+  return {{DType::f32, std::move(shape), std::move(origin)}, std::move(values)};
+}
+
+}  // namespace
+
+TEST_CASE("labels beyond the model's classes are the data's fault, which names their array", "[model]") {
+  const spec::SoftmaxCrossEntropy softmax;
+  CHECK(refused(softmax, 5, labelled({0, 4})) == "accepted");
+  CHECK(refused(softmax, 5, labelled({0, 9})) ==
+        "the labels in array 'y' of 'a.npz' are 0 to 9, but the model has 5 outputs: classes 0 to 4 | end the layers "
+        "with dense: 10");
+  CHECK(refused(softmax, 5, labelled({-1, 3}, "")) ==
+        "the labels are -1 to 3, but the model has 5 outputs: classes 0 to 4 | labels count from 0");
+  CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 1})) == "accepted");
+  CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 9})) ==
+        "the labels in array 'y' of 'a.npz' are 0 to 9, but sigmoid_cross_entropy takes 0 and 1 | "
+        "softmax_cross_entropy takes labels of more classes");
+}
+
+TEST_CASE("sigmoid_cross_entropy takes numbers from 0 to 1 and says which is none", "[model]") {
+  const spec::SigmoidCrossEntropy sigmoid;
+  CHECK(refused(sigmoid, 1, numbers({0, 0.5, 1, -0.0})) == "accepted");
+  const std::string rest =
+      ", but sigmoid_cross_entropy takes numbers from 0 to 1 | mean_squared_error takes any numbers";
+  CHECK(refused(sigmoid, 1, numbers({0, 0.5, -0.25})) == "the target of example 2 in 'y.idx' has -0.25" + rest);
+  CHECK(refused(sigmoid, 2, numbers({0, 1, 1, 1.5}, {2}, "")) == "the target of example 1 has 1.5" + rest);
+  CHECK(refused(sigmoid, 1, numbers({std::nan("")})).find("has nan, but") != std::string::npos);
+  CHECK(refused(spec::MeanSquaredError{}, 1, numbers({-3, 7})) == "accepted");
+}
+
+TEST_CASE("targets of the wrong type are the data's fault where a file holds them, else the config's", "[model]") {
+  CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
+        "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
+        "targets like these");
+  CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers(Numbers(8, 0.0), {2, 2, 1})) ==
+        "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[2,2,1] | mean_squared_error takes "
+        "targets like these");
+  CHECK(refused(spec::MeanSquaredError{}, 1, labelled({0, 1})) ==
+        "mean_squared_error takes numbers to compare with; the targets in array 'y' of 'a.npz' are class labels i32[] "
+        "| softmax_cross_entropy takes labels");
+  CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2}, {1}, ""), ExitStatus::usage) ==
+        "softmax_cross_entropy takes class labels; the targets are f32[1] | mean_squared_error takes targets like "
+        "these");
+}
