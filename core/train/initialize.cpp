@@ -55,12 +55,9 @@ std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& n
       std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
       const bool fits = dtype != DType::f32 || std::isfinite(static_cast<float>(value));
       if (std::isfinite(value) && fits) return value;
-      const std::string found = std::isnan(value)   ? "nan"
-                                : std::isinf(value) ? value < 0 ? "-inf" : "inf"
-                                                    : exact(value);
       const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
       refuse(spec,
-             "has " + found + " in '" + name + "' at " + to_string(index) +
+             "has " + exact(value) + " in '" + name + "' at " + to_string(index) +
                  (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
              "give every parameter finite numbers of at most about 3.4e38");
     });

@@ -139,8 +139,8 @@ TEST_CASE("initial values that are not finite as float32 are refused with their 
     return file.refusal(tensors);
   };
   const std::string help = " | give every parameter finite numbers of at most about 3.4e38";
-  CHECK(refusal(std::nan("")) == file.path + " has nan in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
-  CHECK(refusal(-INFINITY) == file.path + " has -inf in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
+  CHECK(refusal(std::nan("")) == file.path + " has .nan in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
+  CHECK(refusal(-INFINITY) == file.path + " has -.inf in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
   CHECK(refusal(1e300) == file.path + " has 1.0e+300 in 'dense_0.kernel' at [1,2], which float32 cannot hold" + help);
   CHECK(refusal(1e-300) == "accepted");
 }
