@@ -27,6 +27,7 @@ struct BatchPlan {
   std::int64_t padded_per_epoch = 0;    // rows without an example
 
   std::int64_t rows() const { return devices * rows_per_device; }
+  std::int64_t rows_at_once() const { return rows() / microbatches; }
   // Examples in batch `step` of an epoch (0 <= step < steps_per_epoch): fewer than `global` in a short last one.
   std::int64_t examples_in(std::int64_t step) const;
   friend bool operator==(const BatchPlan&, const BatchPlan&) = default;
@@ -39,7 +40,7 @@ struct BatchPlan {
 BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples);
 
 // Batches for evaluation: every example once, padded and masked. `batch` is the size to aim for, of which at most
-// `examples` is used. All arguments >= 1.
+// `examples` is used: a microbatch of training, so that microbatches bound the memory of both. All arguments >= 1.
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
 // Memory for plan.rows() rows, which the caller owns: inputs and targets as the dataset's fields say, row after row.

@@ -9,6 +9,17 @@
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
+namespace {
+
+// The batches that a loader holds.
+std::size_t loader_bytes(const Setup& setup, const data::BatchPlan& batch) {
+  const data::Dataset& train = *setup.source.train;
+  const std::size_t row = train.input().bytes() + train.target().bytes() + sizeof(float) + sizeof(std::int64_t);
+  return product_of(3 * row, static_cast<std::size_t>(batch.rows()));
+}
+
+}  // namespace
+
 int worker_count(const spec::MeshSpec& mesh) {
   if (mesh.workers) return *mesh.workers;
   const auto blocks = static_cast<double>(cut_into_blocks(mesh.mesh.devices()).size());
@@ -37,20 +48,25 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   const std::size_t named = sum_of(estimate.parameters, estimate.optimizer, estimate.batch, estimate.gradients);
   estimate.activations = held > named ? held - named : 0;  // and what else a step computes on the way
   // Beside the plan's pools: the loader's batches, and all that evaluation has for itself.
-  const data::Dataset& train = *setup.source.train;
-  const std::size_t row = train.input().bytes() + train.target().bytes() + sizeof(float) + sizeof(std::int64_t);
-  const auto loaders = [&](const data::BatchPlan& batch) {
-    return product_of(3 * row, static_cast<std::size_t>(batch.rows()));
-  };
-  std::size_t loaded = loaders(setup.batch), evaluation = 0;
-  if (setup.evaluation) {
-    const Plan plan_of_evaluation = make_plan(setup.evaluation);
-    evaluation = plan_of_evaluation.pools.total(workers, static_cast<std::int64_t>(plan_of_evaluation.blocks.size()));
-    loaded = sum_of(loaded, loaders(*setup.evaluation_batch));
-  }
-  estimate.activations = sum_of(estimate.activations, evaluation);
+  const std::size_t loaded = loader_bytes(setup, setup.batch);
   estimate.batch = sum_of(estimate.batch, loaded);
-  estimate.total = sum_of(held, evaluation, loaded);
+  estimate.total = sum_of(held, loaded);
+  estimate.available = available_memory();
+  if (setup.evaluation) {
+    const MemoryEstimate evaluation =
+        estimate_evaluation(setup, make_plan(setup.evaluation), *setup.evaluation_batch, workers);
+    estimate.activations = sum_of(estimate.activations, evaluation.activations);
+    estimate.batch = sum_of(estimate.batch, evaluation.batch);
+    estimate.total = sum_of(estimate.total, evaluation.total);
+  }
+  return estimate;
+}
+
+MemoryEstimate estimate_evaluation(const Setup& setup, const Plan& plan, const data::BatchPlan& batch, int workers) {
+  MemoryEstimate estimate;
+  estimate.activations = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
+  estimate.batch = loader_bytes(setup, batch);
+  estimate.total = sum_of(estimate.activations, estimate.batch);
   estimate.available = available_memory();
   return estimate;
 }

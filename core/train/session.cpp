@@ -8,7 +8,6 @@
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/data/open.h"
-#include "core/graph/passes.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
 #include "core/train/record_events.h"
@@ -397,11 +396,11 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   }
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
   const Tensors parameters = load_parameters(folder);
-  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.global, setup.mesh().devices());
-  auto program = std::make_shared<const Program>(simplify(
-      model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops())));
-  Evaluator evaluator(std::move(program), dataset, batch, setup.model, split,
-                      {worker_count(setup.spec().mesh), KernelChoice::best});
+  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.rows_at_once(), setup.batch.devices);
+  const auto program = std::make_shared<const Program>(evaluation_program(setup, batch));
+  const int workers = worker_count(setup.spec().mesh);
+  check_memory(estimate_evaluation(setup, make_plan(program), batch, workers), setup);
+  Evaluator evaluator(program, dataset, batch, setup.model, split, {workers, KernelChoice::best});
   return evaluator.run(parameters, (folder / "params.safetensors").string());
 }
 

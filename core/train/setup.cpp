@@ -82,9 +82,8 @@ Setup make_setup(spec::Loaded loaded) {
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
   setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
   if (setup.source.test) {
-    setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.global, devices);
-    setup.evaluation = std::make_shared<const Program>(optimize(model::evaluation_program(
-        setup.model, setup.mesh(), spec.data.axes, setup.evaluation_batch->rows_per_device, all_ops())));
+    setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
+    setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
   }
   return setup;
 }
@@ -92,6 +91,11 @@ Setup make_setup(spec::Loaded loaded) {
 Program program_at(const Setup& setup, Stage stage) {
   return train_program(setup.model, setup.spec(), {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(),
                        stage);
+}
+
+Program evaluation_program(const Setup& setup, const data::BatchPlan& batch) {
+  return optimize(
+      model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops()));
 }
 
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key) {

@@ -36,7 +36,7 @@ struct Setup {
   std::vector<std::string> warnings;                // keys that do nothing with this data
   std::shared_ptr<const Program> training;          // simplified: what runs
   std::shared_ptr<const Program> evaluation;        // for batches of evaluation_batch
-  std::optional<data::BatchPlan> evaluation_batch;  // none without a test split
+  std::optional<data::BatchPlan> evaluation_batch;  // none without a test split, or where eval_every is never
 
   const spec::Spec& spec() const { return loaded.spec; }
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
@@ -47,6 +47,9 @@ Setup make_setup(spec::Loaded loaded);
 
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
+
+// What evaluates the model on batches of `batch`, simplified.
+Program evaluation_program(const Setup& setup, const data::BatchPlan& batch);
 
 // Workers for `automatic`: the cores that affinity and cgroups allow, at most one per block of devices.
 int worker_count(const spec::MeshSpec& mesh);
@@ -61,6 +64,8 @@ struct MemoryEstimate {
   std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
 };
 MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers);
+// The same of an evaluation alone, by `plan` on batches of `batch`.
+MemoryEstimate estimate_evaluation(const Setup& setup, const Plan& plan, const data::BatchPlan& batch, int workers);
 
 // Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
 void check_memory(const MemoryEstimate& estimate, const Setup& setup);

@@ -148,6 +148,18 @@ TEST_CASE("the memory of a run is at least that of its values", "[train]") {
   CHECK(with > train::estimate_memory(images, make_plan(images.training), 2).total);
 }
 
+TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[train]") {
+  const train::Setup whole = setup_of_text(small_images);
+  const train::Setup cut = setup_of_text(small_images, {"data.microbatches=4"});
+  CHECK(whole.evaluation_batch->rows() == 16);
+  CHECK(cut.evaluation_batch->rows() == 4);
+  CHECK(cut.evaluation_batch->examples_per_epoch == 21);
+  const auto activations = [](const train::Setup& setup) {
+    return train::estimate_evaluation(setup, make_plan(setup.evaluation), *setup.evaluation_batch, 1).activations;
+  };
+  CHECK(activations(cut) < activations(whole));
+}
+
 TEST_CASE("a dense layer costs what multiplying by hand does, on every device", "[train]") {
   const Program program = parse_program(R"(mesh rows=2 columns=3
 params %w:f32[5,7]{}
