@@ -77,7 +77,7 @@ class GuardMessage : public train::Consumer {
 // The summary document; where the run failed, with its errors, as every failure has them.
 std::string summary(const train::Ended& ended, const std::string& guard) {
   const std::string text = train::summary_json(ended, std::string(version));
-  if (ended.exit_status != static_cast<int>(ExitStatus::guard)) return text;
+  if (ended.reason != "guard") return text;
   Json document = Json::parse(text);
   document["errors"] = errors_json({{"guard", {}, guard, "", {}}});
   return to_text(document);

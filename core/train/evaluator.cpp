@@ -48,7 +48,8 @@ Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<con
       split_(std::move(split)),
       executor_(make_plan(std::move(program)), options) {}
 
-Evaluation Evaluator::run(const Tensors& parameters, const std::string& file) {
+std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::string& file,
+                                         const volatile std::sig_atomic_t* stop) {
   const auto begin = std::chrono::steady_clock::now();
   const Program& program = *executor_.plan().program;
   write_group(executor_, Group::params, parameters, file);
@@ -61,6 +62,7 @@ Evaluation Evaluator::run(const Tensors& parameters, const std::string& file) {
   for (const model::MeasurePart& part : parts) sums.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   double count = 0;
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
+    if (stop != nullptr && *stop != 0) return std::nullopt;
     feed(executor_, loader.next());
     executor_.run();
     for (std::size_t i = 0; i < parts.size(); ++i) {

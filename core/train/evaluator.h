@@ -1,6 +1,7 @@
 // Evaluation of parameters on a split, on all devices, every example counted once.
 #pragma once
 
+#include <csignal>
 #include <memory>
 #include <optional>
 
@@ -20,8 +21,10 @@ class Evaluator {
   Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
             const data::BatchPlan& batch, const model::Model& model, std::string split, const CpuOptions& options);
 
-  // `file` is where the parameters are from, for the error when they do not fit.
-  Evaluation run(const Tensors& parameters, const std::string& file);
+  // `file` is where the parameters are from, for the error when they do not fit. None once `stop`, asked before each
+  // batch, is not zero: what was measured until then is of no split.
+  std::optional<Evaluation> run(const Tensors& parameters, const std::string& file,
+                                const volatile std::sig_atomic_t* stop = nullptr);
 
  private:
   std::shared_ptr<const data::Dataset> dataset_;

@@ -193,9 +193,10 @@ class Session {
       if (is_due(step_, timetable_.verify_every)) verify();
       if (!guard_.empty() && logged_step_ != step_) log();
       if (epoch_ends) end_epoch();
-      if (evaluates && !signalled()) evaluate();
-      last = last || !guard_.empty();
+      if (evaluates && !last) evaluate();  // after the last step it waits for the checkpoint
+      last = last || !guard_.empty() || signalled();
     }
+    if (step_ > 0 && logged_step_ != step_) log();  // a signal came while this step was thought not to be the last
   }
 
   int signal() const { return options_.stop != nullptr ? static_cast<int>(*options_.stop) : 0; }
@@ -283,12 +284,13 @@ class Session {
 
   void evaluate() {
     if (!evaluator_ || evaluated_at_ == step_ || !guard_.empty()) return;
-    const Evaluation evaluation = evaluator_->run(read_group(*executor_, Group::params), "the run");
-    logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation.seconds));
+    const auto evaluation = evaluator_->run(read_group(*executor_, Group::params), "the run", options_.stop);
+    if (!evaluation) return;  // a signal came
+    logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation->seconds));
     evaluated_at_ = step_;
-    test_measures_ = evaluation.measures;
-    emit(Evaluated{step_, epoch_of(std::max<std::int64_t>(step_, 1)), evaluation.split, evaluation.measures,
-                   evaluation.examples, evaluation.seconds});
+    test_measures_ = evaluation->measures;
+    emit(Evaluated{step_, epoch_of(std::max<std::int64_t>(step_, 1)), evaluation->split, evaluation->measures,
+                   evaluation->examples, evaluation->seconds});
   }
 
   std::int64_t examples_until(std::int64_t step) const {
@@ -301,13 +303,12 @@ class Session {
   void finish() {
     if (private_copies_) verify();
     if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
-    const bool interrupted = step_ < steps_ && signalled();
-    if (!interrupted) evaluate();
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
     const std::int64_t skipped = steps_skipped();
     save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, skipped});
+    evaluate();  // after the checkpoint, since it may take long and be cut short
     if (skipped > 0) {
       emit(Warned{(skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
                   std::string(" skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)")});
@@ -318,14 +319,14 @@ class Session {
       ended_.status = "stopped";
       ended_.reason = "guard";
       ended_.exit_status = static_cast<int>(ExitStatus::guard);
-    } else if (interrupted) {
+    } else if (signalled()) {
       ended_.status = "stopped";
       ended_.reason = "signal";
-      ended_.exit_status = 128 + signal();
     } else if (step_ < timetable_.steps) {
       ended_.status = "stopped";
       ended_.reason = "max_steps";
     }
+    if (signalled()) ended_.exit_status = 128 + signal();  // the process ends by it, whatever else happened
     fill_totals(steps);
     emit(ended_);
   }
@@ -401,7 +402,7 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const int workers = worker_count(setup.spec().mesh);
   check_memory(estimate_evaluation(setup, make_plan(program), batch, workers), setup);
   Evaluator evaluator(program, dataset, batch, setup.model, split, {workers, KernelChoice::best});
-  return evaluator.run(parameters, (folder / "params.safetensors").string());
+  return *evaluator.run(parameters, (folder / "params.safetensors").string());
 }
 
 }  // namespace pmaptrain::train

@@ -1,6 +1,8 @@
 // The run folder, and every way in which a run can end.
 #include <algorithm>
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -56,6 +58,24 @@ class Failing : public data::Dataset {
   std::shared_ptr<const data::Dataset> whole_;
   std::int64_t bad_;
   bool as_error_;
+};
+
+// Another dataset, which tells when an example is read.
+class Watched : public data::Dataset {
+ public:
+  Watched(std::shared_ptr<const data::Dataset> whole, std::function<void()> tell)
+      : whole_(std::move(whole)), tell_(std::move(tell)) {}
+  std::int64_t size() const override { return whole_->size(); }
+  data::Field input() const override { return whole_->input(); }
+  data::Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    if (index == 0) tell_();
+    whole_->read(index, input, target);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  std::function<void()> tell_;
 };
 
 // The events of a run that must throw, and its message.
@@ -181,7 +201,7 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   train::SessionOptions options;
   options.stop = &stop;
   options.between_steps = [&](CpuExecutor&, std::int64_t step) {
-    if (step == 1) stop = SIGTERM;
+    if (step == 2) stop = SIGTERM;
   };
   const Trained trained = train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}), options);
   CHECK(trained.ended.status == "stopped");
@@ -197,6 +217,34 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   CHECK(none.ended.reason == "signal");
   CHECK(none.ended.steps == 0);
   CHECK(none.metrics.empty());
+}
+
+TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summary that says so", "[train]") {
+  const std::pair<const char*, std::int64_t> cases[] = {{"train.eval_every=2 steps", 2},
+                                                        {"train.eval_every=99 steps", 4}};
+  for (const auto& [eval_every, steps] : cases) {
+    INFO(eval_every);
+    const RunDirectory root;
+    volatile std::sig_atomic_t stop = 0;
+    train::SessionOptions options;
+    options.stop = &stop;
+    train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
+    bool saved = false;
+    setup.source.test = std::make_shared<Watched>(setup.source.test, [&] {
+      saved = fs::exists(root / "run/checkpoints/last");
+      stop = SIGTERM;
+    });
+    const Trained trained = train_setup_in(root / "run", setup, options);
+    CHECK(trained.ended.steps == steps);
+    CHECK(trained.of<train::Evaluated>().empty());
+    CHECK(trained.of<train::Logged>().back().step == steps);
+    CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-0000000" + std::to_string(steps));
+    CHECK(saved == (steps == 4));  // the last evaluation comes after the checkpoint
+    CHECK(summary_of(root / "run")["status"] == "stopped");
+    CHECK(summary_of(root / "run")["reason"] == "signal");
+    CHECK(summary_of(root / "run")["exit_status"] == 128 + SIGTERM);
+    CHECK_FALSE(summary_of(root / "run")["final"].contains("test"));
+  }
 }
 
 TEST_CASE("a run that breaks leaves a summary that says failed, with its exit status", "[train]") {
