@@ -81,7 +81,7 @@ Setup make_setup(spec::Loaded loaded) {
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
   setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
-  if (setup.source.test) {
+  if (setup.timetable.eval_every > 0) {
     setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
     setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
   }

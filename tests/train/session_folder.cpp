@@ -172,8 +172,18 @@ TEST_CASE("the resolved config of a run gives the same bits again", "[train]") {
 
 TEST_CASE("first and last steps are logged even when the interval is never", "[train]") {
   const RunDirectory root;
-  train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never", "train.eval_every=never"}));
-  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, epoch 3, step 4, epoch 4, eval 4");
+  train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}));
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, epoch 3, eval 3, step 4, epoch 4, eval 4");
+}
+
+TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[train]") {
+  const RunDirectory root;
+  const train::Setup setup = setup_of_text(small_images, {"train.eval_every=never"});
+  CHECK_FALSE(setup.evaluation);
+  const Trained trained = train_setup_in(root / "run", setup);
+  CHECK(trained.of<train::Evaluated>().empty());
+  CHECK(trained.ended.final_measures.size() == 1);
+  CHECK(train::evaluate_checkpoint(setup, root / "run", "last", "test").examples == 21);
 }
 
 TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
