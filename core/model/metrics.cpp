@@ -49,49 +49,60 @@ PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
 }
 
 // Precision, recall and F1 are quotients for each class: of the hits, and of how often the class was said, was right,
-// or both, in which hits count twice. A class of which nothing can be said has 0.
+// or both, in which hits count twice. A class of which nothing can be said has 0. Their mean leaves out classes that
+// were neither said nor right, of which no model can be right or wrong; of labels 0 and 1 it is class 1's alone. So do
+// scikit-learn and torchmetrics.
 PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, bool binary) {
   const std::string name = spec::to_string(metric);
   const std::string prefix = metric.per_class ? name + ".each" : name;
-  PlannedMetric planned{{}, {{prefix + ".hits", {classes}}, {prefix + ".cases", {classes}}}, {}, {}};
+  PlannedMetric planned{
+      {}, {{prefix + ".hits", {classes}}, {prefix + ".said", {classes}}, {prefix + ".right", {classes}}}, {}, {}};
   for (std::int64_t c = 0; metric.per_class && c < classes; ++c)
     planned.names.push_back(name + "_" + std::to_string(c));
   if (!metric.per_class) planned.names.push_back(name);
-  planned.sums = [kind = metric.kind, classes, binary](Builder& b, Value output, Value targets, Value weights) {
+  planned.sums = [classes, binary](Builder& b, Value output, Value targets, Value weights) {
     const Value said = said_class(b, output, binary);
     const Value hit = cast(b, b.emit(ops::Eq{}, {said, targets}), b.type(weights).dtype);
     const ops::ScatterAdd count{classes};
-    Value hits = b.emit(count, {targets, mul(b, hit, weights)});
-    if (kind == spec::MetricKind::precision) return std::vector{hits, b.emit(count, {said, weights})};
-    const Value right = b.emit(count, {targets, weights});
-    if (kind == spec::MetricKind::recall) return std::vector{hits, right};
-    hits = mul(b, hits, 2.0);
-    return std::vector{hits, add(b, right, b.emit(count, {said, weights}))};
+    const Value hits = b.emit(count, {targets, mul(b, hit, weights)});
+    const Value times_said = b.emit(count, {said, weights});
+    return std::vector{hits, times_said, b.emit(count, {targets, weights})};
   };
-  planned.finish = [per_class = metric.per_class](Means means) {
+  planned.finish = [metric, binary](Means means) {
     std::vector<double> quotients;
+    double sum = 0, present = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
-      quotients.push_back(means[1][c] > 0 ? means[0][c] / means[1][c] : means[1][c]);  // a NaN stays
+      const double hits = means[0][c], said = means[1][c], right = means[2][c];
+      const double all = metric.kind == spec::MetricKind::precision ? said
+                         : metric.kind == spec::MetricKind::recall  ? right
+                                                                    : (said + right) / 2;
+      quotients.push_back(all == 0 ? 0 : hits / all);
+      if (said + right == 0) continue;
+      sum += quotients.back();
+      ++present;
     }
-    if (per_class) return quotients;
-    double sum = 0;
-    for (const double quotient : quotients) sum += quotient;
-    return std::vector<double>{sum / static_cast<double>(quotients.size())};
+    if (metric.per_class) return quotients;
+    if (binary) return std::vector<double>{quotients[1]};
+    return std::vector<double>{present == 0 ? 0 : sum / present};
   };
   return planned;
 }
 
-// 1 - Σ (y - t)² / Σ (t - mean t)², by output, with the variance as mean t² - (mean t)².
+// 1 - Σ (y - t)² / Σ (t - mean t)², by output, with the variance as mean t² - (mean t)². Its sums are of f64, in which
+// the square of an f32 is exact: those of f32 leave nothing of a variance beside a mean some thousand times as large.
 PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   const Shape shape = {outputs};
   PlannedMetric metric{
-      {name}, {{name + ".error", shape}, {name + ".target", shape}, {name + ".square", shape}}, {}, {}};
+      {name}, {{name + ".error", shape}, {name + ".target", shape, true}, {name + ".square", shape, true}}, {}, {}};
   metric.sums = [outputs](Builder& b, Value output, Value targets, Value weights) {
     const Shape rows = {b.type(output).shape.front(), outputs};
     const Value weight = broadcast_along(b, weights, rows, 0);
-    const auto sum = [&](Value values) { return b.emit(ops::ReduceSum{{0}}, {mul(b, values, weight)}); };
+    const auto sum = [&](Value values) {
+      const Value factor = cast(b, weight, b.type(values).dtype);
+      return b.emit(ops::ReduceSum{{0}}, {mul(b, values, factor)});
+    };
     const Value error = b.emit(ops::Reshape{rows}, {difference(b, output, targets)});
-    const Value target = b.emit(ops::Reshape{rows}, {cast(b, targets, b.type(output).dtype)});
+    const Value target = cast(b, b.emit(ops::Reshape{rows}, {targets}), DType::f64);
     const Value errors = sum(mul(b, error, error));
     const Value total = sum(target);
     return std::vector{errors, total, sum(mul(b, target, target))};
@@ -101,7 +112,9 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
     for (std::size_t i = 0; i < means[0].size(); ++i) {
       const double variance = means[2][i] - means[1][i] * means[1][i];
       const double constant = means[0][i] > 0 ? 0.0 : 1.0 - means[0][i];
-      sum += variance > 0 ? 1.0 - means[0][i] / variance : constant;
+      // What the rounding of equal targets' sums can leave.
+      const bool varies = variance > 1e-13 * means[2][i];
+      sum += varies ? 1.0 - means[0][i] / variance : constant;
     }
     return std::vector<double>{sum / static_cast<double>(means[0].size())};
   };

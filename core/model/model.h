@@ -20,6 +20,7 @@ namespace pmaptrain::model {
 struct MeasurePart {
   std::string name;
   Shape shape;
+  bool wide = false;  // f64: for a value that is the difference of much larger ones
 };
 
 // A metric as sums over examples and what makes values of them: so it is the same however the examples are cut into

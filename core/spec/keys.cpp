@@ -293,7 +293,8 @@ const std::vector<Key>& table() {
                 "gives it none.",
      .example = "metrics: [precision, precision: {average: none}]"},
     {.path = "metrics.precision.average", .type = Type::word, .fallback = "macro", .words = {"macro", "none"},
-     .meaning = "macro: the mean over the classes. none: each class for itself, as precision_0, precision_1, ...",
+     .meaning = "macro: the mean over the classes that occur, in the labels or in what the model says; of labels 0 and 1, "
+                "class 1 alone. none: each class for itself, as precision_0, precision_1, ...",
      .example = "average: none"},
     {.path = "metrics.recall", .type = Type::map, .need = Need::alternative,
      .meaning = "For labels: of the examples of a class, the share that the model gives to it; 0 where there are none.",

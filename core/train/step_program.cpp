@@ -152,9 +152,13 @@ class StepBuilder {
 
     const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
     Sums zeros;
-    for (const model::Parameter& parameter : model_.parameters) zeros.gradients.push_back(zero(parameter.shape));
-    for (const model::MeasurePart& part : model::measure_parts(model_)) zeros.measures.push_back(zero(part.shape));
-    zeros.count = zero({});
+    for (const model::Parameter& parameter : model_.parameters) {
+      zeros.gradients.push_back(zero(parameter.shape, model_.dtype));
+    }
+    for (const model::MeasurePart& part : model::measure_parts(model_)) {
+      zeros.measures.push_back(zero(part.shape, part.wide ? DType::f64 : model_.dtype));
+    }
+    zeros.count = zero({}, model_.dtype);
 
     std::vector<Value> constants = varying;
     constants.insert(constants.end(), dropout_keys_.begin(), dropout_keys_.end());
@@ -168,7 +172,7 @@ class StepBuilder {
     return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
   }
 
-  Value zero(const Shape& shape) { return b_.vary(b_.constant(model_.dtype, 0.0, shape), axes_); }
+  Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
 
   // ---- all devices ----
   Sums synchronised(const Sums& local) {
@@ -185,7 +189,10 @@ class StepBuilder {
     const Value divisor = b_.emit(ops::Max{}, {global.count, b_.constant(model_.dtype, 1.0)});
     Sums means{{}, {}, global.count};
     for (Value sum : global.gradients) means.gradients.push_back(div(b_, sum, divisor));
-    for (Value sum : global.measures) means.measures.push_back(div(b_, sum, divisor));
+    for (Value sum : global.measures) {
+      const Value count = cast(b_, divisor, b_.type(sum).dtype);
+      means.measures.push_back(div(b_, sum, count));
+    }
     return means;
   }
 

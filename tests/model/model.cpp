@@ -201,6 +201,30 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
   CHECK(found.at("accuracy") == Numbers{0.5});
   CHECK(found.at("recall_0") == Numbers{0.5});
   CHECK(found.at("recall_1") == Numbers{0.5});
+
+  // Precision, recall and F1 of two classes are those of class 1, which is said once, rightly, and right three times.
+  using Kind = spec::MetricKind;
+  binary.metrics = {spec::Metric{Kind::precision}, spec::Metric{Kind::recall}, spec::Metric{Kind::f1}};
+  const Feed positive = measured(binary, labels, {1, -1, -2, -3}, {1, 1, 1, 0});
+  CHECK(positive.at("precision").front() == Approx(1.0));
+  CHECK(positive.at("recall").front() == Approx(1.0 / 3));
+  CHECK(positive.at("f1").front() == Approx(0.5));
+}
+
+TEST_CASE("the mean over classes leaves out those that are neither right nor said", "[model]") {
+  using Kind = spec::MetricKind;
+  spec::Spec spec = network({});
+  spec.metrics = {spec::Metric{Kind::precision}, spec::Metric{Kind::recall}, spec::Metric{Kind::f1},
+                  spec::Metric{Kind::f1, 5, true}};
+  // Of four classes, 0 and 1 occur, 2 is said wrongly, and 3 is only padding's.
+  const Feed found =
+      measured(spec, labels, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, {0, 1, 1, 3}, {1, 1, 1, 0});
+  CHECK(found.at("precision").front() == Approx((1.0 + 1.0 + 0.0) / 3));
+  CHECK(found.at("recall").front() == Approx((1.0 + 0.5 + 0.0) / 3));
+  CHECK(found.at("f1").front() == Approx((1.0 + 2.0 / 3 + 0.0) / 3));
+  CHECK(found.at("f1_3") == Numbers{0});
+  const Feed perfect = measured(spec, labels, {1, 0, 0, 0, 0, 1, 0, 0}, {0, 1});
+  for (const char* name : {"precision", "recall", "f1"}) CHECK(perfect.at(name) == Numbers{1});
 }
 
 TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {

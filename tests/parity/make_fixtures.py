@@ -198,7 +198,8 @@ def of_classes(name, options, y, t, quotient):
     above, below = quotient(jnp.sum(said & right, axis=1), jnp.sum(said, axis=1), jnp.sum(right, axis=1))
     each = jnp.where(below > 0, above / jnp.maximum(below, 1), 0.0)
     if options.get("average", "macro") == "macro":
-        return {name: jnp.mean(each)}
+        occur = jnp.any(said | right, axis=1)
+        return {name: each[1] if y.shape[1] == 1 else jnp.mean(each, where=occur)}
     return {f"{name}_{index}": value for index, value in enumerate(each)}
 
 

@@ -112,6 +112,39 @@ TEST_CASE("metrics of an epoch are made of its sums, whatever its batches, devic
   CHECK(many.back().second == Approx(std::exp(many.front().second)).epsilon(1e-5));
 }
 
+TEST_CASE("R² is right however far the targets lie from zero, on any devices", "[train]") {
+  std::string inputs, targets;
+  double sum = 0, squares = 0, errors = 0;
+  const int count = 48;
+  for (int i = 0; i < count; ++i) {
+    const double x = i % 7 - 3, t = 20000 + x + 0.25 * (i % 5);  // which f32 holds
+    inputs += (i > 0 ? ", [" : "[") + std::to_string(x) + "]";
+    targets += (i > 0 ? ", [" : "[") + std::to_string(t) + "]";
+    sum += t - 20000;
+    squares += (t - 20000) * (t - 20000);
+    errors += (t - 20000 - x) * (t - 20000 - x);
+  }
+  const double expected = 1 - errors / (squares - sum * sum / count);
+  const auto text = [&](const std::string& wanted) {
+    return "mesh: {axes: {a: 1}}\ndata: {source: {values: {inputs: [" + inputs + "], targets: [" + wanted +
+           "]}}, batch_size: 24}\nmodel: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[1.0]], bias: "
+           "[20000.0]}}}}\nloss: mean_squared_error\nmetrics: [r2]\noptimizer: {sgd: {}, learning_rate: 0.0}\n"
+           "train: {duration: 1 epoch, log_every: 1 step}\n";
+  };
+  for (const char* devices : {"1", "4"}) {
+    for (const char* microbatches : {"1", "3"}) {
+      const Trained trained = train_setup(setup_of_text(
+          text(targets), {std::string("mesh.axes.a=") + devices, std::string("data.microbatches=") + microbatches}));
+      CHECK(trained.of<train::EpochEnded>().back().measures.back().second == Approx(expected).epsilon(1e-6));
+    }
+  }
+  // Equal targets have no variance, whatever rounding leaves of their sums.
+  std::string equal = "[20000.3]";
+  for (int i = 1; i < count; ++i) equal += ", [20000.3]";
+  const Trained trained = train_setup(setup_of_text(text(equal)));
+  CHECK(trained.of<train::EpochEnded>().back().measures.back().second == 0);
+}
+
 TEST_CASE("psum divided by the number of devices equals pmean", "[train]") {
   auto program = std::make_shared<const Program>(parse_program(R"(mesh data_parallel_axis=4
 batch %x:f32[]{data_parallel_axis}
