@@ -15,7 +15,10 @@ struct ExampleLosses {
     const Value entropy = softmax_cross_entropy(b, output, targets, loss.label_smoothing);
     if (loss.class_weights.empty()) return entropy;
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
-    return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+    if (b.type(targets).shape.size() == 1) return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+    const Value chances = cast(b, targets, b.type(output).dtype);
+    const Value each = broadcast_along(b, weights, b.type(chances).shape, 1);
+    return mul(b, entropy, sum_from(b, mul(b, chances, each), 1));
   }
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
   Value operator()(const spec::SigmoidCrossEntropy&) const {
@@ -50,7 +53,9 @@ Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoot
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{1}}, {logits})});
   const Value shifted = sub(b, logits, broadcast_along(b, largest, shape, 0));
   const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), 1)});
-  Value wanted = b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels});
+  const bool one_label = b.type(labels).shape.size() == 1;
+  Value wanted =
+      one_label ? b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels}) : cast(b, labels, b.type(logits).dtype);
   if (smoothing > 0) {
     wanted = add(b, mul(b, wanted, 1.0 - smoothing), smoothing / static_cast<double>(shape[1]));
   }

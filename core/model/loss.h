@@ -8,6 +8,7 @@
 namespace pmaptrain::model {
 
 // -Σ t · log softmax(logits) [B], where t is the one-hot label with its share `smoothing` spread over all classes.
+// `labels` is [B], or [B,C] with a chance for each class in place of the one-hot label.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing = 0.0);
 
 // The mean over the features of one example; `values` is [B, features...].

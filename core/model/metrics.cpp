@@ -33,9 +33,15 @@ Value said_class(Builder& b, Value output, bool binary) {
   return cast(b, rows, DType::i32);
 }
 
+// The class that is right, i32 [B]: the label, or the likeliest class.
+Value right_class(Builder& b, Value targets) {
+  return b.type(targets).shape.size() == 1 ? targets : b.emit(ops::Argmax{1}, {targets});
+}
+
 PlannedMetric accuracy(const std::string& name, bool binary) {
   return mean_of(name, [binary](Builder& b, Value output, Value targets) {
-    const Value correct = b.emit(ops::Eq{}, {said_class(b, output, binary), targets});
+    const Value said = said_class(b, output, binary);
+    const Value correct = b.emit(ops::Eq{}, {said, right_class(b, targets)});
     return cast(b, correct, b.type(output).dtype);
   });
 }
@@ -43,7 +49,7 @@ PlannedMetric accuracy(const std::string& name, bool binary) {
 PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
   return mean_of(name, [k](Builder& b, Value output, Value targets) {
     const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
-    const Value wanted = broadcast_along(b, targets, b.type(best).shape, 0);
+    const Value wanted = broadcast_along(b, right_class(b, targets), b.type(best).shape, 0);
     return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, wanted}), b.type(output).dtype), 1);
   });
 }
@@ -62,11 +68,12 @@ PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, b
   if (!metric.per_class) planned.names.push_back(name);
   planned.sums = [classes, binary](Builder& b, Value output, Value targets, Value weights) {
     const Value said = said_class(b, output, binary);
-    const Value hit = cast(b, b.emit(ops::Eq{}, {said, targets}), b.type(weights).dtype);
+    const Value right = right_class(b, targets);
+    const Value hit = cast(b, b.emit(ops::Eq{}, {said, right}), b.type(weights).dtype);
     const ops::ScatterAdd count{classes};
-    const Value hits = b.emit(count, {targets, mul(b, hit, weights)});
+    const Value hits = b.emit(count, {right, mul(b, hit, weights)});
     const Value times_said = b.emit(count, {said, weights});
-    return std::vector{hits, times_said, b.emit(count, {targets, weights})};
+    return std::vector{hits, times_said, b.emit(count, {right, weights})};
   };
   planned.finish = [metric, binary](Means means) {
     std::vector<double> quotients;

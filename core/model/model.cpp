@@ -99,8 +99,16 @@ class Maker {
 
   // What compares class scores with labels: `name` is the loss or metric.
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
-    if (!model_.has_labels()) {
-      refuse_targets(place, name, "class labels", "", instead + " takes targets like these");
+    if (!model_.has_labels() && !model_.has_distributions()) {
+      const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
+      refuse_targets(
+          place, name, "class labels", "",
+          instead + " takes targets like these" + (one ? "; if they are labels, save them as integers" : ""));
+    } else if (model_.has_distributions() && model_.output != model_.target.shape) {
+      refuse(place,
+             name + " takes a score for each class; the model gives " + output() + ", the targets are " + targets() +
+                 ": a chance for each of " + std::to_string(model_.target.shape.front()) + " classes",
+             "end the layers with flatten and dense: " + std::to_string(model_.target.shape.front()));
     } else if (model_.output.size() != 1) {
       refuse(place, name + " takes one score for each class [C]; the model gives " + output(),
              "end the layers with flatten and dense: C");

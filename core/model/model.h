@@ -49,6 +49,11 @@ struct Model {
 
   std::int64_t parameter_count() const;  // elements
   bool has_labels() const { return target.dtype == DType::i32 && target.shape.empty(); }
+  // For softmax_cross_entropy, a chance for each class [C] in place of a label: one-hot rows, or softer ones.
+  bool has_distributions() const {
+    return is_floating(target.dtype) && target.shape.size() == 1 && target.shape.front() > 1 &&
+           std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
+  }
   // Labels 0 and 1 for one output, of which sigmoid_cross_entropy takes the sigmoid.
   bool is_binary() const { return has_labels() && std::holds_alternative<spec::SigmoidCrossEntropy>(loss); }
   // How many classes the labels may name, where the loss takes labels; else 0.

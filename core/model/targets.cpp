@@ -1,4 +1,5 @@
 // Whether the targets that a split holds are values that the loss takes: what only reading them shows.
+#include <cmath>
 #include <vector>
 
 #include "core/base/text.h"
@@ -46,12 +47,33 @@ void check_chances(const data::Dataset& split, const Place& source) {
   }
 }
 
+// What stands for labels must be what a softmax can give.
+void check_distributions(const data::Dataset& split, const Place& source) {
+  std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
+  for (std::int64_t example = 0; example < split.size(); ++example) {
+    split.read(example, nullptr, reinterpret_cast<std::byte*>(target.data()));
+    double sum = 0;
+    std::string wrong;
+    for (const float value : target) {
+      if (!(value >= 0.0F)) wrong = exact(value);
+      sum += static_cast<double>(value);
+    }
+    if (wrong.empty() && std::abs(sum - 1.0) > 1e-3) wrong = "a sum of " + exact(sum);
+    if (wrong.empty()) continue;
+    refuse(source,
+           "the target of example " + std::to_string(example) + of_file(split) + " has " + wrong +
+               ", but softmax_cross_entropy takes a chance for each class: none below 0, with a sum of 1",
+           "save labels as integers, or one-hot; sigmoid_cross_entropy takes several labels at once");
+  }
+}
+
 }  // namespace
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
   check_labels(model, split, source);
   const bool chances = std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss) && !model.is_binary();
   if (chances) check_chances(split, source);
+  if (model.has_distributions()) check_distributions(split, source);
 }
 
 }  // namespace pmaptrain::model

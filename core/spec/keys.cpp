@@ -251,7 +251,8 @@ const std::vector<Key>& table() {
     {.path = "loss", .type = Type::choice, .need = Need::required, .meaning = "What is minimised.",
      .example = "loss: softmax_cross_entropy"},
     {.path = "loss.softmax_cross_entropy", .type = Type::map, .need = Need::alternative,
-     .meaning = "For labels: minus the logarithm of the label's softmax probability.",
+     .meaning = "For labels: minus the logarithm of the label's softmax probability. For a chance of each class, such as "
+                "one-hot labels: its mean over the classes by these chances; metrics take the likeliest for the label.",
      .example = "loss: softmax_cross_entropy\nloss: {softmax_cross_entropy: {label_smoothing: 0.1}}"},
     {.path = "loss.softmax_cross_entropy.label_smoothing", .type = Type::number, .fallback = "0.0", .high = 1,
      .open_high = true, .meaning = "The share of each label's probability that is spread over all classes equally.",

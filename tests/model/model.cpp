@@ -109,9 +109,9 @@ TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]"
   CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), image, labels) ==
         "softmax_cross_entropy takes one score for each class [C]; the model gives f32[28,28,4] | end the layers with "
         "flatten and dense: C");
-  CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {3}}) ==
-        "softmax_cross_entropy takes class labels; the targets are f32[3] | mean_squared_error takes targets like "
-        "these");
+  CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {4}}) ==
+        "softmax_cross_entropy takes a score for each class; the model gives f32[3], the targets are f32[4]: a chance "
+        "for each of 4 classes | end the layers with flatten and dense: 4");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}, spec::MeanSquaredError{}), features, {DType::f32, {1}}) ==
         "mean_squared_error compares values of one shape; the model gives f32[3], the targets are f32[1] | end the "
         "layers with dense: 1");
@@ -121,7 +121,8 @@ TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]"
   spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   two.metrics = {spec::Metric{spec::MetricKind::accuracy}};
   CHECK(refusal(two, features, {DType::f32, {1}}) ==
-        "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these");
+        "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these; if they "
+        "are labels, save them as integers");
 }
 
 TEST_CASE("initial values name parameters of the model, in their shapes; all mistakes are told", "[model]") {
@@ -225,6 +226,25 @@ TEST_CASE("the mean over classes leaves out those that are neither right nor sai
   CHECK(found.at("f1_3") == Numbers{0});
   const Feed perfect = measured(spec, labels, {1, 0, 0, 0, 0, 1, 0, 0}, {0, 1});
   for (const char* name : {"precision", "recall", "f1"}) CHECK(perfect.at(name) == Numbers{1});
+}
+
+TEST_CASE("one-hot labels give what labels give, and softer ones the mean over the classes", "[model]") {
+  using Kind = spec::MetricKind;
+  const Numbers scores = {2, 1, 0, 0, 2, 1, 1, 0, 2};
+  const data::Field chances{DType::f64, {3}};
+  for (const spec::SoftmaxCrossEntropy& loss :
+       {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
+    spec::Spec spec = network({}, loss);
+    spec.metrics = {spec::Metric{Kind::accuracy}, spec::Metric{Kind::top_k_accuracy, 2}, spec::Metric{Kind::f1},
+                    spec::Metric{Kind::perplexity}};
+    CHECK(measured(spec, chances, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
+          measured(spec, labels, scores, {0, 1, 1}, {1, 1, 1}));
+  }
+  spec::Spec spec = network({});
+  spec.metrics = {spec::Metric{Kind::accuracy}};
+  const Feed soft = measured(spec, chances, {2, 1, 0}, {0.25, 0.75, 0});
+  CHECK(soft.at("loss").front() == Approx(std::log(std::exp(2.0) + std::exp(1.0) + 1) - 0.25 * 2 - 0.75 * 1));
+  CHECK(soft.at("accuracy") == Numbers{0});
 }
 
 TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {

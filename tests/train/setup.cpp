@@ -89,6 +89,26 @@ TEST_CASE("durations that are no whole number of steps are refused with those th
         "train.duration comes to more than 1,000,000,000,000 steps | a step counter would not hold them");
 }
 
+TEST_CASE("one-hot targets that are none are refused with their row", "[train]") {
+  const auto refused = [](const std::string& rows) {
+    return refusal(
+        [&] {
+          setup_of_text("data: {source: {values: {inputs: [[1], [2]], targets: " + rows +
+                        "}}, batch_size: 2}\nmodel: {layers: [dense: 2]}\nloss: softmax_cross_entropy\n"
+                        "metrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 epoch}\n");
+        },
+        ExitStatus::data);
+  };
+  CHECK(refused("[[0, 1], [1, 0]]") == "accepted");
+  CHECK(refused("[[0.3, 0.7], [0.9995, 0]]") == "accepted");
+  CHECK(
+      refused("[[0, 1], [1, 1]]") ==
+      "the target of example 1 in values.targets has a sum of 2.0, but softmax_cross_entropy takes a chance for each "
+      "class: none below 0, with a sum of 1 | save labels as integers, or one-hot; sigmoid_cross_entropy takes several "
+      "labels at once");
+  CHECK(refused("[[-0.5, 1.5], [0, 1]]").starts_with("the target of example 0 in values.targets has -0.5, but"));
+}
+
 TEST_CASE("a timetable is in steps, and there is no evaluation without a test split", "[train]") {
   const train::Setup images = setup_of_text(
       small_images, {"train.duration=2 epochs", "train.log_every=32 examples", "train.verify_replicas=5 steps"});
