@@ -453,7 +453,10 @@ class Binder {
       store(get(choice.options, "weight_decay"), adamw.weight_decay);
     }
     store(get(node, "learning_rate"), out.learning_rate);
-    if (const Node* base = get(node, "base_batch_size")) store(base, out.base_batch_size.emplace());
+    if (const Node* base = get(node, "base_batch_size")) {
+      store(base, out.base_batch_size.emplace());
+      out.base_batch_size_place = place_of(*base);
+    }
   }
 
   static void duration(const Node* node, Duration& out) {

@@ -209,6 +209,7 @@ struct OptimizerSpec {
   double learning_rate = 0.0;                   // as written; see scaled rate in train
   std::optional<std::int64_t> base_batch_size;  // the rate is multiplied by batch_size / this
   Place place;
+  Place base_batch_size_place = {};
 };
 
 // ---- train ---------------------------------------------------------------------------------------------------------

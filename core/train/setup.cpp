@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/text.h"
 #include "core/data/open.h"
@@ -12,6 +13,7 @@
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/remove_identities.h"
 #include "core/train/initialize.h"
+#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -29,6 +31,23 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   timetable.eval_every = has_test ? interval(spec.train.eval_every, "train.eval_every") : 0;
   timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
   return timetable;
+}
+
+// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
+void check_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
+  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
+  const double rate = scaled_learning_rate(optimizer, global_batch);
+  const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
+  if (!vanishes && std::abs(rate) <= std::numeric_limits<float>::max()) return;
+  const std::string base = std::to_string(*optimizer.base_batch_size);
+  throw Error(ExitStatus::usage,
+              Diagnostic{"config",
+                         optimizer.base_batch_size_place,
+                         "base_batch_size " + base + " makes the learning rate " + exact(optimizer.learning_rate) +
+                             " × " + std::to_string(global_batch) + " / " + base + " = " + exact(rate) +
+                             (vanishes ? ", which is 0 in f32" : ", which is infinite in f32"),
+                         "the batch size that the learning rate was chosen for",
+                         {}});
 }
 
 // What the config sets for a test split, of which there is none.
@@ -79,6 +98,7 @@ Setup make_setup(spec::Loaded loaded) {
   if (setup.source.test) model::check_targets(setup.model, *setup.source.test, spec.data.source_place);
   check_initial_file(setup.model, spec.model);
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
+  check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
   setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
   if (setup.timetable.eval_every > 0) {

@@ -89,6 +89,24 @@ TEST_CASE("durations that are no whole number of steps are refused with those th
         "train.duration comes to more than 1,000,000,000,000 steps | a step counter would not hold them");
 }
 
+TEST_CASE("a learning rate that scaling makes 0 or infinite is refused where the base is", "[train]") {
+  const auto refused = [](const std::string& rate, const std::string& base) {
+    return refusal([&] {
+      setup_of_text(small_images, {"optimizer.learning_rate=" + rate, "optimizer.base_batch_size=" + base});
+    });
+  };
+  CHECK(refused("1.0e-40", "1000000000000") ==
+        "base_batch_size 1000000000000 makes the learning rate 1.0e-40 × 16 / 1000000000000 = 1.6e-51, which is 0 in "
+        "f32 | the batch size that the learning rate was chosen for");
+  CHECK(refused("3.0e+38", "1").find("= 4.8e+39, which is infinite in f32") != std::string::npos);
+  CHECK(refused("0.0", "1000000000000") == "accepted");
+  try {
+    setup_of_text(small_images, {"optimizer.learning_rate=3.0e+38", "optimizer.base_batch_size=1"});
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().place.file == "--set");
+  }
+}
+
 TEST_CASE("one-hot targets that are none are refused with their row", "[train]") {
   const auto refused = [](const std::string& rows) {
     return refusal(
