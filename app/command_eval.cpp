@@ -1,6 +1,7 @@
 // eval: a run's checkpoint on a split of its data.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "app/arguments.h"
@@ -45,8 +46,13 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
                                                               split.value_or(setup.source.test_name));
   if (json) {
     Json document{{"run", config.config}, {"checkpoint", step}, {"split", result.split}, {"examples", result.examples}};
-    for (const auto& [name, value] : result.measures) document[name] = value;
+    bool finite = true;
+    for (const auto& [name, value] : result.measures) {
+      document[name] = value;  // null where it is not finite
+      finite = finite && std::isfinite(value);
+    }
     document["seconds"] = result.seconds;
+    if (!finite) document["finite"] = false;
     streams.out << to_text(document);
     return 0;
   }

@@ -156,6 +156,17 @@ TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
   CHECK_FALSE(contains(result.err, "warning: step "));
 }
 
+TEST_CASE("eval --json says where a measure is not finite", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const Finished result = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run, "--set",
+                                      "model.init={values: {dense_0: {kernel: [[1.0e+30]], bias: [0.0]}}}"});
+  CHECK(result.status == 5);
+  const json measures = json::parse(run_binary({"eval", run, "--split", "train", "--json"}).out);
+  CHECK(measures["loss"].is_null());
+  CHECK(measures["finite"] == false);
+}
+
 TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const TemporaryFolder folder;
