@@ -136,6 +136,13 @@ bool is_empty_folder(const fs::path& dir) {
   return fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored);
 }
 
+// Whether clear() would take `file` away.
+bool is_cleared(const fs::path& dir, const fs::path& file) {
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(dir, error));
+  return !inside.empty() && std::find(written.begin(), written.end(), inside.begin()->string()) != written.end();
+}
+
 // Throws what the options do not allow; else the marker of a folder to be replaced, or none where there is no folder
 // or an empty one.
 Descriptor judge(const fs::path& dir, const RunFolderOptions& options) {
@@ -155,6 +162,11 @@ Descriptor judge(const fs::path& dir, const RunFolderOptions& options) {
   if (!marker && !is_empty_folder(dir)) {
     fail_usage(fmt::format("'{}' was not written by pmaptrain, so --overwrite leaves it alone", dir.string()),
                "choose another folder with --run-dir, or remove this one yourself");
+  }
+  for (const fs::path& file : options.reads) {
+    if (!is_cleared(dir, file)) continue;
+    fail_usage(fmt::format("--overwrite would remove '{}', which this run reads", file.string()),
+               "copy it to another place first, or write to another folder with --name or --run-dir");
   }
   return marker;
 }

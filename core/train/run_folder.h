@@ -23,6 +23,7 @@ struct RunFolderOptions {
   std::string command = "pmaptrain run CONFIG";
   bool explicit_name = false, explicit_dir = false;
   bool resume_available = false;
+  std::vector<std::filesystem::path> reads;  // files that the run needs: a folder that has them is not replaced
 };
 
 class RunFolder {

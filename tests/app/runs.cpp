@@ -167,6 +167,20 @@ TEST_CASE("eval --json says where a measure is not finite", "[app]") {
   CHECK(measures["finite"] == false);
 }
 
+TEST_CASE("--overwrite does not remove the parameters that a run starts from", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  CHECK(run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run}).status == 0);
+  const std::string parameters = run + "/checkpoints/last/params.safetensors";
+  const std::string before = read_text(parameters);
+  const Finished refused = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run, "--overwrite",
+                                       "--set", "model.init={from: " + parameters + "}"});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err,
+                 "error: --overwrite would remove '" + parameters + "', which this run reads\n  help: copy"));
+  CHECK(read_text(parameters) == before);
+}
+
 TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const TemporaryFolder folder;
