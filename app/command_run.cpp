@@ -100,9 +100,6 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
 
-  if (!options.display.quiet && options.display.progress != display::Progress::none) {
-    print_notes(loaded.notes, streams);
-  }
   train::SessionOptions session;
   session.run_dir =
       options.run_dir ? std::filesystem::path(*options.run_dir) : std::filesystem::path("runs") / loaded.spec.name;

@@ -52,6 +52,7 @@ class Session {
     begin_ = logged_at_ = Clock::now();
     add_recorders();
     emit(started());
+    for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
     for (const std::string& note : setup_.source.notes) emit(Warned{note});
     for (const std::string& warning : setup_.warnings) emit(Warned{warning});
     for (const std::string& warning : folder_->warnings()) emit(Warned{warning});

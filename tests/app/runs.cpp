@@ -181,6 +181,15 @@ TEST_CASE("--overwrite does not remove the parameters that a run starts from", "
   CHECK(read_text(parameters) == before);
 }
 
+TEST_CASE("an option that replaces a choice says so in the log, and however quiet the terminal is", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const Finished result = run_binary(
+      {"run", "configs/gradient_averaging.yaml", "--run-dir", run, "--set", "optimizer.adam.b1=0.8", "--quiet"});
+  CHECK(result.err == "warning: optimizer.adam replaces optimizer.sgd\n");
+  CHECK(contains(read_text(fs::path(run) / "log.txt"), "warning: optimizer.adam replaces optimizer.sgd\n"));
+}
+
 TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const TemporaryFolder folder;
