@@ -367,8 +367,8 @@ const std::vector<Key>& table() {
      .meaning = "How often every device's private copy of the parameters is compared.",
      .example = "verify_replicas: 100 steps"},
     {.path = "train.on_nonfinite", .type = Type::word, .fallback = "halt", .words = {"halt", "skip"},
-     .meaning = "On a NaN or an infinity in loss or gradients: stop with the last good parameters, or leave the step "
-                "out and go on.",
+     .meaning = "On a NaN or an infinity in the loss, the gradients or what they make of the parameters: stop with the last "
+                "good parameters, or leave the step out and go on.",
      .example = "on_nonfinite: skip"},
   };
   return all;

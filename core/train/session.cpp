@@ -240,9 +240,11 @@ class Session {
   void check_finite() {
     if (finite() || !guard_.empty()) return;
     const auto good = static_cast<std::int64_t>(state("step"));
-    guard_ =
-        "step " + std::to_string(good + 1) + ": the loss or the gradient is not finite; stopped with the parameters " +
-        (good == 0 ? "that training began with" : "after step " + std::to_string(good)) + " (train.on_nonfinite: halt)";
+    guard_ = "step " + std::to_string(good + 1) +
+             ": the loss, the gradient or the update is not finite; stopped with the "
+             "parameters " +
+             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
+             " (train.on_nonfinite: halt)";
     good_steps_ = good;
     emit(Warned{guard_, true});
   }
@@ -311,8 +313,9 @@ class Session {
     save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, skipped});
     evaluate();  // after the checkpoint, since it may take long and be cut short
     if (skipped > 0) {
-      emit(Warned{(skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
-                  std::string(" skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)")});
+      emit(Warned{
+          (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
+          std::string(" skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)")});
     }
     ended_.status = "done";
     ended_.reason = "duration";

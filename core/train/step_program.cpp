@@ -77,8 +77,9 @@ class StepBuilder {
     const Sums global = synchronised(device_sums());
     const Sums means = normalised(global);
     const Value norm = gradient_norm(means.gradients);
-    const Value good = guard(means.measures.front(), norm, global.count);
-    update(means.gradients, learning_rate, good);
+    const Update next = updated(means.gradients, learning_rate);
+    const Value good = guard(means.measures.front(), norm, next.parameters, global.count);
+    commit(next, good);
     accumulate(global, good);
 
     output_measures(means.measures, global.count);
@@ -196,24 +197,30 @@ class StepBuilder {
     return means;
   }
 
-  Value gradient_norm(const std::vector<Value>& gradients) {
-    const Builder::Scope scope(b_, {"grad_norm", {}});
+  Value sum_of_squares(const std::vector<Value>& values) {
     std::optional<Value> total;
-    for (Value gradient : gradients) {
-      const Value squares = model::sum_from(b_, mul(b_, gradient, gradient), 0);
+    for (Value value : values) {
+      const Value squares = model::sum_from(b_, mul(b_, value, value), 0);
       total = total ? add(b_, *total, squares) : squares;
     }
-    return b_.emit(ops::Sqrt{}, {total ? *total : b_.constant(model_.dtype, 0.0)});
+    return total ? *total : b_.constant(model_.dtype, 0.0);
+  }
+
+  Value gradient_norm(const std::vector<Value>& gradients) {
+    const Builder::Scope scope(b_, {"grad_norm", {}});
+    return b_.emit(ops::Sqrt{}, {sum_of_squares(gradients)});
   }
 
   // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite; so has one whose
-  // squares overflow, in f32 above some 1.8e19, which no run comes back from.
-  Value guard(Value loss, Value norm, Value count) {
+  // squares overflow, in f32 above some 1.8e19, which no run comes back from. So it is with the parameters that the
+  // step would make: a rate or a momentum can overflow where no gradient does.
+  Value guard(Value loss, Value norm, const std::vector<Value>& parameters, Value count) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
     Value good = b_.emit(ops::Gt{}, {count, b_.constant(model_.dtype, 0.0)});
     good = select(b_, b_.emit(ops::IsFinite{}, {loss}), good, no);
     good = select(b_, b_.emit(ops::IsFinite{}, {norm}), good, no);
+    good = select(b_, b_.emit(ops::IsFinite{}, {sum_of_squares(parameters)}), good, no);
     if (halts()) {
       good = select(b_, guard_, good, no);
       replace(guard_, good);
@@ -223,11 +230,15 @@ class StepBuilder {
     return good;
   }
 
-  void update(const std::vector<Value>& gradients, Value learning_rate, Value good) {
+  Update updated(const std::vector<Value>& gradients, Value learning_rate) {
     const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
     const Value next_step = add(b_, step_, 1.0);
-    const Update update =
-        optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
+    return optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
+  }
+
+  void commit(const Update& update, Value good) {
+    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
+    const Value next_step = add(b_, step_, 1.0);
     replace(step_, select(b_, good, next_step, step_));
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       replace(parameters_[i], select(b_, good, update.parameters[i], parameters_[i]));

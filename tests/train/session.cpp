@@ -248,7 +248,7 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
     CHECK(numbers(trained.state.at("finite")).front() == 0);
     CHECK(trained.of<train::Warned>().back().text ==
           "step " + std::to_string(good + 1) +
-              ": the loss or the gradient is not finite; stopped with the parameters after step " +
+              ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
               std::to_string(good) + " (train.on_nonfinite: halt)");
     CHECK(trained.of<train::Logged>().back().step == trained.of<train::Progressed>().back().step);
     train::SessionOptions options;
@@ -322,8 +322,24 @@ train: {duration: 3 steps}
   CHECK(trained.ended.steps == 0);
   CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
   CHECK(trained.of<train::Warned>().back().text ==
-        "step 1: the loss or the gradient is not finite; stopped with the parameters that training began with "
+        "step 1: the loss, the gradient or the update is not finite; stopped with the parameters that training began "
+        "with "
         "(train.on_nonfinite: halt)");
+}
+
+TEST_CASE("an update that is not finite counts as a bad step, with any optimizer", "[train]") {
+  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}"}) {
+    INFO(rule);
+    const Trained trained = train_setup(setup_of_text(
+        std::string("data: {source: {values: {inputs: [[4]], targets: [[-3]]}}, batch_size: 1}\n"
+                    "model: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[-2.0]], bias: [8.0]}}}}\n"
+                    "loss: mean_absolute_error\ntrain: {duration: 3 steps}\noptimizer: {learning_rate: 3.0e+38, ") +
+        rule + "}\n"));
+    CHECK(trained.ended.exit_status == 5);
+    CHECK(trained.ended.steps == 0);
+    CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{-2.0});
+    CHECK(numbers(trained.parameters.at("dense_0.bias")) == std::vector<double>{8.0});
+  }
 }
 
 TEST_CASE("on_nonfinite skip leaves bad steps out, counts them and goes on", "[train]") {
@@ -347,7 +363,7 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(numbers(trained.state.at("skipped")).front() == 2);
   CHECK(numbers(trained.state.at("step")).front() == 4);
   CHECK(trained.of<train::Warned>().back().text ==
-        "2 steps were skipped: the loss or the gradient was not finite (train.on_nonfinite: skip)");
+        "2 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
   // Epochs count the four good examples; the bad step's line says that it is not finite.
   REQUIRE(trained.of<train::EpochEnded>().size() == 2);
   for (const train::EpochEnded& epoch : trained.of<train::EpochEnded>()) {
