@@ -249,6 +249,14 @@ class Session {
     emit(Warned{guard_, true});
   }
 
+  // With on_nonfinite: skip every step may have been left out, and then nothing was trained.
+  void check_any_good() {
+    if (step_ == 0 || steps_skipped() < step_ || !guard_.empty()) return;
+    guard_ = (step_ == 1 ? "the only step was" : "all " + with_commas(step_) + " steps were") +
+             std::string(" skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
+    emit(Warned{guard_, true});
+  }
+
   void verify() {
     if (verified_at_ == step_ || !guard_.empty()) return;
     verified_at_ = step_;
@@ -306,13 +314,14 @@ class Session {
   void finish() {
     if (private_copies_) verify();
     if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
+    check_any_good();
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
     const std::int64_t skipped = steps_skipped();
     save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, skipped});
     evaluate();  // after the checkpoint, since it may take long and be cut short
-    if (skipped > 0) {
+    if (skipped > 0 && guard_.empty()) {
       emit(Warned{
           (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
           std::string(" skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)")});

@@ -342,6 +342,23 @@ TEST_CASE("an update that is not finite counts as a bad step, with any optimizer
   }
 }
 
+TEST_CASE("a run of which every step was skipped was stopped by a guard", "[train]") {
+  const Trained trained = train_setup(setup_of_text(R"(
+data: {source: {values: {inputs: [[-1.0e+30]], targets: [[1]]}}, batch_size: 1}
+model: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[2.0]], bias: [0.5]}}}}
+loss: mean_squared_error
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 3 steps, on_nonfinite: skip}
+)"));
+  CHECK(trained.ended.status == "stopped");
+  CHECK(trained.ended.reason == "guard");
+  CHECK(trained.ended.exit_status == 5);
+  CHECK(trained.ended.steps_skipped == 3);
+  CHECK(trained.of<train::Warned>().back().text ==
+        "all 3 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
+  CHECK(trained.of<train::Warned>().back().stops);
+}
+
 TEST_CASE("on_nonfinite skip leaves bad steps out, counts them and goes on", "[train]") {
   const std::string text = R"(mesh: {axes: {a: 2}}
 data:
