@@ -184,7 +184,12 @@ def masked_cases() -> dict:
         "conv_groups_masked": images([grouped, "relu"], MOMENTUM, 0.005, **MASKED),
         "conv_dilation_masked": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "tanh"], ADAM, 0.002,
                                        **MASKED),
+        # In the short batch not every class occurs.
+        "class_metrics_masked": classes(mlp("relu", outputs=7), SGD, 0.2, data="kinds",
+                                        metrics=["precision", "recall", "f1"], **MASKED),
         "each_class_masked": classes(mlp("silu"), ADAM, 0.01, **of_each, **MASKED),
+        "binary_metrics_masked": classes(mlp("tanh", outputs=1), MOMENTUM, 0.05, data="answers",
+                                         loss="sigmoid_cross_entropy", metrics=["precision", "recall", "f1"], **MASKED),
         "r2_masked": regression(mlp("gelu", outputs=2), SGD, 0.3, metrics=["r2"], **MASKED),
         "top_k_masked": classes(mlp("softplus", outputs=7), SGD, 0.2, data="kinds",
                                 metrics=["accuracy", {"top_k_accuracy": {"k": 3}}, "perplexity"], **MASKED),
