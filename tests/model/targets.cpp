@@ -88,7 +88,7 @@ TEST_CASE("sigmoid_cross_entropy takes numbers from 0 to 1 and says which is non
 TEST_CASE("targets of the wrong type are the data's fault where a file holds them, else the config's", "[model]") {
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
-        "targets like these");
+        "targets like these; if they are labels, save them as integers");
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers(Numbers(8, 0.0), {2, 2, 1})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[2,2,1] | mean_squared_error takes "
         "targets like these");
@@ -97,5 +97,5 @@ TEST_CASE("targets of the wrong type are the data's fault where a file holds the
         "| softmax_cross_entropy takes labels");
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2}, {1}, ""), ExitStatus::usage) ==
         "softmax_cross_entropy takes class labels; the targets are f32[1] | mean_squared_error takes targets like "
-        "these");
+        "these; if they are labels, save them as integers");
 }
