@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <variant>
 
 #include "core/model/arithmetic.h"
@@ -72,6 +73,20 @@ struct RuleTraits {
     rates.bias2 = bias_correction(b, rule.b2, step, dtype);
   }
 
+  static constexpr double largest_gradient = 1.9e19;  // above, its square is infinite in f32
+  static constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+  static double largest_change(const spec::Sgd& sgd, double rate) {
+    return rate * largest_gradient / (1.0 - sgd.momentum);
+  }
+  static double largest_change(const spec::Adam& adam, double rate) { return largest_change(adam.b1, adam.b2, rate); }
+  static double largest_change(const spec::AdamW& adamw, double rate) {
+    return rate * adamw.weight_decay <= 1.0 ? largest_change(adamw.b1, adamw.b2, rate) : unbounded;
+  }
+  static double largest_change(double b1, double b2, double rate) {
+    return b1 * b1 < b2 ? rate / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2)) : unbounded;
+  }
+
   static Value update(Builder& b, const spec::Sgd& sgd, Value w, Value g, std::span<Value> slots, const Rates& rates) {
     if (slots.empty()) return descend(b, w, g, rates.learning_rate);
     slots[0] = add(b, g, mul(b, slots[0], sgd.momentum));
@@ -124,6 +139,13 @@ Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::s
 double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
   if (!optimizer.base_batch_size) return optimizer.learning_rate;
   return optimizer.learning_rate * static_cast<double>(global_batch) / static_cast<double>(*optimizer.base_batch_size);
+}
+
+bool may_overflow(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
+  const double rate = scaled_learning_rate(optimizer, global_batch);
+  const double change =
+      std::visit([&](const auto& rule) { return RuleTraits::largest_change(rule, rate); }, optimizer.rule);
+  return !(change <= 1e30);  // also of no number
 }
 
 }  // namespace pmaptrain::train

@@ -38,4 +38,14 @@ Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::s
 // the config has a base.
 double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch);
 
+// Whether a step could make a parameter infinite though its gradient's norm is finite in f32. Of most configs it can be
+// said that it cannot:
+//
+//   sgd     |w' - w| ≤ rate·|g|/(1-momentum), with |g| < 1.9e19
+//   adam    |w' - w| ≤ rate/√((1-b2)·(1-b1²/b2)), by Cauchy and Schwarz on the sums that m' and v' are, for b1² < b2
+//   adamw   and rate·weight_decay·|w| more, which takes a parameter towards 0 where rate·weight_decay ≤ 1
+//
+// Where that is 1e30 at most, a parameter would first have to grow to some 1e38 over 1e8 such steps.
+bool may_overflow(const spec::OptimizerSpec& optimizer, std::int64_t global_batch);
+
 }  // namespace pmaptrain::train

@@ -77,9 +77,13 @@ class StepBuilder {
     const Sums global = synchronised(device_sums());
     const Sums means = normalised(global);
     const Value norm = gradient_norm(means.gradients);
-    const Update next = updated(means.gradients, learning_rate);
-    const Value good = guard(means.measures.front(), norm, next.parameters, global.count);
-    commit(next, good);
+    // A step that may overflow is made before it is judged, which costs a pass over all parameters.
+    std::optional<Update> next;
+    if (may_overflow(spec_.optimizer, batch_.rows_per_device * spec_.mesh.mesh.devices()))
+      next = updated(means.gradients, learning_rate);
+    const Value good = guard(means.measures.front(), norm, next, global.count);
+    if (!next) next = updated(means.gradients, learning_rate);
+    commit(*next, good);
     accumulate(global, good);
 
     output_measures(means.measures, global.count);
@@ -212,15 +216,14 @@ class StepBuilder {
   }
 
   // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite; so has one whose
-  // squares overflow, in f32 above some 1.8e19, which no run comes back from. So it is with the parameters that the
-  // step would make: a rate or a momentum can overflow where no gradient does.
-  Value guard(Value loss, Value norm, const std::vector<Value>& parameters, Value count) {
+  // squares overflow, in f32 above some 1.8e19, which no run comes back from. So it is with the parameters of `next`.
+  Value guard(Value loss, Value norm, const std::optional<Update>& next, Value count) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
     Value good = b_.emit(ops::Gt{}, {count, b_.constant(model_.dtype, 0.0)});
     good = select(b_, b_.emit(ops::IsFinite{}, {loss}), good, no);
     good = select(b_, b_.emit(ops::IsFinite{}, {norm}), good, no);
-    good = select(b_, b_.emit(ops::IsFinite{}, {sum_of_squares(parameters)}), good, no);
+    if (next) good = select(b_, b_.emit(ops::IsFinite{}, {sum_of_squares(next->parameters)}), good, no);
     if (halts()) {
       good = select(b_, guard_, good, no);
       replace(guard_, good);

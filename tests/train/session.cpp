@@ -8,6 +8,7 @@
 #include "core/graph/text.h"
 #include "core/runtime/interpreter.h"
 #include "core/train/evaluator.h"
+#include "core/train/optimizer.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 
@@ -325,6 +326,26 @@ train: {duration: 3 steps}
         "step 1: the loss, the gradient or the update is not finite; stopped with the parameters that training began "
         "with "
         "(train.on_nonfinite: halt)");
+}
+
+TEST_CASE("only a step that could overflow is looked at before it is taken", "[train]") {
+  const auto looks = [](const std::string& rule, const std::string& rate) {
+    spec::Loaded loaded = spec::load_text(
+        "data: {source: synthetic_images, batch_size: 8}\nmodel: {layers: [flatten, {dense: 10}]}\n"
+        "loss: softmax_cross_entropy\ntrain: {duration: 1 step}\noptimizer: {" +
+            rule + ", learning_rate: " + rate + "}\n",
+        "c.yaml", "/base", {});
+    return train::may_overflow(loaded.spec.optimizer, 8);
+  };
+  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.99}", "adam: {}", "adam: {b1: 0.0}", "adamw: {}"}) {
+    INFO(rule);
+    CHECK_FALSE(looks(rule, "0.001"));
+    CHECK_FALSE(looks(rule, "1000.0"));
+    CHECK(looks(rule, "1.0e+37"));
+  }
+  CHECK(looks("adam: {b1: 0.9, b2: 0.5}", "0.001"));  // the mean outlives the deviation that it is divided by
+  CHECK(looks("adamw: {weight_decay: 2.0}", "1.0"));  // takes away more than there is
+  CHECK(looks("sgd: {}, base_batch_size: 1", "1.0e+11"));
 }
 
 TEST_CASE("an update that is not finite counts as a bad step, with any optimizer", "[train]") {
