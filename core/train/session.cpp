@@ -64,6 +64,7 @@ class Session {
       loop();
       finish();
     } catch (const Error& error) {
+      if (error.status() == ExitStatus::data) save_what_is_trained();
       fail(static_cast<int>(error.status()));
       throw;
     } catch (...) {
@@ -315,13 +316,9 @@ class Session {
     if (private_copies_) verify();
     if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
     check_any_good();
-    const std::int64_t steps = good_steps_.value_or(step_);
-    const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
-                                steps % timetable_.steps_per_epoch * setup_.batch.global;
-    const std::int64_t skipped = steps_skipped();
-    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, skipped});
+    save();
     evaluate();  // after the checkpoint, since it may take long and be cut short
-    if (skipped > 0 && guard_.empty()) {
+    if (const std::int64_t skipped = steps_skipped(); skipped > 0 && guard_.empty()) {
       emit(Warned{
           (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
           std::string(" skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)")});
@@ -340,8 +337,27 @@ class Session {
       ended_.reason = "max_steps";
     }
     if (signalled()) ended_.exit_status = 128 + signal();  // the process ends by it, whatever else happened
-    fill_totals(steps);
+    fill_totals(good_steps_.value_or(step_));
     emit(ended_);
+  }
+
+  void save() {
+    const std::int64_t steps = good_steps_.value_or(step_);
+    const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
+                                steps % timetable_.steps_per_epoch * setup_.batch.global;
+    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, steps_skipped()});
+    saved_ = true;
+  }
+
+  // Data fails between steps, where parameters are those of a whole step. The data's error is what ends the run, even
+  // where the disk fails too.
+  void save_what_is_trained() {
+    if (saved_ || step_ == 0) return;
+    try {
+      save();
+    } catch (const Error& error) {
+      emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
+    }
   }
 
   void fill_totals(std::int64_t steps) {
@@ -371,6 +387,7 @@ class Session {
   std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
   std::vector<model::MeasurePart> parts_;
   bool private_copies_ = false;
+  bool saved_ = false;  // the run's checkpoint
 
   std::optional<CpuExecutor> executor_;
   std::optional<Evaluator> evaluator_;

@@ -392,6 +392,8 @@ TEST_CASE("a data file that is cut short under a run ends it as data that is not
   CHECK(contains(result.err, "x.idx' was cut short while it was in use: it had 5120016 bytes and has 4096"));
   CHECK(summary_of(run)["status"] == "failed");
   CHECK(summary_of(run)["exit_status"] == 3);
+  CHECK(summary_of(run)["steps"].get<int>() > 0);
+  CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
 }
 
 TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") {

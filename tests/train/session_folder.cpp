@@ -271,7 +271,8 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
     CHECK(summary["exit_status"] == (as_error ? 3 : 1));
     CHECK(summary["steps"] == 1);
     CHECK(failed.recording.of<train::Ended>().size() == 1);
-    CHECK_FALSE(fs::exists(root / "run/checkpoints"));
+    // Data fails between steps: what is trained is kept. Of anything else nobody knows.
+    CHECK(fs::exists(root / "run/checkpoints/step-00000001/params.safetensors") == as_error);
   }
 }
 
