@@ -155,14 +155,14 @@ class Maker {
       case spec::MetricKind::precision:
       case spec::MetricKind::recall:
       case spec::MetricKind::f1:
-        if (!model_.is_binary()) need_classes(name, model_.metrics_place, "mean_absolute_error");
+        if (!model_.is_binary()) need_classes(name, metric.place, "mean_absolute_error");
         break;
       case spec::MetricKind::top_k_accuracy:
       case spec::MetricKind::perplexity:
-        need_classes(name, model_.metrics_place, "mean_absolute_error");
+        need_classes(name, metric.place, "mean_absolute_error");
         if (metric.kind == spec::MetricKind::top_k_accuracy && model_.output.size() == 1 &&
             metric.k > model_.output.front()) {
-          refuse(model_.metrics_place,
+          refuse(metric.place,
                  name + " asks for the " + std::to_string(metric.k) + " largest of the model's " +
                      std::to_string(model_.output.front()) + " outputs",
                  "a k of at most " + std::to_string(model_.output.front()));
@@ -170,7 +170,7 @@ class Maker {
         break;
       case spec::MetricKind::mean_absolute_error:
       case spec::MetricKind::mean_squared_error:
-      case spec::MetricKind::r2: need_numbers(name, model_.metrics_place, "accuracy"); break;
+      case spec::MetricKind::r2: need_numbers(name, metric.place, "accuracy"); break;
     }
   }
 

@@ -389,6 +389,7 @@ class Binder {
       const Chosen metric = chosen(&item, "metrics");
       if (metric.name == nullptr) continue;
       out.metrics.push_back(metric_of(metric.name->text, metric.options));
+      out.metrics.back().place = error_place(metric);
       const std::string name = to_string(out.metrics.back());
       if (!seen.emplace(name, out.metrics.back().per_class).second) {
         reporter_.report(*metric.name, "metrics has " + name + " twice", "keep one of them");

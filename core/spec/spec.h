@@ -191,6 +191,7 @@ struct Metric {
   MetricKind kind = MetricKind::accuracy;
   std::int64_t k = 5;      // of top_k_accuracy
   bool per_class = false;  // of precision, recall and f1: a value for each class, in place of their mean
+  Place place = {};
 };
 
 struct Sgd {
