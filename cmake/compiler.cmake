@@ -5,7 +5,7 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, Sanitize or Coverage" FORCE)
 endif()
 
 # The same config gives the same bits, so nothing here may let the compiler reorder or contract arithmetic: no
@@ -13,6 +13,10 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -ftree-vectorize")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
+# Optimised code has no line for what it folds away. Counters are atomic: every worker runs the same kernels.
+set(CMAKE_CXX_FLAGS_COVERAGE "-O0")
+set(PMAPTRAIN_COVERAGE_OPTIONS $<$<CONFIG:Coverage>:--coverage> $<$<CONFIG:Coverage>:-fprofile-update=atomic>)
+add_link_options($<$<CONFIG:Coverage>:--coverage>)
 add_compile_options(-fno-math-errno -ffp-contract=off)
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
