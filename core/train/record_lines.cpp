@@ -1,4 +1,3 @@
-#include "core/base/utf8.h"
 #include "core/train/record_lines.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace pmaptrain::train {
 namespace {

@@ -1,4 +1,3 @@
-#include "core/base/utf8.h"
 #include "core/train/record_report.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/train/record_lines.h"
 
 namespace pmaptrain::train {

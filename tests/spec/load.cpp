@@ -405,7 +405,8 @@ train: {duration: 2 epochs}
   CHECK(changed("seed=1").metrics_place.file == "dir/run.yaml");
   CHECK(shown(changed("metrics.0=mean_absolute_error").metrics_place) == "--set:11 mean_absolute_error");
   CHECK(shown(changed("metrics.0=mean_absolute_error").metrics.front().place) == "--set:11 mean_absolute_error");
-  CHECK(shown(changed("metrics=[accuracy, f1: {average: none}]").metrics.back().place) == "--set:20 f1: {average: none}]");
+  CHECK(shown(changed("metrics=[accuracy, f1: {average: none}]").metrics.back().place) ==
+        "--set:20 f1: {average: none}]");
   CHECK(shown(changed("data.source={synthetic_linear: {features: 3}}").data.source_place) ==
         "--set:14 synthetic_linear: {features: 3}}");
   CHECK(shown(changed("data.source={fashion_mnist: {dir: /nope}}").data.source_place) ==
