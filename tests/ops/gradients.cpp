@@ -180,10 +180,10 @@ std::vector<double> gradient_at(const test::BuildFunction& build, const Shape& s
   const Value seed = b.constant(DType::f64, 1, b.type(y).shape);
   b.output("g", differentiate(b, y, seed, input)[0]);
   std::vector<std::byte> bytes(x.size() * sizeof(double));
-  std::memcpy(bytes.data(), x.data(), bytes.size());
+  if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
   const PerDevice g = interpret(program, {{"x", {bytes}}}).outputs.at("g");
   std::vector<double> gradient(x.size());
-  std::memcpy(gradient.data(), g[0].data(), bytes.size());
+  if (!x.empty()) std::memcpy(gradient.data(), g[0].data(), bytes.size());
   return gradient;
 }
 
