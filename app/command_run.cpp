@@ -76,7 +76,7 @@ class GuardMessage : public train::Consumer {
 
 // The summary document; where the run failed, with its errors, as every failure has them.
 std::string summary(const train::Ended& ended, const std::string& guard) {
-  const std::string text = train::summary_json(ended, std::string(version));
+  std::string text = train::summary_json(ended, std::string(version));
   if (ended.reason != "guard") return text;
   Json document = Json::parse(text);
   document["errors"] = errors_json({{"guard", {}, guard, "", {}}});
