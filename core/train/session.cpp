@@ -317,7 +317,7 @@ class Session {
     if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
     check_any_good();
     save();
-    evaluate();  // after the checkpoint, since it may take long and be cut short
+    if (!signalled()) evaluate();  // after the checkpoint, since it may take long and be cut short
     if (const std::int64_t skipped = steps_skipped(); skipped > 0 && guard_.empty()) {
       emit(Warned{
           (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
