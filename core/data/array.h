@@ -59,7 +59,7 @@ Array parse_idx(const Bytes& file, const std::string& path);
 
 // An NPY file of format version 1 to 3, memory-mapped; and the same from bytes.
 Array read_npy(const std::string& path);
-Array parse_npy(Bytes bytes, std::string name);
+Array parse_npy(const Bytes& bytes, std::string name);
 
 // What an NPY file of `size` bytes says of itself, and how many of them it takes to say so. `head` holds all, or the
 // first npy_head_bytes, which no header exceeds. The size must be exactly what it says.

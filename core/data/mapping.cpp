@@ -44,18 +44,19 @@ MappedRange* range_at(std::uintptr_t address) {
 
 // Puts zeros in place of the page and all behind it: of a file that was cut short nothing more will come. The flag is
 // first, so whoever reads these zeros finds it set.
-bool fill_with_zeros(MappedRange& range, std::uintptr_t address) {
+bool fill_with_zeros(MappedRange& range, void* at) {
   range.broken.store(true);
-  const std::uintptr_t page = address / page_size * page_size;
-  return ::mmap(reinterpret_cast<void*>(page), range.end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                0) != MAP_FAILED;
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const std::uintptr_t in_page = address % page_size;
+  return ::mmap(static_cast<std::byte*>(at) - in_page, range.end - address + in_page, PROT_READ,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool fault = info->si_code > 0;  // else some process sent the signal
   MappedRange* const range = fault ? range_at(reinterpret_cast<std::uintptr_t>(info->si_addr)) : nullptr;
-  if (range != nullptr && fill_with_zeros(*range, reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+  if (range != nullptr && fill_with_zeros(*range, info->si_addr)) {
     errno = error;
     return;
   }

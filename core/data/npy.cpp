@@ -191,7 +191,7 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
   return {element, big_endian, shape, header_end};
 }
 
-Array parse_npy(Bytes bytes, std::string name) {
+Array parse_npy(const Bytes& bytes, std::string name) {
   NpyHead head = check_npy_head(bytes.view(), bytes.size(), name);
   const std::size_t held = bytes.size() - head.bytes;
   return {std::move(name), head.element, head.big_endian, std::move(head.shape), bytes.slice(head.bytes, held)};
