@@ -178,7 +178,7 @@ std::string help(const std::string& key) {
   if (key.empty()) return overview();
   // "losses" and "metric" are not the names of keys, but what one would look for.
   for (const std::string& name : {key, key + "s", without(key, "s"), without(key, "es")}) {
-    const std::string out = help_of_all(name);
+    std::string out = help_of_all(name);
     if (!out.empty()) return out;
   }
   std::vector<std::string> names;
