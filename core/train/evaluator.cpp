@@ -59,6 +59,7 @@ std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::s
   };
   const std::vector<model::MeasurePart> parts = model::measure_parts(*model_);
   std::vector<std::vector<double>> sums;
+  sums.reserve(parts.size());
   for (const model::MeasurePart& part : parts) sums.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   double count = 0;
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {

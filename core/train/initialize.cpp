@@ -1,5 +1,7 @@
 #include "core/train/initialize.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -81,19 +83,23 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
     parameters[parameter.name] = &parameter;
     names.push_back(parameter.name);
   }
+  const auto shown = [](DType dtype, const Shape& shape) {
+    std::string text(to_string(dtype));
+    text += to_string(shape);
+    return text;
+  };
   for (const auto& [name, tensor] : read_tensors(spec)) {
-    const std::string found = std::string(to_string(tensor.dtype)) + to_string(tensor.shape);
+    const std::string found = shown(tensor.dtype, tensor.shape);
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
       const std::string near = nearest(name, names);
-      refuse(spec, "has a tensor '" + name + "' " + found + ", which is no parameter of this model",
-             near.empty() ? "its parameters are " + join(names, ", ") : "the nearest parameter is '" + near + "'");
+      refuse(spec, fmt::format("has a tensor '{}' {}, which is no parameter of this model", name, found),
+             near.empty() ? "its parameters are " + join(names, ", ")
+                          : fmt::format("the nearest parameter is '{}'", near));
     }
     const Shape& shape = entry->second->shape;
     if (tensor.shape != shape || !is_floating(tensor.dtype)) {
-      refuse(spec,
-             "has '" + name + "' as " + found + "; the parameter is " + std::string(to_string(model.dtype)) +
-                 to_string(shape),
+      refuse(spec, fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model.dtype, shape)),
              "change the layer's sizes, or write the tensor in this shape");
     }
     values[name] = convert(spec, name, tensor, model.dtype);
@@ -101,8 +107,9 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
   }
   if (parameters.empty()) return;
   std::vector<std::string> missing;
+  missing.reserve(parameters.size());
   for (const auto& [name, parameter] : parameters) {
-    missing.push_back("'" + name + "' " + std::string(to_string(model.dtype)) + to_string(parameter->shape));
+    missing.push_back("'" + name + "' " + shown(model.dtype, parameter->shape));
   }
   refuse(spec,
          "lacks " + join(missing, ", ") + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",

@@ -127,6 +127,7 @@ Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::s
         RuleTraits::prepare(b, rule, step, dtype, rates);
         for (std::size_t i = 0; i < parameters.size(); ++i) {
           std::vector<Value> own;
+          own.reserve(slots.size());
           for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
           update.parameters.push_back(RuleTraits::update(b, rule, parameters[i], gradients[i], own, rates));
           for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
