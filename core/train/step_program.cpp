@@ -77,13 +77,14 @@ class StepBuilder {
     const Sums global = synchronised(device_sums());
     const Sums means = normalised(global);
     const Value norm = gradient_norm(means.gradients);
+    const Value next_step = following(step_);
     // A step that may overflow is made before it is judged, which costs a pass over all parameters.
     std::optional<Update> next;
     if (may_overflow(spec_.optimizer, batch_.rows_per_device * spec_.mesh.mesh.devices()))
-      next = updated(means.gradients, learning_rate);
+      next = updated(means.gradients, next_step, learning_rate);
     const Value good = guard(means.measures.front(), norm, next, global.count);
-    if (!next) next = updated(means.gradients, learning_rate);
-    commit(*next, good);
+    if (!next) next = updated(means.gradients, next_step, learning_rate);
+    commit(*next, next_step, good);
     accumulate(global, good);
 
     output_measures(means.measures, global.count);
@@ -233,15 +234,18 @@ class StepBuilder {
     return good;
   }
 
-  Update updated(const std::vector<Value>& gradients, Value learning_rate) {
+  Value following(Value step) {
     const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
-    const Value next_step = add(b_, step_, 1.0);
+    return add(b_, step, 1.0);
+  }
+
+  Update updated(const std::vector<Value>& gradients, Value next_step, Value learning_rate) {
+    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
     return optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
   }
 
-  void commit(const Update& update, Value good) {
+  void commit(const Update& update, Value next_step, Value good) {
     const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
-    const Value next_step = add(b_, step_, 1.0);
     replace(step_, select(b_, good, next_step, step_));
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       replace(parameters_[i], select(b_, good, update.parameters[i], parameters_[i]));
