@@ -8,32 +8,21 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/ops/max_pool/simd.cpp"
+// foreach_target.h comes first: it includes this file again for each other instruction set.
+// clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include "core/ops/support/channels-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 // A window's elements on the image; `row` and `column` are the distances between neighbours in x.
 struct Taps {
   std::int64_t rows, columns, row, column;
 };
-
-// Calls f(tag of a vector, first channel) until all channels are done.
-template <class F>
-HWY_INLINE void for_each_vector(std::int64_t channels, const F& f) {
-  const hn::ScalableTag<float> wide;
-  const hn::CappedTag<float, 4> narrow;
-  const hn::CappedTag<float, 1> one;
-  const auto many = static_cast<std::int64_t>(hn::Lanes(wide)), few = static_cast<std::int64_t>(hn::Lanes(narrow));
-  std::int64_t c = 0;
-  for (; c + many <= channels; c += many) f(wide, c);
-  for (; c + few <= channels; c += few) f(narrow, c);
-  for (; c < channels; ++c) f(one, c);
-}
 
 // Calls f(offset of x's first tap, offset of y's element, taps) for the windows of one image.
 template <class F>
