@@ -3,6 +3,7 @@
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 #include "core/kernel/onednn.h"
+#include "core/ops/conv/depthwise.h"
 #include "core/ops/reduce/vector_fold.h"
 #endif
 
@@ -112,6 +113,7 @@ class WithBiasSum final : public CpuKernel {
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
   ConvGeometry g =
       conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding, dilation, groups);
+  if (takes_depthwise(request, g, false)) return make_depthwise(request, g, relu);
   if (!worthwhile(request, g)) return nullptr;
   const bool with_bias = request.operands.size() == 3;
   const bool merged =
@@ -139,6 +141,7 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
 
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
   ConvGeometry g = conv_geometry(name, input_shape, request.operands[0].shape, strides, padding, dilation, groups);
+  if (takes_depthwise(request, g, true)) return make_depthwise_input_grad(request, g);
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
   if (merged) g.n *= request.devices;
@@ -166,6 +169,11 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
   const ConvGeometry g =
       conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding, dilation, groups);
+  if (takes_depthwise(request, g, true)) {
+    auto kernel = make_depthwise_kernel_grad(request, g);
+    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
+    return kernel;
+  }
   if (!worthwhile(request, g)) return nullptr;
   const bool own_sum = bias && g.c < few_channels, library_sum = bias && !own_sum;
   const Library library(name, g);

@@ -1,0 +1,34 @@
+// Depthwise convolution of f32 with the widest instructions that the machine has: the loops over one image.
+#pragma once
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/ops/conv/runs.h"
+
+namespace pmaptrain::ops {
+
+// What an image of `target_columns` x `features` rows takes from one of `source_columns` x `features`.
+struct DepthwisePass {
+  std::vector<Run> rows, columns;
+  std::int64_t source_columns = 0, target_columns = 0, window_columns = 0, features = 0;
+};
+
+// target[p, f] = bias[f] (null: 0) + the sum over the window of kernel[t, f] source[p + t, f], in the kernel's order,
+// and then relu where asked for.
+void depthwise_sums(const DepthwisePass& pass, const float* source, const float* kernel, const float* bias, bool relu,
+                    float* target);
+
+// dkernel[t, f] += the sum over targets of source[p + t, f] target[p, f]: row by row, each row's runs apart.
+void depthwise_kernel_sums(const DepthwisePass& pass, const float* source, const float* target, float* dkernel);
+
+// to[i · times + j] = from[i], and its transpose, to[i] = the sum over j of from[i · times + j].
+void repeat_elements(std::size_t n, std::size_t times, const float* from, float* to);
+void add_neighbours(std::size_t n, std::size_t times, const float* from, float* to);
+
+}  // namespace pmaptrain::ops
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS
