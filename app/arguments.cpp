@@ -33,16 +33,16 @@ std::string wrap(std::string_view text, std::size_t indent) {
   return out;
 }
 
-struct Entry {
+struct Row {
   std::string shown;  // "--set KEY=VALUE"
   std::string meaning;
 };
 
-std::string table(const std::vector<Entry>& entries) {
+std::string table(const std::vector<Row>& entries) {
   std::size_t width = 0;
-  for (const Entry& entry : entries) width = std::max(width, std::min(entry.shown.size(), widest_name));
+  for (const Row& entry : entries) width = std::max(width, std::min(entry.shown.size(), widest_name));
   std::string out;
-  for (const Entry& entry : entries) {
+  for (const Row& entry : entries) {
     std::string line = "  " + entry.shown;
     if (entry.shown.size() > width) {
       line += "\n" + std::string(width + 4, ' ');
@@ -69,7 +69,7 @@ struct Arguments::Impl {
   CLI::App cli;
   std::string command, summary, footer;
   std::string usage;  // "CONFIG"
-  std::vector<Entry> positionals, options;
+  std::vector<Row> positionals, options;
   std::vector<std::string> names;                                // "--set", "-q", ...: for the nearest spelling
   std::vector<std::pair<std::string, std::string>> takes_value;  // "--set", "KEY=VALUE"
   struct Required {
@@ -245,7 +245,7 @@ std::string Arguments::help() const {
   if (!impl.usage.empty()) out += " " + impl.usage;
   out += " [OPTION]...\n";
   if (!impl.positionals.empty()) out += "\n" + table(impl.positionals);
-  std::vector<Entry> options = impl.options;
+  std::vector<Row> options = impl.options;
   options.push_back({"-h, --help", "print this help"});
   out += "\noptions:\n" + table(options);
   if (!impl.footer.empty()) out += "\n" + impl.footer;

@@ -1,10 +1,10 @@
 #include "app/collectives.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
@@ -84,9 +84,9 @@ std::int64_t stride_of(std::int64_t members) {
 }
 
 double seconds_of(CpuExecutor& executor, std::int64_t steps) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   executor.run(steps);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 // The median of a step's seconds, from groups of steps that are each worth a reading of the clock.

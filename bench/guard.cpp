@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -18,6 +17,7 @@
 
 #include "bench/limits/linear_regression.h"
 #include "bench/limits/primitives.h"
+#include "core/base/clock.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/executor.h"
 #include "core/spec/load.h"
@@ -26,10 +26,6 @@
 
 namespace pmaptrain::guard {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Wastes time at each call.
 class SlowKernel final : public CpuKernel {

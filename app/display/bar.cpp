@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/display/style.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/record_lines.h"
@@ -16,12 +17,7 @@
 namespace pmaptrain::display {
 namespace {
 
-constexpr std::string_view dim = "\x1b[2m", cyan = "\x1b[36m", plain = "\x1b[0m";
 constexpr int least_bar = 6, most_bar = 32;  // columns
-
-std::string painted(std::string_view style, const std::string& text, bool color) {
-  return color && !text.empty() ? std::string(style) + text + std::string(plain) : text;
-}
 
 std::string repeat(std::string_view text, int count) {
   std::string result;

@@ -10,6 +10,7 @@
 
 #include "app/display/bar.h"
 #include "app/display/line_printer.h"
+#include "app/display/style.h"
 #include "core/base/text.h"
 #include "core/train/record_lines.h"
 
@@ -20,14 +21,8 @@ using train::Field;
 using train::Line;
 using train::LineKind;
 
-constexpr std::string_view bold = "\x1b[1m", dim = "\x1b[2m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
-                           plain = "\x1b[0m";
 constexpr double redraw_seconds = 1.0 / 15;
 constexpr int assumed_width = 80, least_width = 5;
-
-std::string painted(std::string_view style, const std::string& text, bool color) {
-  return color && !text.empty() ? std::string(style) + text + std::string(plain) : text;
-}
 
 std::string field_text(const Field& field, LineKind kind, bool color) {
   if (!color) return field.text();

@@ -4,15 +4,9 @@
 
 #include <algorithm>
 
+#include "core/base/clock.h"
+
 namespace pmaptrain::limits {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-}  // namespace
-
 Team::Team(int size) : barrier_(size) {
   omp_set_num_threads(1);
   for (int worker = 1; worker < size; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
@@ -40,7 +34,7 @@ double Team::run(const Work& work) {
   const Clock::time_point start = Clock::now();
   work(0);
   barrier_.arrive_and_wait();
-  return since(start);
+  return seconds_since(start);
 }
 
 Seconds statistics(std::vector<double> samples) {
@@ -54,7 +48,7 @@ Seconds repeat(double seconds, const std::function<double()>& sample) {
   sample();
   std::vector<double> samples;
   const Clock::time_point start = Clock::now();
-  while (samples.size() < 5 || since(start) < seconds) samples.push_back(sample());
+  while (samples.size() < 5 || seconds_since(start) < seconds) samples.push_back(sample());
   return statistics(std::move(samples));
 }
 

@@ -19,7 +19,7 @@ struct Header {
 };
 
 constexpr std::size_t magic_bytes = 4;
-constexpr std::size_t max_rank = 8;
+constexpr std::size_t max_idx_rank = 8;
 
 [[noreturn]] void fail_truncated(const std::string& path, std::string_view found) {
   fail_data(fmt::format("'{}' is truncated: {}", path, found), "copy or download it again");
@@ -47,8 +47,8 @@ std::pair<Element, std::size_t> parse_magic(const std::string& path, std::span<c
                           at(2), at(3)),
               "expected 00 00, a type code (08 for bytes) and the number of dimensions, as MNIST's files have");
   }
-  if (rank > max_rank) {
-    fail_data(fmt::format("'{}' says that it has {} dimensions, at most {} are read", path, rank, max_rank));
+  if (rank > max_idx_rank) {
+    fail_data(fmt::format("'{}' says that it has {} dimensions, at most {} are read", path, rank, max_idx_rank));
   }
   return {*element, rank};
 }
@@ -100,7 +100,7 @@ Array read_plain(const std::string& path, const Bytes& file) {
 
 Array read_compressed(const std::string& path, const Bytes& file) {
   Inflater inflater(file.view(), Compression::gzip, fmt::format("'{}'", path));
-  std::array<std::byte, magic_bytes + 4 * max_rank> head = {};
+  std::array<std::byte, magic_bytes + 4 * max_idx_rank> head = {};
   const std::span<std::byte> all(head);
   const auto fill = [&](std::size_t from, std::size_t to) {
     const std::size_t got = from + inflater.read(all.subspan(from, to - from));

@@ -13,7 +13,7 @@ namespace pmaptrain::data {
 namespace {
 
 constexpr std::size_t max_header = npy_head_bytes - 12;
-constexpr std::size_t max_rank = 32;  // NumPy's own limit
+constexpr std::size_t max_npy_rank = 32;  // NumPy's own limit
 
 // Reads the dictionary, which has exactly the keys 'descr', 'fortran_order' and 'shape'.
 class HeaderParser {
@@ -105,7 +105,7 @@ class HeaderParser {
       at_ += static_cast<std::size_t>(end - first);
       take('L');  // Python 2 wrote long integers so
       shape.push_back(size);
-      if (shape.size() > max_rank) fail(fmt::format("'shape' has more than {} dimensions", max_rank));
+      if (shape.size() > max_npy_rank) fail(fmt::format("'shape' has more than {} dimensions", max_npy_rank));
       if (!take(',') && peek() != ')') fail("'shape' is not a tuple of sizes");
     }
     return shape;

@@ -11,9 +11,9 @@ namespace pmaptrain {
 namespace {
 
 // One list of equations (of the program or of a region): who makes each value, and how often it is used.
-class Fuser {
+class EpilogueFuser {
  public:
-  Fuser(std::vector<Equation>& equations, const std::vector<Value>& leaving) : equations_(equations) {
+  EpilogueFuser(std::vector<Equation>& equations, const std::vector<Value>& leaving) : equations_(equations) {
     for (std::size_t i = 0; i < equations.size(); ++i) {
       for (Value result : equations[i].results) maker_[result.id] = i;
       for (Value operand : equations[i].operands) ++uses_[operand.id];
@@ -117,7 +117,7 @@ void fuse(std::vector<Equation>& equations, const std::vector<Value>& leaving) {
   for (Equation& equation : equations) {
     for (Region& region : equation.regions) fuse(region.equations, region.results);
   }
-  Fuser(equations, leaving).run();
+  EpilogueFuser(equations, leaving).run();
 }
 
 }  // namespace

@@ -385,8 +385,6 @@ bool is_child(std::string_view path, std::string_view parent) {
 
 std::string_view path_below(const Key& key) { return key.like.empty() ? key.path : key.like; }
 
-std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
-
 std::string plain(double value) {
   if (value >= 1e15 || value <= -1e15) return exact(value);
   const auto whole = static_cast<std::int64_t>(value);
@@ -471,11 +469,11 @@ std::string takes(const Key& key) {
     case Type::path: return "a path";
     case Type::paths: return "a list of two paths";
     case Type::npz_split: return "a path, or a list of two names";
-    case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(strings(key.words), ", ");
+    case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
     case Type::boolean: return "true or false";
     case Type::integer: {
       std::string text = "a whole number" + range_of(key, true);
-      for (std::string_view word : key.words) text += " or '" + std::string(word) + "'";
+      for (const std::string& word : key.words) text += " or '" + word + "'";
       return text;
     }
     case Type::seed: return "a whole number from 0 to 18446744073709551615";

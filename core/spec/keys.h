@@ -49,8 +49,8 @@ struct Key {
   std::string_view fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end itself is outside
-  std::vector<std::string_view> words = {};
-  std::vector<std::string_view> absent = {};  // words that this build knows of but does not have
+  std::vector<std::string> words = {};
+  std::vector<std::string> absent = {};  // words that this build knows of but does not have
   std::size_t length = 0;                     // of a list; 0: any
   bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`, where that value is no map
   std::string_view meaning = {};

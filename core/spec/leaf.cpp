@@ -16,11 +16,9 @@ using Kind = Node::Kind;
 
 std::string name_of(const Key& key) { return std::string(key.name()); }
 
-bool has_word(const std::vector<std::string_view>& words, std::string_view word) {
+bool has_word(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
-
-std::vector<std::string> strings(const std::vector<std::string_view>& words) { return {words.begin(), words.end()}; }
 
 std::string example_of(const Key& key) {
   return key.example.empty() ? std::string{}
@@ -95,7 +93,7 @@ class Leaf {
     const auto number = parse_integer(value.text);
     if (!number.ok()) {
       if (number.error == NumberError::not_a_number && !key_.words.empty()) {
-        const std::string near = nearest(value.text, strings(key_.words));
+        const std::string near = nearest(value.text, key_.words);
         if (!near.empty()) return misspelt(value, near);
       }
       return bad_number(value, number.error);
@@ -146,11 +144,10 @@ class Leaf {
     if (!value.is(Kind::scalar)) return wrong(value);
     if (has_word(key_.words, value.text)) return value;
     if (has_word(key_.absent, value.text)) {
-      return reporter_.report(
-          value, name_of(key_) + " " + value.text + " is not in this build",
-          (key_.words.size() == 1 ? "it has " : "it has one of ") + join(strings(key_.words), ", "));
+      return reporter_.report(value, name_of(key_) + " " + value.text + " is not in this build",
+                              (key_.words.size() == 1 ? "it has " : "it has one of ") + join(key_.words, ", "));
     }
-    const std::string near = nearest(value.text, strings(key_.words));
+    const std::string near = nearest(value.text, key_.words);
     return near.empty() ? wrong(value) : misspelt(value, near);
   }
 

@@ -31,7 +31,7 @@ Json list_of(Json items, std::size_t least, std::size_t most = 0) {
   return list;
 }
 
-Json words(const std::vector<std::string_view>& all) { return {{"enum", all}}; }
+Json words(const std::vector<std::string>& all) { return {{"enum", all}}; }
 
 // What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
 Json text() { return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}}; }

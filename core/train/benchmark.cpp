@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <fstream>
 #include <limits>
@@ -12,15 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/runtime/cpu/executor.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // By the kernel's own record of when the process began, in ticks since boot.
 double seconds_since_process_began() {

@@ -1,8 +1,8 @@
 #include "core/train/evaluator.h"
 
-#include <chrono>
 #include <cstring>
 
+#include "core/base/clock.h"
 #include "core/train/checkpoint.h"
 
 namespace pmaptrain::train {
@@ -50,7 +50,7 @@ Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<con
 
 std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::string& file,
                                          const volatile std::sig_atomic_t* stop) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   const Program& program = *executor_.plan().program;
   write_group(executor_, Group::params, parameters, file);
   data::Loader loader(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, batch_.steps_per_epoch, 3});
@@ -76,7 +76,7 @@ std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::s
     for (double& sum : part) sum /= count;
   }
   Evaluation evaluation{split_, model::finish_measures(*model_, sums), static_cast<std::int64_t>(count), 0};
-  evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  evaluation.seconds = seconds_since(begin);
   return evaluation;
 }
 

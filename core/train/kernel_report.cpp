@@ -1,9 +1,9 @@
 #include "core/train/kernel_report.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
+#include "core/base/clock.h"
 #include "core/train/benchmark.h"
 
 namespace pmaptrain::train {
@@ -106,10 +106,6 @@ class Lister {
   const Plan& plan_;
   const std::map<const Step*, KernelInfo> kernels_;
 };
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

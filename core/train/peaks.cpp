@@ -1,7 +1,6 @@
 #include "core/train/peaks.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/ops/all.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/runtime/plan.h"
@@ -16,10 +16,7 @@
 namespace pmaptrain::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Call = std::function<void()>;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
 // best of several rounds: others may take the cores for a while, nobody gives more than there is.

@@ -11,14 +11,14 @@
 namespace pmaptrain::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A JSON object that remembers whether every number in it was finite.
 class Object {
  public:
   void add(const std::string& key, double value) {
     finite_ = finite_ && std::isfinite(value);
-    json_[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
+    json_[key] = std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
   }
   template <class T>
   requires(!std::is_floating_point_v<T>) void add(const std::string& key, T value) { json_[key] = std::move(value); }
@@ -31,11 +31,11 @@ class Object {
   }
   std::string text(int indent) {
     if (!finite_) json_["finite"] = false;
-    return json_.dump(indent, ' ', false, Json::error_handler_t::replace);
+    return json_.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
   }
 
  private:
-  Json json_ = Json::object();
+  OrderedJson json_ = OrderedJson::object();
   bool finite_ = true;
 };
 

@@ -45,7 +45,7 @@ std::string_view name_of(DType dtype) {
   return "";
 }
 
-struct Place {
+struct TensorPlace {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
@@ -67,11 +67,11 @@ class Reader {
     }
     const std::uint64_t data_bytes = size - length_bytes - length;
     const std::span<const std::byte> text = file_.view().subspan(length_bytes, static_cast<std::size_t>(length));
-    const std::vector<Place> places = places_in(parse(text), data_bytes);
+    const std::vector<TensorPlace> places = places_in(parse(text), data_bytes);
 
     Tensors tensors;
     const std::byte* const base = text.data() + text.size();
-    for (const Place& place : places) {
+    for (const TensorPlace& place : places) {
       tensors.emplace(place.name, Tensor{place.dtype, place.shape, {base + place.begin, base + place.end}});
     }
     file_.check_intact();
@@ -106,8 +106,8 @@ class Reader {
   }
 
   // The tensors in the order of their data, which must cover data_bytes without overlap or hole.
-  std::vector<Place> places_in(const Json& header, std::uint64_t data_bytes) const {
-    std::vector<Place> places;
+  std::vector<TensorPlace> places_in(const Json& header, std::uint64_t data_bytes) const {
+    std::vector<TensorPlace> places;
     for (const auto& [name, entry] : header.items()) {
       if (name == metadata_key) {
         check_metadata(entry);
@@ -115,11 +115,11 @@ class Reader {
         places.push_back(place_of(name, entry));
       }
     }
-    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    std::stable_sort(places.begin(), places.end(), [](const TensorPlace& a, const TensorPlace& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
     });
     std::uint64_t at = 0;
-    for (const Place& place : places) {
+    for (const TensorPlace& place : places) {
       if (place.begin < at) fail(fmt::format("tensor '{}' overlaps the one before it", place.name));
       if (place.begin > at)
         fail(fmt::format("{} bytes before tensor '{}' belong to none", place.begin - at, place.name));
@@ -139,12 +139,12 @@ class Reader {
     if (!texts) fail(fmt::format("its '{}' is not a map of strings to strings", metadata_key));
   }
 
-  Place place_of(const std::string& name, const Json& entry) const {
+  TensorPlace place_of(const std::string& name, const Json& entry) const {
     const auto bad = [&](std::string_view what) { fail(fmt::format("tensor '{}' {}", name, what)); };
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) {
       bad("lacks 'dtype', 'shape' or 'data_offsets'");
     }
-    Place place{name, DType::f32, {}, 0, 0};
+    TensorPlace place{name, DType::f32, {}, 0, 0};
     place.dtype = dtype_of(name, entry["dtype"]);
     if (!entry["shape"].is_array()) bad("has a 'shape' that is not a list of sizes");
     std::uint64_t bytes = size_of(place.dtype);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/data/open.h"
@@ -16,9 +17,6 @@
 
 namespace pmaptrain::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 std::vector<double> as_numbers(DType dtype, std::span<const std::byte> bytes) {
   return dispatch(dtype, [&]<class T>() {

@@ -109,17 +109,17 @@ std::unique_ptr<CpuKernel> AvgPoolGrad::cpu(const CpuRequest&) const { return nu
 namespace {
 
 // Additions of one device below which the library's call costs more than it saves, as for conv.
-constexpr std::int64_t threshold = 16384;
+constexpr std::int64_t least_additions = 16384;
 
 // The library's pooling: the forward primitive, which the backward one asks for as a hint.
-struct Library {
+struct PoolDescs {
   onednn::Desc x, y;
   onednn::Attributes attributes;
   dnnl_alg_kind_t algorithm;
   dnnl_dims_t strides, window, dilations{0, 0}, low, high;
   onednn::PrimitiveDesc forward;
 
-  Library(std::string_view op, const PoolGeometry& g, bool count_include_pad)
+  PoolDescs(std::string_view op, const PoolGeometry& g, bool count_include_pad)
       : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
         y(onednn::image(op, g.n, g.h.out, g.w.out, g.c)),
         attributes(onednn::attributes(op)),
@@ -140,7 +140,7 @@ struct Library {
 };
 
 bool worthwhile(const CpuRequest& request, const PoolGeometry& g) {
-  return request.results[0].dtype == DType::f32 && numel(g.y_shape()) * g.h.window * g.w.window >= threshold;
+  return request.results[0].dtype == DType::f32 && numel(g.y_shape()) * g.h.window * g.w.window >= least_additions;
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ std::unique_ptr<CpuKernel> AvgPool::cpu(const CpuRequest& request) const {
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[0];
   if (merged) g.n *= request.devices;
-  const Library library(name, g, count_include_pad);
+  const PoolDescs library(name, g, count_include_pad);
   if (!library.forward) return nullptr;
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
   sequence->add(library.forward, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
@@ -164,7 +164,7 @@ std::unique_ptr<CpuKernel> AvgPoolGrad::cpu(const CpuRequest& request) const {
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[0];
   if (merged) g.n *= request.devices;
-  const Library library(name, g, count_include_pad);
+  const PoolDescs library(name, g, count_include_pad);
   if (!library.forward) return nullptr;
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_pooling_backward_primitive_desc_create(

@@ -13,13 +13,13 @@ namespace pmaptrain::ops {
 namespace {
 
 // The result's dimensions as groups that alternate between the operand's dimensions and new ones.
-struct Groups {
+struct BroadcastGroups {
   Dims sizes;
   std::array<bool, max_rank> is_new{};
 };
 
-Groups groups_of(const Shape& result, std::span<const std::int64_t> dims) {
-  Groups groups;
+BroadcastGroups broadcast_groups(const Shape& result, std::span<const std::int64_t> dims) {
+  BroadcastGroups groups;
   std::size_t next = 0;
   for (std::size_t i = 0; i < result.size(); ++i) {
     const bool is_new = next >= dims.size() || dims[next] != static_cast<std::int64_t>(i);
@@ -53,7 +53,7 @@ void repeat_block(T* to, std::size_t size, std::size_t count) {
 // Writes the result group by group, the outermost first, and reads the operand on from `from`.
 template <class T>
 struct Writer {
-  const Groups& groups;
+  const BroadcastGroups& groups;
   const T* from;
 
   // Returns the end of what it wrote.
@@ -121,7 +121,7 @@ Cotangents Broadcast::derivative(VjpContext& context) const {
 
 void Broadcast::reference(const ReferenceCall& call) const {
   if (call.results[0].size() == 0) return;
-  const Groups groups = groups_of(shape, dims);
+  const BroadcastGroups groups = broadcast_groups(shape, dims);
   dispatch(call.results[0].dtype(), [&]<class T>() {
     Writer<T>{groups, call.operands[0].as<T>()}.write(0, call.results[0].as<T>());
   });

@@ -20,7 +20,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest&) const { return
 namespace {
 
 // Operations of one device below which the library's calls cost more than they save (measured).
-constexpr double threshold = 32768;
+constexpr double least_operations = 32768;
 
 // The arrays of one call in plain layouts, and what all three primitives are asked with.
 struct Library {
@@ -71,7 +71,7 @@ struct Library {
 // Whether a request is worth the library's call. Decided by one device's shapes, so that the bits do not depend on how
 // many devices run as one call.
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
-  return request.results[0].dtype == DType::f32 && g.flops() >= threshold;
+  return request.results[0].dtype == DType::f32 && g.flops() >= least_operations;
 }
 
 // Images of fewer channels take a primitive of the library's that sums the bias's gradient in a slow pass of its own

@@ -44,7 +44,7 @@ double pairs_before(const Window& window, std::int64_t end) {
 
 double Window::taps() const { return pairs_before(*this, low + in) - pairs_before(*this, low); }
 
-std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pairs) {
+std::string pairs_text(std::span<const std::pair<std::int64_t, std::int64_t>> pairs) {
   std::string text = "[";
   for (const auto& [low, high] : pairs) text += fmt::format("{}({},{})", text.size() > 1 ? "," : "", low, high);
   return text + "]";
@@ -54,7 +54,7 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
               std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
               std::span<const std::int64_t> dilation) {
   if (image.size() != 4) {
-    throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
+    throw TypeError(6, fmt::format("{} of shape {}", op, to_string(image)),
                     "an image has four dimensions: examples, height, width, channels");
   }
   if (hw.size() != 2 || strides.size() != 2 || padding.size() != 2) {
@@ -73,12 +73,12 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
                       "a stride is at least 1");
     }
     if (low < 0 || high < 0 || low > largest || high > largest) {
-      throw TypeError(6, fmt::format("{} with padding {}", op, to_string(padding)),
+      throw TypeError(6, fmt::format("{} with padding {}", op, pairs_text(padding)),
                       "padding counts rows before and after: no number is negative");
     }
     const std::int64_t in = image[d + 1];
     if (in < 0 || in > most_elements) {
-      throw TypeError(6, fmt::format("{} of shape {}", op, pmaptrain::to_string(image)),
+      throw TypeError(6, fmt::format("{} of shape {}", op, to_string(image)),
                       "a size is not negative, and an image has at most 10^12 elements");
     }
     const std::int64_t apart = dilation.empty() ? 1 : dilation[d];
@@ -109,11 +109,10 @@ void expect_floating(std::string_view op, std::span<const Type> operands, std::s
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!is_floating(operands[i].dtype) || operands[i].dtype != operands[0].dtype) {
-      throw TypeError(
-          6,
-          fmt::format("{}: {} is {}{}", op, names[i], pmaptrain::to_string(operands[i].dtype),
-                      i == 0 ? "" : fmt::format(" and {} is {}", names[0], pmaptrain::to_string(operands[0].dtype))),
-          fmt::format("{} takes f32 or f64, the same for all operands", op));
+      throw TypeError(6,
+                      fmt::format("{}: {} is {}{}", op, names[i], to_string(operands[i].dtype),
+                                  i == 0 ? "" : fmt::format(" and {} is {}", names[0], to_string(operands[0].dtype))),
+                      fmt::format("{} takes f32 or f64, the same for all operands", op));
     }
   }
 }

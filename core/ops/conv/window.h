@@ -51,7 +51,7 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
               std::span<const std::int64_t> dilation = {});
 
 // "[1,2]", "[(0,1),(0,1)]": attributes in messages, as program text prints them.
-std::string to_string(std::span<const std::pair<std::int64_t, std::int64_t>> pairs);
+std::string pairs_text(std::span<const std::pair<std::int64_t, std::int64_t>> pairs);
 
 // Throws TypeError unless there are exactly `names.size()` operands, all of one element type that is floating.
 void expect_floating(std::string_view op, std::span<const Type> operands, std::span<const std::string_view> names);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/graph/builder.h"
+#include "core/ops/matmul/matmul.h"
 #include "core/ops/matmul/multiply.h"
 #include "core/ops/support/rules.h"
 
@@ -97,16 +98,9 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest&) const { return nu
 
 #else
 
-namespace {
-
-// As for matmul, counted over the batch.
-constexpr std::int64_t threshold = 16 * 32 * 16;
-
-}  // namespace
-
 std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
   Sizes s = sizes_of(request.operands[0].shape, request.operands[1].shape, transpose_a, transpose_b);
-  if (request.results[0].dtype != DType::f32 || s.batch * s.m * s.n * s.k < threshold) return nullptr;
+  if (request.results[0].dtype != DType::f32 || s.batch * s.m * s.n * s.k < least_products) return nullptr;
   // The products of several devices are one batch: each is its own.
   const bool merged = request.stacked[0] && request.stacked[1];
   if (merged) s.batch *= request.devices;

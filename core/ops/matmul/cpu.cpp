@@ -22,10 +22,6 @@ bool rows_are_independent(const onednn::PrimitiveDesc& desc) {
   return onednn::implementation_of(desc).starts_with("brg:avx512");
 }
 
-// Multiplications of one device below which the library's call costs more than it saves (measured: both take 0.6 us at
-// half of it).
-constexpr std::int64_t threshold = 16 * 32 * 16;
-
 }  // namespace
 
 std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
@@ -33,7 +29,7 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
   const Type& c = request.results[0];
   const std::int64_t m = c.shape[0], n = c.shape[1], k = a.shape[transpose_a ? 0 : 1];
   if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
-  if (c.dtype != DType::f32 || m * n * k < threshold) return nullptr;
+  if (c.dtype != DType::f32 || m * n * k < least_products) return nullptr;
 
   const bool with_bias = request.operands.size() == 3;
   const onednn::Desc b_desc = onednn::strided(name, {k, n}, transpose_b ? Shape{1, k} : Shape{n, 1});

@@ -17,7 +17,7 @@ PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const 
     if (windows[d].in == 0 || windows[d].low >= windows[d].window || windows[d].high >= windows[d].window) {
       throw TypeError(6,
                       fmt::format("{} of {} with window [{},{}] and padding {}: a window would see padding only", op,
-                                  to_string(x), window[0], window[1], to_string(padding)),
+                                  to_string(x), window[0], window[1], pairs_text(padding)),
                       "padding is smaller than the window, and the image is not empty");
     }
   }

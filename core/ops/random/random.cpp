@@ -53,7 +53,7 @@ void for_each_element(const ReferenceCall& call, std::int64_t elements, F f) {
 
 // out[...] = from_words(words) for every element of every row.
 template <class T, class F>
-void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
+void fill_elements(const ReferenceCall& call, std::int64_t elements, F from_words) {
   T* out = call.results[0].as<T>();
   for_each_element(call, elements, [&](std::int64_t, std::int64_t, const auto& words) { *out++ = from_words(words); });
 }
@@ -70,7 +70,7 @@ Cost RandomUniform::cost(const Mesh&, std::span<const Type> operands, std::span<
 }
 
 void RandomUniform::reference(const ReferenceCall& call) const {
-  fill_rows<float>(call, numel(shape), [](const auto& words) { return uniform_from_bits(words[0]); });
+  fill_elements<float>(call, numel(shape), [](const auto& words) { return uniform_from_bits(words[0]); });
 }
 
 std::vector<Type> RandomNormal::infer(const InferContext& context) const { return infer_random(name, context, shape); }
@@ -80,7 +80,7 @@ Cost RandomNormal::cost(const Mesh&, std::span<const Type> operands, std::span<c
 }
 
 void RandomNormal::reference(const ReferenceCall& call) const {
-  fill_rows<float>(call, numel(shape), [](const auto& words) { return normal_from_bits(words[0], words[1]); });
+  fill_elements<float>(call, numel(shape), [](const auto& words) { return normal_from_bits(words[0], words[1]); });
 }
 
 std::vector<Type> RandomBernoulli::infer(const InferContext& context) const {
@@ -95,8 +95,9 @@ Cost RandomBernoulli::cost(const Mesh&, std::span<const Type> operands, std::spa
 }
 
 void RandomBernoulli::reference(const ReferenceCall& call) const {
-  fill_rows<bool>(call, numel(shape),
-                  [&](const auto& words) { return static_cast<double>(uniform_from_bits(words[0])) < probability; });
+  fill_elements<bool>(call, numel(shape), [&](const auto& words) {
+    return static_cast<double>(uniform_from_bits(words[0])) < probability;
+  });
 }
 
 std::vector<Type> RandomPermutation::infer(const InferContext& context) const {

@@ -42,14 +42,14 @@ std::vector<Type> infer_reduce(std::string_view name, const InferContext& contex
 
 // The operand's dimensions as groups that alternate between kept and reduced ones, innermost group apart: `outer_kept`
 // and `outer_reduced` with strides of the operand and of the result, and the contiguous inner part.
-struct Groups {
+struct ReduceGroups {
   Dims kept_sizes, kept_strides, kept_result_strides;
   Dims reduced_sizes, reduced_strides;
   std::int64_t rows = 1;     // reduced and contiguous, in front of the columns
   std::int64_t columns = 1;  // kept and contiguous
 };
 
-Groups groups_of(const Shape& shape, std::span<const std::int64_t> dims) {
+ReduceGroups reduce_groups(const Shape& shape, std::span<const std::int64_t> dims) {
   Dims sizes;
   std::array<bool, max_rank> reduced{};
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -63,7 +63,7 @@ Groups groups_of(const Shape& shape, std::span<const std::int64_t> dims) {
     }
   }
   const Dims strides = row_major(sizes.span());
-  Groups groups;
+  ReduceGroups groups;
   std::size_t rank = sizes.rank;
   if (rank > 0 && !reduced[rank - 1]) groups.columns = sizes[--rank];
   if (rank > 0 && reduced[rank - 1]) groups.rows = sizes[--rank];
@@ -85,7 +85,7 @@ void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
   }
   std::fill_n(out, call.results[0].size(), Fold::template identity<T>());
   const T* x = call.operands[0].as<T>();
-  const Groups groups = groups_of(call.operands[0].shape(), dims);
+  const ReduceGroups groups = reduce_groups(call.operands[0].shape(), dims);
   const auto rows = static_cast<std::size_t>(groups.rows), columns = static_cast<std::size_t>(groups.columns);
   walk(groups.kept_sizes.span(), groups.kept_strides.span(), groups.kept_result_strides.span(),
        [&](std::int64_t from, std::int64_t to) {

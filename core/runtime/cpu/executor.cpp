@@ -1,13 +1,13 @@
 #include "core/runtime/cpu/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/base/signals.h"
 #include "core/runtime/cpu/worker.h"
@@ -118,13 +118,13 @@ struct CpuExecutor::Impl {
   void profile_steps(int w) noexcept {
     guarded([&] {
       Profile& profile = profiles[static_cast<std::size_t>(w)];
-      const auto begin = std::chrono::steady_clock::now();
+      const Clock::time_point begin = Clock::now();
       for (std::int64_t i = 0; i < steps; ++i) {
         workers[static_cast<std::size_t>(w)]->profile_step(static_cast<int>((first_step + i) & 1), barrier,
                                                            profile.seconds);
         if (plan.boundary_barrier) barrier.arrive_and_wait();
       }
-      profile.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      profile.wall_seconds = seconds_since(begin);
     });
   }
 

@@ -1,17 +1,11 @@
 // What a worker consists of and how long its commands take. Beside the path that runs steps: that one reads no clock.
 #include <algorithm>
-#include <chrono>
 
+#include "core/base/clock.h"
 #include "core/runtime/cpu/worker.h"
 
 namespace pmaptrain {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 
 // What two readings of the clock are apart with nothing between them.
 double clock_seconds() {
@@ -19,7 +13,7 @@ double clock_seconds() {
     double least = 1;
     for (int i = 0; i < 1000; ++i) {
       const Clock::time_point begin = Clock::now();
-      least = std::min(least, between(begin, Clock::now()));
+      least = std::min(least, seconds_between(begin, Clock::now()));
     }
     return least;
   }();
@@ -64,7 +58,7 @@ void Worker::profile(const std::vector<Command>& commands, std::byte* scratch, i
     const Clock::time_point begin = Clock::now();
     f();
     const Clock::time_point end = Clock::now();
-    seconds[command.step] += std::max(0.0, between(begin, end) - clock);
+    seconds[command.step] += std::max(0.0, seconds_between(begin, end) - clock);
   };
   for (const Command& command : commands) {
     if (command.kind != Step::Kind::loop) {
