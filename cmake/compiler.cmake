@@ -26,6 +26,9 @@ else()
   # Clang, for the fuzzers: its warnings are no errors here, and it does not know GCC's pragmas.
   add_compile_options(-Wno-unknown-pragmas)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-subobject-linkage)  # takes a source that is compiled with others for a header
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-restrict)  # GCC bug 105651: false alarms on `"text" + std::string`
 endif()

@@ -1,6 +1,17 @@
 # One static library per folder of sources. A folder without any .cpp becomes an interface library, so that a folder
 # of headers is linked like every other.
 
+# Sources are compiled several at a time, which halves a build: two of a folder must not give the same name to different
+# things. Not so those that include themselves once for each set of vector instructions.
+function(pmaptrain_compile_apart)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" includes_itself REGEX "hwy/foreach_target.h" LIMIT_COUNT 1)
+    if(includes_itself)
+      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
 # pmaptrain_library(<target> DIRECTORY <dir> [EXCLUDE <file>...] [PUBLIC <lib>...] [PRIVATE <lib>...])
 # PUBLIC: what its headers include; PRIVATE: what only its .cpp files use.
 function(pmaptrain_library target)
@@ -12,6 +23,7 @@ function(pmaptrain_library target)
   endif()
   if(sources)
     add_library(${target} STATIC ${sources})
+    pmaptrain_compile_apart(${sources})
     target_compile_options(${target} PRIVATE ${PMAPTRAIN_COVERAGE_OPTIONS})
     target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   else()
