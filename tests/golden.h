@@ -3,11 +3,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/files.h"
 
 namespace pmaptrain::test {
 
@@ -18,16 +17,13 @@ inline void check_golden(const std::string& name, const std::string& text) {
   const char* const update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
   if (update != nullptr && std::string(update) == "1") {
     std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
+    write_text(path, text);
     SUCCEED(path.string() + " was written");
     return;
   }
-  std::ifstream file(path, std::ios::binary);
   INFO(path.string() << " is refreshed with PMAPTRAIN_UPDATE_GOLDENS=1");
-  REQUIRE(file.is_open());
-  std::ostringstream held;
-  held << file.rdbuf();
-  CHECK(text == held.str());
+  REQUIRE(std::filesystem::exists(path));
+  CHECK(text == read_text(path));
 }
 
 }  // namespace pmaptrain::test

@@ -15,6 +15,4 @@ Finished call(const std::vector<std::string>& arguments) {
   return result;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace pmaptrain::tests

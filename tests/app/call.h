@@ -11,6 +11,4 @@ namespace pmaptrain::tests {
 // What these arguments give: exit status and both streams.
 Finished call(const std::vector<std::string>& arguments);
 
-bool contains(const std::string& text, const std::string& part);
-
 }  // namespace pmaptrain::tests

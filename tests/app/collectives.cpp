@@ -83,11 +83,6 @@ void check_against_formulas(const json& document) {
   }
 }
 
-std::string write(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
-  std::ofstream(folder / name) << text;
-  return folder / name;
-}
-
 }  // namespace
 
 TEST_CASE("every op that moves values between devices is among the collectives that are shown", "[app]") {
@@ -290,7 +285,7 @@ TEST_CASE("a program runs under any mesh that has its axes, whatever others ther
 TEST_CASE("a program without a mesh takes the one of the option, and needs the axes that it names", "[app]") {
   const TemporaryFolder folder;
   const std::string program =
-      write(folder, "index.pmt", "%i = axis_index[axes={rows}]\n%s = psum[axes={rows}] %i\nreturn s = %s\n");
+      folder.write("index.pmt", "%i = axis_index[axes={rows}]\n%s = psum[axes={rows}] %i\nreturn s = %s\n");
   CHECK(contains(call({"exec", program, "--mesh", "rows=5"}).out, "\ns: i32[]{}\n  all 5 devices  10\n"));
   const Finished without = call({"exec", program});
   CHECK(without.status == 2);

@@ -19,11 +19,6 @@ using pmaptrain::tests::TemporaryFolder;
 
 namespace {
 
-std::string write(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
-  std::ofstream(folder / name) << text;
-  return folder / name;
-}
-
 const std::string linear = "configs/linear_regression.yaml";
 
 const std::string weighted = R"(mesh devices=4
@@ -137,7 +132,7 @@ TEST_CASE("every failure is a JSON document where --json is among the arguments"
   CHECK(failure({"exec", "nothing.pmt", "--json"}, 2)["errors"][0]["line"].is_null());
 
   const TemporaryFolder folder;
-  const std::string config = write(folder, "bad.yaml", "mesh:\n  axes: {devices: 8}\nsede: 1\n");
+  const std::string config = folder.write("bad.yaml", "mesh:\n  axes: {devices: 8}\nsede: 1\n");
   const json located = failure({"validate", config, "--json"}, 2);
   bool found = false;
   for (const json& error : located["errors"]) {
@@ -202,7 +197,7 @@ TEST_CASE("a mesh of one device is warned about, and changes nothing on standard
 TEST_CASE("the resolved config that is printed validates to itself", "[app]") {
   const TemporaryFolder folder;
   const std::string first = call({"validate", linear, "--print-config"}).out;
-  const std::string again = write(folder, "linear_regression.yaml", first);
+  const std::string again = folder.write("linear_regression.yaml", first);
   CHECK(call({"validate", again, "--print-config"}).out == first);
 }
 
@@ -240,7 +235,7 @@ TEST_CASE("exec prints one row per distinct value with the devices that hold it"
 
 TEST_CASE("exec reads inputs and writes results with a leading dimension for each varied axis", "[app]") {
   const TemporaryFolder folder;
-  const std::string program = write(folder, "weighted.pmt", weighted);
+  const std::string program = folder.write("weighted.pmt", weighted);
   write_floats(folder / "x.npy", {4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   write_floats(folder / "w.npy", {3}, {1, 1, 1});
   const std::string x = "x=" + (folder / "x.npy"), w = "w=" + (folder / "w.npy"), archive = folder / "out.npz";
@@ -258,7 +253,7 @@ TEST_CASE("exec reads inputs and writes results with a leading dimension for eac
 
 TEST_CASE("exec names every input without a value, its type and the shape that it takes", "[app]") {
   const TemporaryFolder folder;
-  const std::string program = write(folder, "weighted.pmt", weighted);
+  const std::string program = folder.write("weighted.pmt", weighted);
   const Finished missing = call({"exec", program});
   CHECK(missing.status == 2);
   CHECK(contains(missing.err, "batch input 'x' has no value: it is f32[3]{devices}, an array of shape (4, 3)"));
@@ -278,9 +273,10 @@ TEST_CASE("exec names every input without a value, its type and the shape that i
 
 TEST_CASE("a forgotten reduction in a program is refused with parameter and axis", "[app]") {
   const TemporaryFolder folder;
-  const std::string program = write(folder, "forgotten.pmt",
-                                    "mesh devices=4\nparams %w:f32[]{}\nbatch %g:f32[]{devices}\n"
-                                    "%wide = pvary[axes={devices}] %w\n%next = sub %wide, %g\nupdate %w = %next\n");
+  const std::string program =
+      folder.write("forgotten.pmt",
+                   "mesh devices=4\nparams %w:f32[]{}\nbatch %g:f32[]{devices}\n"
+                   "%wide = pvary[axes={devices}] %w\n%next = sub %wide, %g\nupdate %w = %next\n");
   const Finished result = call({"exec", program});
   CHECK(result.status == 2);
   CHECK(contains(result.err, "w"));
@@ -316,11 +312,11 @@ TEST_CASE("init writes the schema beside the config, brings an older one up to d
   CHECK(tests::read_text(schema) == current);
   CHECK(call({"init", "cnn", folder / "b.yaml"}).out.starts_with("wrote " + (folder / "b.yaml") + "\n\n"));
 
-  write(folder, "pmaptrain.schema.json", "{\n  \"title\": \"A config of pmaptrain\",\n  \"type\": \"object\"\n}\n");
+  folder.write("pmaptrain.schema.json", "{\n  \"title\": \"A config of pmaptrain\",\n  \"type\": \"object\"\n}\n");
   CHECK(call({"init", "cnn", folder / "c.yaml"}).status == 0);
   CHECK(tests::read_text(schema) == current);
 
-  write(folder, "pmaptrain.schema.json", "{}");
+  folder.write("pmaptrain.schema.json", "{}");
   const Finished refused = call({"init", "cnn", folder / "d.yaml"});
   CHECK(refused.status == 2);
   CHECK(refused.err ==
@@ -402,7 +398,7 @@ TEST_CASE("initial values that cannot be read are refused by validate, where the
   CHECK(missing.status == 3);
   CHECK(missing.err.starts_with("--set:1:12: error: cannot open '"));
   CHECK(contains(missing.err, "help: a path in an option is relative to the current directory\n"));
-  const std::string damaged = write(folder, "w.safetensors", "not one");
+  const std::string damaged = folder.write("w.safetensors", "not one");
   const Finished result = call({"validate", linear, "--set", "model.init.from=" + damaged});
   CHECK(result.status == 3);
   CHECK(result.err.starts_with("--set:1:12: error: '" + damaged + "' is not a sound safetensors file: "));

@@ -7,23 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/files.h"
+#include "tests/words.h"
+
 namespace pmaptrain::tests {
 
-// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_text(const std::filesystem::path& path);
+using test::contains;
+using test::read_text;
+using test::TemporaryFolder;
 
 struct Finished {
   int status = -1;  // exit status, or

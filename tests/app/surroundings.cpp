@@ -291,9 +291,9 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
   const auto put = [&](const std::string& name, const std::string& text, mode_t mode) {
-    std::ofstream(folder / name) << text;
-    REQUIRE(::chmod((folder / name).c_str(), mode) == 0);
-    return folder / name;
+    const std::string path = folder.write(name, text);
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    return path;
   };
   const std::string config = put("open.yaml", read_text(linear), 0644);
   const std::string secret = put("secret.yaml", read_text(linear), 0);

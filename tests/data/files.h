@@ -1,61 +1,26 @@
 // Files of every format, right and wrong, byte by byte.
 #pragma once
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/words.h"
 
 namespace pmaptrain::testing {
 
-// A folder that goes away with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pmaptrain-data-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+using test::contains;
+using test::TemporaryFolder;
 
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-// The error that `f` throws, as its message and help on one line; "" when it throws none.
+// The error that `f` throws, as its message and help on one line; "accepted" when it throws none.
 template <class F>
 std::string error_of(F&& f, ExitStatus status = ExitStatus::data) {
-  try {
-    f();
-  } catch (const Error& error) {
-    CHECK(error.status() == status);
-    const Diagnostic& d = error.diagnostics().at(0);
-    return d.message + " | " + d.help;
-  }
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  UNSCOPED_INFO(text);
-  return text.find(part) != std::string::npos;
+  return test::refusal(f, status);
 }
 
 inline std::string little(std::uint64_t value, int size) {

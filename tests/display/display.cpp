@@ -17,9 +17,11 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "tests/catch.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::display;
+using test::contains;
 using train::Ended;
 using train::Event;
 using train::Logged;
@@ -132,8 +134,6 @@ Terminal terminal_on(int fd, bool moving, double& clock) {
 }
 
 const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, 12345, 42, -1};
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Sets a variable of the environment until the end of its scope.
 class Variable {

@@ -1,6 +1,4 @@
 // Program text, checks, passes.
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "core/graph/check.h"
@@ -10,6 +8,7 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 
 namespace pmaptrain {
 namespace {
@@ -318,13 +317,7 @@ TEST_CASE("a value that the result does not depend on has a zero cotangent of it
   check(program);
 }
 
-std::string manual() {
-  std::ifstream file("docs/program.md");
-  REQUIRE(file.is_open());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string manual() { return test::read_text("docs/program.md"); }
 
 TEST_CASE("the programs in docs/program.md are programs", "[graph]") {
   const std::string text = manual();

@@ -1,12 +1,11 @@
 // The planned runtime against the interpreter, bit by bit.
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/graph/text.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/runtime/programs.h"
 
 namespace pmaptrain {
@@ -623,13 +622,7 @@ std::vector<std::int32_t> integers(const PerDevice& values) {
   return numbers;
 }
 
-std::string shipped(const std::string& name) {
-  std::ifstream file("configs/programs/" + name);
-  REQUIRE(file.is_open());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string shipped(const std::string& name) { return test::read_text("configs/programs/" + name); }
 
 TEST_CASE("scaled_sum gives every device the sum of twice what all have", "[runtime]") {
   for (const auto& [devices, sum] : std::vector<std::pair<std::int64_t, float>>{{1, 0}, {2, 2}, {4, 12}, {20, 380}}) {

@@ -3,8 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <string>
 
@@ -12,9 +10,12 @@
 #include "core/spec/parse.h"
 #include "core/spec/scalar.h"
 #include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::spec;
+using test::contains;
 
 namespace {
 
@@ -31,13 +32,6 @@ Loaded with(std::vector<std::string> set, const std::string& text = base) {
   overrides.set = std::move(set);
   return load_text(text, "dir/run.yaml", "/base", overrides);
 }
-
-std::string read(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string error_of(const std::string& text) {
   try {
@@ -288,11 +282,9 @@ TEST_CASE("paths of an option are relative to the current directory", "[spec]") 
 }
 
 TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
-  const auto folder = std::filesystem::temp_directory_path() / "pmaptrain-spec-run-folder";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "config.yaml") << base << "name: kept\n";
-  CHECK(load(folder.string(), {}).spec.name == "kept");
-  std::filesystem::remove_all(folder);
+  const test::TemporaryFolder folder;
+  folder.write("config.yaml", std::string(base) + "name: kept\n");
+  CHECK(load(folder.path().string(), {}).spec.name == "kept");
   CHECK_THROWS_WITH(load("configs", {}),
                     "configs: error: this folder has no config.yaml; it is not a run folder\n"
                     "  help: name a YAML file, or a folder that pmaptrain run wrote\n");
@@ -380,8 +372,8 @@ TEST_CASE("help finds a key by its path or its end", "[spec]") {
 
 TEST_CASE("docs/config.md is what the table of keys says", "[spec][golden]") {
   const char* update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
-  if (update != nullptr && std::string(update) == "1") std::ofstream("docs/config.md") << reference_markdown();
-  CHECK(read("docs/config.md") == reference_markdown());
+  if (update != nullptr && std::string(update) == "1") test::write_text("docs/config.md", reference_markdown());
+  CHECK(test::read_text("docs/config.md") == reference_markdown());
 }
 
 TEST_CASE("what an option changed is where later errors stand", "[spec]") {

@@ -35,7 +35,7 @@ void flip_byte(const fs::path& path, std::streamoff at) {
 }  // namespace
 
 TEST_CASE("the last checkpoint evaluates to exactly the run's final test measures", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const Trained trained = train_setup_in(root / "run", setup);
   const train::Evaluation evaluation = train::evaluate_checkpoint(setup, root / "run", "last", "test");
@@ -51,7 +51,7 @@ TEST_CASE("the last checkpoint evaluates to exactly the run's final test measure
 }
 
 TEST_CASE("a checkpoint holds every parameter and slot, and says where training stands", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   const Trained trained = train_setup_in(root / "run", setup);
   CHECK(trained.parameters.size() == 4);
@@ -70,7 +70,7 @@ TEST_CASE("a checkpoint holds every parameter and slot, and says where training 
 }
 
 TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   const fs::path checkpoint = root / "run/checkpoints/step-00000004";
@@ -79,7 +79,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   flip_byte(parameters, static_cast<std::streamoff>(fs::file_size(parameters)) - 3);
   auto [status, diagnostic] = error_of(setup, root / "run");
   CHECK(status == ExitStatus::data);
-  CHECK(diagnostic.message == "'" + (root / "run/checkpoints/last/params.safetensors").string() +
+  CHECK(diagnostic.message == "'" + (root / "run/checkpoints/last/params.safetensors") +
                                   "' is damaged: it does not have the checksum that state.json gives");
   CHECK(diagnostic.help == "evaluate another checkpoint of the run");
 
@@ -100,7 +100,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
 }
 
 TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   CHECK(error_of(setup, root / "run", "7").first == ExitStatus::usage);
@@ -111,7 +111,7 @@ TEST_CASE("a checkpoint or split that is not there is refused with those there a
 }
 
 TEST_CASE("a checkpoint of another model is refused with the tensor that does not fit", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train_setup_in(root / "run", setup_of_text(small_images));
   const auto refusal = [&](const std::string& set) {
     const auto [status, diagnostic] = error_of(setup_of_text(small_images, {set}), root / "run");

@@ -1,12 +1,10 @@
 #include "core/train/initialize.h"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
 
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
@@ -61,9 +59,6 @@ namespace {
 class InitialFile {
  public:
   InitialFile() { spec_.model.initial_file = path; }
-  ~InitialFile() { std::filesystem::remove(path); }
-  InitialFile(const InitialFile&) = delete;
-  InitialFile& operator=(const InitialFile&) = delete;
 
   auto load(const train::Tensors& tensors) const {
     train::write_safetensors(path, tensors);
@@ -80,8 +75,8 @@ class InitialFile {
     return "accepted";
   }
 
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("pmaptrain-initial-" + std::to_string(::getpid()))).string();
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "initial.safetensors";
 
  private:
   spec::Spec spec_ = [] {

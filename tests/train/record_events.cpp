@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/train/record_report.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
@@ -24,26 +25,8 @@ using namespace pmaptrain::train;
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "pmaptrain-record-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using test::read_text;
+using test::TemporaryFolder;
 
 Started started() { return {"cnn", "runs/cnn", 0, 20, 4, {"two layers"}}; }
 Logged logged() { return {2, 1, {{"loss", 0.1}, {"accuracy", 0.5}}, 0.001, 1.25, 12345.4, 2.5}; }
@@ -117,7 +100,7 @@ TEST_CASE("the summary has the documented fields", "[train]") {
 }
 
 TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   {
     TextRecorder recorder(folder / "log.txt", nullptr);
     recorder.on(started());
@@ -128,7 +111,7 @@ TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
     recorder.on(Warned{"a \x1b[31mwarning"});
     recorder.on(ended());
   }
-  CHECK(read(folder / "log.txt") ==
+  CHECK(read_text(folder / "log.txt") ==
         "two layers\n"
         "writing to runs/cnn\n"
         "step  2/20  epoch 1/5  loss 0.1000  accuracy 0.5000  grad_norm 1.2500  lr 0.001  12,345 examples/s\n"
@@ -164,17 +147,17 @@ TEST_CASE("a full disk is told once and never stops the training", "[train]") {
 }
 
 TEST_CASE("a file is written whole or stays as it was", "[train]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   write_whole(folder / "a", "first");
   write_whole(folder / "a", "second");
-  CHECK(read(folder / "a") == "second");
+  CHECK(read_text(folder / "a") == "second");
   fs::create_directory(folder / "b");
   CHECK_THROWS_AS(write_whole(folder / "b", "text"), Error);
-  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 2);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
 }
 
 TEST_CASE("a line that only partly fits is taken back", "[train]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string line = "{\"event\":\"step\",\"step\":1}\n";
   int warnings = 0;
   std::string said;
@@ -186,13 +169,13 @@ TEST_CASE("a line that only partly fits is taken back", "[train]") {
     const testing::FileSizeLimit limit(line.size() * 2 + 5);
     for (int i = 0; i < 4; ++i) file.write(line);
   }
-  CHECK(read(folder / "metrics.jsonl") == line + line);
+  CHECK(read_text(folder / "metrics.jsonl") == line + line);
   CHECK(warnings == 1);
   CHECK(said.ends_with("metrics.jsonl' cannot be written: File too large; training goes on without it"));
 }
 
 TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[train]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   write_whole(folder / "a", "first");
   std::string said, help;
   try {
@@ -203,15 +186,15 @@ TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing besid
     said = error.diagnostics().front().message;
     help = error.diagnostics().front().help;
   }
-  CHECK(said == "'" + (folder / "a").string() + "' cannot be written: File too large");
+  CHECK(said == "'" + (folder / "a") + "' cannot be written: File too large");
   CHECK(help == "a file may not become so large here: raise the limit (ulimit -f), or write to another disk");
-  CHECK(read(folder / "a") == "first");
-  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 1);
+  CHECK(read_text(folder / "a") == "first");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE("a device or a pipe is written to and never replaced", "[train]") {
-  const Folder folder;
-  const std::string pipe = (folder / "pipe").string();
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
   REQUIRE(reader >= 0);
@@ -225,7 +208,7 @@ TEST_CASE("a device or a pipe is written to and never replaced", "[train]") {
   fs::create_symlink("/dev/full", folder / "full");
   CHECK_THROWS_AS(write_whole(folder / "full", "text"), Error);
   CHECK(fs::read_symlink(folder / "full") == "/dev/full");
-  CHECK(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()) == 2);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
 }
 
 TEST_CASE("numbers keep six columns where they can", "[train]") {

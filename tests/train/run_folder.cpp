@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
@@ -18,26 +19,9 @@ using namespace pmaptrain::train;
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "pmaptrain-folder-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-void put(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using test::read_text;
+using test::TemporaryFolder;
+using test::write_text;
 
 // The error of `action`: its status and its words. Status done: there was none.
 std::pair<ExitStatus, Diagnostic> error_of(const std::function<void()>& action) {
@@ -56,7 +40,7 @@ int entries_in(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("an existing run folder is refused with the ready commands", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const fs::path dir = root / "runs/cnn";
   RunFolder::create(dir, {}).write_config("name: cnn\n");
   RunFolderOptions options;
@@ -75,11 +59,11 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   const std::string help = error_of([&] { RunFolder::create(dir, options); }).second.help;
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --resume ") != std::string::npos);
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --overwrite ") != std::string::npos);
-  CHECK(read(dir / "config.yaml") == "name: cnn\n");
+  CHECK(read_text(dir / "config.yaml") == "name: cnn\n");
 }
 
 TEST_CASE("no run folder is suggested beside what is no folder, nor beside one that no name leads to", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   RunFolderOptions options;
   options.command = "pmaptrain run a.yaml";
   const auto refusal = [&](const fs::path& dir) {
@@ -87,8 +71,8 @@ TEST_CASE("no run folder is suggested beside what is no folder, nor beside one t
     CHECK(status == ExitStatus::usage);
     return error.message + " | " + error.help;
   };
-  put(root / "file", "text");
-  const std::string file = (root / "file").string();
+  write_text(root / "file", "text");
+  const std::string file = root / "file";
   CHECK(refusal(file) == "the run folder '" + file +
                              "' exists and is no folder | choose another with --name or "
                              "--run-dir");
@@ -100,28 +84,28 @@ TEST_CASE("no run folder is suggested beside what is no folder, nor beside one t
 }
 
 TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   const fs::path ours = root / "ours";
-  RunFolder::create(ours, {}).commit_checkpoint(1, [](const fs::path& dir) { put(dir / "state.json", "{}"); });
-  put(ours / "metrics.jsonl", "{}\n");
-  put(ours / "notes.txt", "mine");
+  RunFolder::create(ours, {}).commit_checkpoint(1, [](const fs::path& dir) { write_text(dir / "state.json", "{}"); });
+  write_text(ours / "metrics.jsonl", "{}\n");
+  write_text(ours / "notes.txt", "mine");
   const RunFolder again = RunFolder::create(ours, overwrite);
   CHECK_FALSE(fs::exists(ours / "checkpoints"));
   CHECK_FALSE(fs::exists(ours / "metrics.jsonl"));
-  CHECK(read(ours / "notes.txt") == "mine");
+  CHECK(read_text(ours / "notes.txt") == "mine");
 
   const fs::path foreign = root / "foreign";
   fs::create_directory(foreign);
-  put(foreign / "config.yaml", "precious");
-  put(foreign / ".pmaptrain", "");
+  write_text(foreign / "config.yaml", "precious");
+  write_text(foreign / ".pmaptrain", "");
   const auto [status, error] = error_of([&] { RunFolder::create(foreign, overwrite); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "'" + foreign.string() + "' was not written by pmaptrain, so --overwrite leaves it alone");
-  CHECK(read(foreign / "config.yaml") == "precious");
+  CHECK(read_text(foreign / "config.yaml") == "precious");
 
-  put(root / "file", "text");
+  write_text(root / "file", "text");
   CHECK(error_of([&] { RunFolder::create(root / "file", overwrite); }).first == ExitStatus::usage);
   CHECK(error_of([&] { RunFolder::create(root / "file/below", overwrite); }).first == ExitStatus::resource);
   fs::create_directory(root / "empty");
@@ -130,7 +114,7 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
 }
 
 TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const fs::path dir = root / "run";
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
@@ -157,24 +141,24 @@ TEST_CASE("a second writer in a run folder is refused as long as the first lives
 }
 
 TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const RunFolder folder = RunFolder::create(root / "run", {});
   const fs::path checkpoints = folder.path() / "checkpoints";
   const auto write = [](std::string text) {
-    return [text = std::move(text)](const fs::path& dir) { put(dir / "state.json", text); };
+    return [text = std::move(text)](const fs::path& dir) { write_text(dir / "state.json", text); };
   };
   CHECK(folder.commit_checkpoint(100, write("a")) == checkpoints / "step-00000100");
   CHECK(fs::read_symlink(checkpoints / "last") == "step-00000100");
   fs::create_directory(checkpoints / ".tmp-step-00000200");  // of a process that died
-  put(checkpoints / ".tmp-step-00000200/junk", "junk");
+  write_text(checkpoints / ".tmp-step-00000200/junk", "junk");
   folder.commit_checkpoint(200, write("b"));
   CHECK_FALSE(fs::exists(checkpoints / "step-00000200/junk"));
   folder.commit_checkpoint(200, write("c"));
-  CHECK(read(checkpoints / "last/state.json") == "c");
+  CHECK(read_text(checkpoints / "last/state.json") == "c");
 
   CHECK_THROWS_AS(folder.commit_checkpoint(300,
                                            [](const fs::path& dir) {
-                                             put(dir / "half", "x");
+                                             write_text(dir / "half", "x");
                                              fail_running("no");
                                            }),
                   Error);
@@ -192,9 +176,9 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
 }
 
 TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const RunFolder folder = RunFolder::create(root / "run", {});
-  put(folder.path() / "checkpoints", "in the way");
+  write_text(folder.path() / "checkpoints", "in the way");
   const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const fs::path&) {}); });
   CHECK(status == ExitStatus::failed);
   CHECK(error.message.find("/run/checkpoints' cannot be made: ") != std::string::npos);
@@ -205,7 +189,7 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
 }
 
 TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const fs::path dir = root / "run";
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
@@ -225,7 +209,7 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
 }
 
 TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   fs::create_directories(root / "far/deep");
   fs::create_directory_symlink(root / "far/deep", root / "link");
   RunFolder::create(root / "link/../run/", {});
@@ -234,10 +218,10 @@ TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
 }
 
 TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[train]") {
-  const Folder root;
+  const TemporaryFolder root;
   const fs::path dir = root / "foreign";
   fs::create_directories(dir);
-  put(dir / "thesis.txt", "mine");
+  write_text(dir / "thesis.txt", "mine");
   RunFolderOptions options;
   options.explicit_dir = true;
   const auto [status, error] = error_of([&] { RunFolder::check(dir, options); });

@@ -1,43 +1,24 @@
 // Files of tensors: round trips, exact bytes, and damage that is refused.
 #include "core/train/safetensors.h"
 
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 
 #include "core/base/error.h"
 #include "core/data/array.h"
 #include "core/train/npy.h"
 #include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::train;
 
 namespace {
 
-namespace fs = std::filesystem;
-
-class File {
- public:
-  File() {
-    std::string name = (fs::temp_directory_path() / "pmaptrain-tensors-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~File() { fs::remove_all(folder_); }
-  std::string path() const { return (folder_ / "file").string(); }
-  void put(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
-  std::string read() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  fs::path folder_;
-};
+using test::contains;
+using test::read_text;
+using test::TemporaryFolder;
 
 template <class T>
 Tensor tensor(DType dtype, Shape shape, const std::vector<T>& values) {
@@ -63,10 +44,10 @@ std::string with_header(const std::string& header, std::size_t data) {
 }
 
 std::string error_for(const std::string& bytes) {
-  const File file;
-  file.put(bytes);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("file", bytes);
   try {
-    read_safetensors(file.path());
+    read_safetensors(file);
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::data);
     return error.diagnostics().front().message;
@@ -74,26 +55,26 @@ std::string error_for(const std::string& bytes) {
   return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("tensors come back from a safetensors file as they were", "[train]") {
-  const File file;
-  write_safetensors(file.path(), sample());
-  CHECK(read_safetensors(file.path()) == sample());
-  write_safetensors(file.path(), {});
-  CHECK(read_safetensors(file.path()).empty());
+  const TemporaryFolder folder;
+  const std::string file = folder / "file";
+  write_safetensors(file, sample());
+  CHECK(read_safetensors(file) == sample());
+  write_safetensors(file, {});
+  CHECK(read_safetensors(file).empty());
 }
 
 TEST_CASE("a safetensors file has an aligned header and the widest elements first", "[train]") {
-  const File file;
-  write_safetensors(file.path(), {{"a", tensor<std::uint8_t>(DType::u8, {1}, {65})},
-                                  {"b", tensor<std::int32_t>(DType::i32, {1}, {0x44434241})}});
+  const TemporaryFolder folder;
+  const std::string file = folder / "file";
+  write_safetensors(file, {{"a", tensor<std::uint8_t>(DType::u8, {1}, {65})},
+                           {"b", tensor<std::int32_t>(DType::i32, {1}, {0x44434241})}});
   const std::string header =
       R"({"b":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
-  CHECK(file.read() == with_header(padded, 0) + "ABCDA");
+  CHECK(read_text(file) == with_header(padded, 0) + "ABCDA");
 }
 
 TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]") {
@@ -153,7 +134,8 @@ TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]")
 }
 
 TEST_CASE("arrays come back from NPY and NPZ files as they were", "[train]") {
-  const File file;
+  const TemporaryFolder folder;
+  const std::string file = folder / "file";
   const auto check = [](const data::Array& array, const Tensor& expected) {
     CHECK(std::string(data::name_of(array.element)) == std::string(to_string(expected.dtype)));
     CHECK(array.shape == expected.shape);
@@ -161,13 +143,13 @@ TEST_CASE("arrays come back from NPY and NPZ files as they were", "[train]") {
         std::equal(array.bytes.view().begin(), array.bytes.view().end(), expected.bytes.begin(), expected.bytes.end()));
   };
   for (const std::uint64_t zip64_from : {0xFFFF'FFFFU, 250U, 1U}) {
-    write_npz(file.path(), sample(), zip64_from);
-    for (const auto& [name, expected] : sample()) check(data::read_npz(file.path(), name), expected);
+    write_npz(file, sample(), zip64_from);
+    for (const auto& [name, expected] : sample()) check(data::read_npz(file, name), expected);
   }
   for (const auto& [name, expected] : sample()) {
-    write_npy(file.path(), expected);
-    const std::string bytes = file.read();
+    write_npy(file, expected);
+    const std::string bytes = read_text(file);
     CHECK((bytes.size() - expected.bytes.size()) % 64 == 0);
-    check(data::read_npy(file.path()), expected);
+    check(data::read_npy(file), expected);
   }
 }

@@ -99,7 +99,7 @@ Failed fail_in(const fs::path& dir, const train::Setup& setup) {
 }  // namespace
 
 TEST_CASE("a run folder holds config, metrics, log, summary and a checkpoint", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"train.log_every=2 steps"});
   train_setup_in(root / "run", setup);
   CHECK(read_text(root / "run/config.yaml") == setup.loaded.resolved);
@@ -163,21 +163,21 @@ TEST_CASE("the resolved config of a run gives the same bits again", "[train]") {
            {"model.layers=[flatten, {dropout: 0.3}, {name: head, dense: 3}]", "optimizer.sgd={momentum: 0.9}",
             "optimizer.base_batch_size=7", "data.seed=3"}}) {
     INFO(set.front());
-    const RunDirectory root;
+    const TemporaryFolder root;
     const Trained first = train_setup_in(root / "run", setup_of_text(small_images, set));
-    const Trained again = train_setup(train::make_setup(spec::load((root / "run").string(), {})));
+    const Trained again = train_setup(train::make_setup(spec::load(root / "run", {})));
     CHECK(again.same_bits(first));
   }
 }
 
 TEST_CASE("first and last steps are logged even when the interval is never", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}));
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, epoch 3, eval 3, step 4, epoch 4, eval 4");
 }
 
 TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"train.eval_every=never"});
   CHECK_FALSE(setup.evaluation);
   const Trained trained = train_setup_in(root / "run", setup);
@@ -187,7 +187,7 @@ TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[tr
 }
 
 TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train::SessionOptions options;
   options.max_steps = 2;
   const Trained trained = train_setup_in(root / "run", setup_of_text(small_images), options);
@@ -206,7 +206,7 @@ TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
 }
 
 TEST_CASE("a signal ends the run after the step under way, logged and with a checkpoint", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   volatile std::sig_atomic_t stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
@@ -234,7 +234,7 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
                                                         {"train.eval_every=99 steps", 4}};
   for (const auto& [eval_every, steps] : cases) {
     INFO(eval_every);
-    const RunDirectory root;
+    const TemporaryFolder root;
     volatile std::sig_atomic_t stop = 0;
     train::SessionOptions options;
     options.stop = &stop;
@@ -260,7 +260,7 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
 TEST_CASE("a run that breaks leaves a summary that says failed, with its exit status", "[train]") {
   for (const bool as_error : {true, false}) {
     INFO(as_error);
-    const RunDirectory root;
+    const TemporaryFolder root;
     train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
     setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, as_error);
     const Failed failed = fail_in(root / "run", setup);
@@ -277,7 +277,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
 }
 
 TEST_CASE("an existing run folder is refused before anything runs, and left as it is", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   const std::string before = read_text(root / "run/metrics.jsonl");
@@ -289,7 +289,7 @@ TEST_CASE("an existing run folder is refused before anything runs, and left as i
 
 TEST_CASE("a disk that fills up during training fails the run at its checkpoint, and nothing is half-written",
           "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train::SessionOptions options;
   options.run_dir = root / "run";
   std::optional<FileSizeLimit> limit;
@@ -321,7 +321,7 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
 }
 
 TEST_CASE("a run whose config cannot be written fails before its first step", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train::SessionOptions options;
   options.run_dir = root / "run";
   ExitStatus status = ExitStatus::done;
@@ -344,7 +344,7 @@ TEST_CASE("a run whose config cannot be written fails before its first step", "[
 }
 
 TEST_CASE("a checkpoint that cannot be written fails the run", "[train]") {
-  const RunDirectory root;
+  const TemporaryFolder root;
   train::SessionOptions options;
   options.run_dir = root / "run";
   options.between_steps = [&](CpuExecutor&, std::int64_t step) {

@@ -1,13 +1,8 @@
 #include "tests/train/session_run.h"
 
-#include <stdlib.h>
-
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <stdexcept>
 
 #include "core/spec/load.h"
 
@@ -40,23 +35,6 @@ train:
   eval_every: 1 epoch
 )";
 
-RunDirectory::RunDirectory() {
-  // A run flushes its checkpoint to the disk, and waiting for that would take most of these tests' time.
-  for (const fs::path& base : {fs::path("/dev/shm"), fs::temp_directory_path()}) {
-    std::string name = (base / "pmaptrain-session-XXXXXX").string();
-    if (const char* const made = ::mkdtemp(name.data())) {
-      path_ = made;
-      return;
-    }
-  }
-  throw std::runtime_error("no temporary folder can be made");
-}
-
-RunDirectory::~RunDirectory() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 train::Setup setup_of_config(const std::string& name, std::vector<std::string> set) {
   spec::Overrides overrides;
   overrides.set = std::move(set);
@@ -70,7 +48,7 @@ train::Setup setup_of_text(const std::string& text, std::vector<std::string> set
 }
 
 Trained train_setup(const train::Setup& setup, train::SessionOptions options) {
-  const RunDirectory directory;
+  const TemporaryFolder directory;
   return train_setup_in(directory / "run", setup, std::move(options));
 }
 
@@ -90,11 +68,6 @@ Trained train_setup_in(const fs::path& dir, const train::Setup& setup, train::Se
     trained.metrics.push_back(object.dump());
   }
   return trained;
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::vector<double> numbers(const train::Tensor& tensor) {

@@ -8,21 +8,12 @@
 
 #include "core/train/safetensors.h"
 #include "core/train/session.h"
+#include "tests/files.h"
 
 namespace pmaptrain::testing {
 
-// A temporary folder, removed at the end.
-class RunDirectory {
- public:
-  RunDirectory();
-  ~RunDirectory();
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::read_text;
+using test::TemporaryFolder;
 
 // Keeps every event.
 class Recording : public train::Consumer {
@@ -66,7 +57,6 @@ extern const std::string small_images;
 Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
 Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});
 
-std::string read_text(const std::filesystem::path& path);
 std::vector<double> numbers(const train::Tensor& tensor);
 
 }  // namespace pmaptrain::testing

@@ -8,6 +8,7 @@
 #include "core/ops/all.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -21,16 +22,9 @@ data::BatchPlan batches_of(std::int64_t global, std::int64_t steps_per_epoch) {
   return batch;
 }
 
-// "message | help", and the status in front when it is not `usage`.
 template <class F>
 std::string refusal(F&& action, ExitStatus expected = ExitStatus::usage) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.status() == expected);
-    return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
-  }
-  return "accepted";
+  return test::refusal(action, expected);
 }
 
 std::string refused_duration(std::int64_t count, spec::Unit unit) {
@@ -42,12 +36,9 @@ constexpr std::size_t mebi = 1024 * 1024;
 }  // namespace
 
 TEST_CASE("labels of the test split that the model has no output for are refused before the first step", "[train]") {
-  const RunDirectory directory;
+  const TemporaryFolder directory;
   const auto write = [&](const char* name, std::vector<unsigned char> header, const std::string& content) {
-    std::ofstream file(directory / name, std::ios::binary);
-    for (const unsigned char byte : header) file.put(static_cast<char>(byte));
-    file << content;
-    return (directory / name).string();
+    return directory.write(name, std::string(header.begin(), header.end()) + content);
   };
   const std::string images = write("images", {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2}, "abcd");
   const std::string train = write("train", {0, 0, 8, 1, 0, 0, 0, 2}, std::string("\0\2", 2));

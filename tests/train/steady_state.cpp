@@ -58,7 +58,7 @@ TEST_CASE("between two logs a run allocates what the kernel library does, and no
   options.between_steps = [&](CpuExecutor&, std::int64_t step) {
     after[static_cast<std::size_t>(step)] = test::heap_calls();
   };
-  const RunDirectory directory;
+  const TemporaryFolder directory;
   options.run_dir = directory / "run";
   test::watch_heap([&] { train::train(setup, options, {}); });
   // The first step is logged, as is the last; the loader fills batches ahead all the while.

@@ -1,0 +1,41 @@
+#include "tests/files.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace pmaptrain::test {
+
+namespace fs = std::filesystem;
+
+TemporaryFolder::TemporaryFolder() {
+  for (const fs::path& base : {fs::path("/dev/shm"), fs::temp_directory_path()}) {
+    std::string name = (base / "pmaptrain-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) {
+      path_ = name;
+      return;
+    }
+  }
+  throw std::runtime_error("no temporary folder can be made");
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string TemporaryFolder::write(const std::string& name, const std::string& bytes) const {
+  write_text(path_ / name, bytes);
+  return *this / name;
+}
+
+void write_text(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace pmaptrain::test
