@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "core/spec/parse.h"
+#include "core/spec/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

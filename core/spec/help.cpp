@@ -5,6 +5,7 @@
 #include "core/spec/check.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
+#include "core/spec/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

@@ -41,6 +41,7 @@ enum class Need {
 };
 
 inline constexpr double largest_integer = 1e12;
+inline constexpr double unbounded = 1e300;  // a range's end that is none
 
 struct Key {
   std::string_view path = {};  // dotted; the items of a list have no segment of their own
@@ -73,10 +74,5 @@ const Key* find_key(std::string_view path);
 std::vector<const Key*> find_ending(std::string_view path);
 // The alternatives of a choice, or of a list of them.
 std::vector<const Key*> alternatives(const Key& key);
-
-// "a whole number of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs": what a key takes.
-std::string takes(const Key& key);
-// "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
-std::string fallback_of(const Key& key);
 
 }  // namespace pmaptrain::spec

@@ -8,6 +8,7 @@
 #include "core/base/utf8.h"
 #include "core/spec/check.h"
 #include "core/spec/scalar.h"
+#include "core/spec/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

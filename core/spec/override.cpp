@@ -7,6 +7,7 @@
 #include "core/spec/check.h"
 #include "core/spec/keys.h"
 #include "core/spec/parse.h"
+#include "core/spec/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

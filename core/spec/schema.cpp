@@ -10,6 +10,7 @@
 #include "core/spec/load.h"
 #include "core/spec/parse.h"
 #include "core/spec/scalar.h"
+#include "core/spec/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

@@ -1,0 +1,80 @@
+#include "core/spec/takes.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+std::string plain(double value) {
+  if (value >= 1e15 || value <= -1e15) return exact(value);
+  const auto whole = static_cast<std::int64_t>(value);
+  return static_cast<double>(whole) < value || static_cast<double>(whole) > value ? exact(value) : with_commas(whole);
+}
+
+// " of at least 1", " from 0 to 1", " greater than 0"
+std::string range_of(const Key& key, bool whole) {
+  const bool low = key.low > -unbounded;
+  const bool high = key.high < (whole ? largest_integer : unbounded);
+  if (low && high && !key.open_low && !key.open_high) return " from " + plain(key.low) + " to " + plain(key.high);
+  std::string text;
+  if (low) text += (key.open_low ? " greater than " : " of at least ") + plain(key.low);
+  if (low && high) text += " and";
+  if (high) text += (key.open_high ? " less than " : " of at most ") + plain(key.high);
+  return text;
+}
+
+}  // namespace
+
+std::string takes(const Key& key) {
+  switch (key.type) {
+    case Type::map: return children(key).empty() ? "no options" : "a map of options";
+    case Type::choice:
+    case Type::choices: {
+      const std::string list = "a list of " + std::string(key.name());
+      if (!key.like.empty()) return list + ", as " + std::string(key.like);
+      std::vector<std::string> names;
+      for (const Key* other : alternatives(key)) names.emplace_back(other->name());
+      return (key.type == Type::choices ? list + ", each one of " : "one of ") + join(names, ", ");
+    }
+    case Type::text: return "text";
+    case Type::run_name: return "a name without '/'";
+    case Type::layer_name: return "a name of letters, digits and '_'";
+    case Type::path: return "a path";
+    case Type::paths: return "a list of two paths";
+    case Type::npz_split: return "a path, or a list of two names";
+    case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
+    case Type::boolean: return "true or false";
+    case Type::integer: {
+      std::string text = "a whole number" + range_of(key, true);
+      for (const std::string& word : key.words) text += " or '" + word + "'";
+      return text;
+    }
+    case Type::seed: return "a whole number from 0 to 18446744073709551615";
+    case Type::number: return "a number" + range_of(key, false);
+    case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
+    case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
+    case Type::integers: {
+      const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
+      return "a list of " + count + "whole numbers" + range_of(key, true);
+    }
+    case Type::numbers: return "a list of numbers" + range_of(key, false);
+    case Type::matrix: return "a list of lists of numbers";
+    case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers" + range_of(key, true);
+    case Type::axes: return "a map of one axis to its size, or a list of such maps";
+    case Type::axis_names: return "a list of names of axes";
+    case Type::tensors: return "a map of parameters to nested lists of numbers";
+  }
+  return {};
+}
+
+std::string fallback_of(const Key& key) {
+  if (key.need == Need::required) return "required";
+  if (!key.fallback.empty()) return "default " + std::string(key.fallback);
+  if (!key.fallback_text.empty()) return "default: " + std::string(key.fallback_text);
+  return key.need == Need::alternative ? "" : "optional";
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,15 @@
+// What a key takes, in the words of errors and help.
+#pragma once
+
+#include <string>
+
+#include "core/spec/keys.h"
+
+namespace pmaptrain::spec {
+
+// "a whole number of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs".
+std::string takes(const Key& key);
+// "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
+std::string fallback_of(const Key& key);
+
+}  // namespace pmaptrain::spec
