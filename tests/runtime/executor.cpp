@@ -11,14 +11,8 @@
 namespace pmaptrain {
 namespace {
 
+using test::check_on_all_meshes;
 using test::check_runtime;
-
-// One device, fewer devices than blocks, as many, and blocks of three devices.
-const std::vector<std::int64_t> device_counts{1, 3, 8, 20};
-
-void check_on_all_meshes(const std::string& body) {
-  for (const std::int64_t devices : device_counts) check_runtime("mesh a=1\n" + body, {{"a", devices}});
-}
 
 TEST_CASE("chains of elementwise ops take over each other's memory", "[runtime]") {
   check_on_all_meshes(R"(
@@ -76,91 +70,6 @@ return z = %z
 return m = %m
 return ww = %ww
 return total = %total
-)");
-}
-
-TEST_CASE("a loop accumulates over slices, and its carries change places", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[6,2]{a}
-params %w:f32[2]{}
-state %p:f32[2]{a}
-state %q:f32[2]{a}
-%zero = constant[dtype=f32, shape=[2], value=0.0]
-%acc = pvary[axes={a}] %zero
-%v = pvary[axes={a}] %w
-%r, %p1, %q1, %k = loop[iterations=3, consts=1, carries=4] %v, %acc, %p, %q, %q, %x (%c:f32[2]{a}, %s:f32[2]{a}, %l:f32[2]{a}, %m:f32[2]{a}, %o:f32[2]{a}, %y:f32[2,2]{a}) {
-  %1 = reduce_sum[dims=[0]] %y
-  %2 = mul %1, %c
-  %3 = add %s, %2
-  %4 = add %l, %s
-  yield %3, %m, %4, %4
-}
-%g = psum[axes={a}] %r
-%n = sub %w, %g
-update %w = %n
-update %p = %q1
-update %q = %p1
-return r = %r
-return k = %k
-)");
-}
-
-TEST_CASE("carries that rotate, that stay, and that read what another has just become", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[4]{a}
-batch %y:f32[4]{a}
-batch %z:f32[4]{a}
-%1, %2, %3, %4, %5 = loop[iterations=5, consts=0, carries=5] %x, %y, %z, %x, %y (%a:f32[4]{a}, %b:f32[4]{a}, %c:f32[4]{a}, %d:f32[4]{a}, %e:f32[4]{a}) {
-  %n = add %d, %a
-  %m = sub %n, %d
-  %o = neg %e
-  yield %b, %c, %a, %n, %m
-}
-return a = %1
-return b = %2
-return c = %3
-return d = %4
-return e = %5
-)");
-}
-
-TEST_CASE("a loop within a loop", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[4,2]{a}
-batch %s:f32[2]{a}
-%r, %u = loop[iterations=2, consts=1, carries=2] %x, %s, %s, %x (%all:f32[4,2]{a}, %c:f32[2]{a}, %d:f32[2]{a}, %y:f32[2,2]{a}) {
-  %t = neg %c
-  %i = loop[iterations=2, consts=2, carries=1] %t, %d, %c, %y (%k:f32[2]{a}, %k2:f32[2]{a}, %e:f32[2]{a}, %z:f32[1,2]{a}) {
-    %1 = reduce_sum[dims=[0]] %z
-    %2 = add %e, %1
-    %3 = sub %2, %k
-    %4 = add %3, %k2
-    yield %4
-  }
-  %5 = reduce_sum[dims=[0]] %all
-  %6 = add %i, %5
-  %7 = add %d, %t
-  yield %6, %7
-}
-return r = %r
-return u = %u
-)");
-}
-
-TEST_CASE("a loop over what is the same on every device runs in every worker", "[runtime]") {
-  check_on_all_meshes(R"(
-state %s:f32[2]{}
-batch %w:f32[4,2]{}
-batch %big:f32[2,5000]{}
-%r = loop[iterations=2, consts=1, carries=1] %big, %s, %w (%b:f32[2,5000]{}, %c:f32[2]{}, %y:f32[2,2]{}) {
-  %1 = reduce_sum[dims=[0]] %y
-  %2 = reduce_max[dims=[1]] %b
-  %3 = add %c, %1
-  %4 = add %3, %2
-  yield %4
-}
-update %s = %r
-return r = %r
 )");
 }
 
@@ -305,109 +214,6 @@ return u = %u
 )");
 }
 
-TEST_CASE("every collective, over the only axis", "[runtime]") {
-  for (const std::int64_t devices : device_counts) {
-    const std::string n = std::to_string(devices);
-    check_runtime(R"(
-batch %x:f32[3]{a}
-batch %y:i32[2,)" + n +
-                      R"(]{a}
-state %s:f32[3]{a}
-%i = axis_index[axes={a}]
-%sum, %sum2 = psum[axes={a}] %x, %i
-%most = pmax[axes={a}] %x
-%least = pmin[axes={a}] %x
-%all = all_gather[axes={a}, dim=0] %x
-%part = psum_scatter[axes={a}, dim=1] %y
-%whole = all_gather_invariant[axes={a}, dim=0] %x
-%turned = all_to_all[axes={a}, split=1, concat=0] %y
-%next = ppermute[axes={a}, pairs=[0:)" +
-                      std::to_string(devices - 1) + R"(]] %s
-%t = add %s, %x
-%d = sub %most, %least
-%e = add %d, %sum
-update %s = %t
-return sum = %sum
-return count = %sum2
-return all = %all
-return whole = %whole
-return turned = %turned
-return part = %part
-return next = %next
-return e = %e
-return i = %i
-)",
-                  {{"a", devices}});
-  }
-}
-
-TEST_CASE("collectives over one axis of two, and over both", "[runtime]") {
-  for (const std::vector<Axis>& mesh :
-       {std::vector<Axis>{{"r", 2}, {"c", 3}}, {{"r", 3}, {"c", 1}}, {{"r", 5}, {"c", 4}}}) {
-    check_runtime(R"(
-batch %x:f32[2]{r, c}
-batch %u:f32[2]{c}
-state %s:f32[2]{r, c}
-state %w:f32[2]{}
-%1 = psum[axes={c}] %x
-%2 = psum[axes={r}] %1
-%3 = psum[axes={r}] %x
-%4 = psum[axes={r, c}] %x
-%5 = psum[axes={c}] %u
-%6 = pmax[axes={r}] %x
-%7 = all_gather[axes={r}, dim=0] %x
-%8 = ppermute[axes={c}, pairs=[0:0]] %s
-%g = all_gather_invariant[axes={c}, dim=0] %x
-%h = all_gather_invariant[axes={c}, dim=0] %u
-%9 = axis_index[axes={c}]
-%10 = axis_index[axes={r}]
-%11 = add %9, %10
-%12 = add %8, %1
-%13 = add %2, %4
-%14 = add %13, %5
-%15 = add %w, %14
-update %s = %12
-update %w = %15
-return a = %3
-return b = %6
-return c = %7
-return d = %11
-return e = %13
-return f = %1
-return g = %g
-return h = %h
-)",
-                  mesh);
-  }
-}
-
-TEST_CASE("psums in sequence, of invariant values and of what other psums gave", "[runtime]") {
-  check_on_all_meshes(R"(
-params %w:f32[2]{}
-params %big:f32[5000]{}
-batch %x:f32[2]{a}
-%v = pvary[axes={a}] %w
-%count = psum[axes={a}] %v
-%y = add %x, %count
-%s = psum[axes={a}] %y
-%m = pmax[axes={a}] %y
-%z = sub %y, %m
-%t = psum[axes={a}] %z
-%vb = pvary[axes={a}] %big
-%sb = psum[axes={a}] %vb
-%nb = neg %sb
-%vn = pvary[axes={a}] %nb
-%tb = pmin[axes={a}] %vn
-%k = add %s, %t
-%late = add %x, %k
-return count = %count
-return late = %late
-return k = %k
-return tb = %tb
-return y = %y
-)");
-}
-
 TEST_CASE("values cross stages while the arena is used again", "[runtime]") {
   check_on_all_meshes(R"(
 batch %x:f32[4]{a}
@@ -435,91 +241,6 @@ TEST_CASE("a program without a mesh, without equations, and with values of no el
   check_on_all_meshes(
       "batch %x:f32[0,3]{a}\n%y = neg %x\n%s = reduce_sum[dims=[0]] %y\n%t = psum[axes={a}] %s\n"
       "%e = psum[axes={a}] %y\nreturn t = %t\nreturn y = %y\nreturn e = %e\n");
-}
-
-// Random programs of elementwise ops, reductions, matmuls, psums and loops on [4,4] matrices of whole numbers.
-class Generator {
- public:
-  explicit Generator(std::uint32_t seed) : state_(seed * 2654435761u + 99u) {}
-
-  std::string program() {
-    text_ = "batch %x:i32[4,4]{a}\nbatch %w:i32[4,4]{}\nstate %s:i32[4,4]{a}\nstate %t:i32[4,4]{}\n";
-    varying_ = {"x", "s"};
-    same_ = {"w", "t"};
-    const std::uint32_t count = 8 + below(12);
-    for (std::uint32_t i = 0; i < count; ++i) add_equation("v" + std::to_string(i));
-    text_ += "update %s = %" + pick(varying_) + "\nupdate %t = %" + pick(same_) + "\n";
-    for (int i = 0; i < 3; ++i) text_ += "return a" + std::to_string(i) + " = %" + pick(varying_) + "\n";
-    for (int i = 0; i < 2; ++i) text_ += "return b" + std::to_string(i) + " = %" + pick(same_) + "\n";
-    return text_;
-  }
-
- private:
-  std::uint32_t below(std::uint32_t n) {
-    state_ = state_ * 1664525u + 1013904223u;
-    return (state_ >> 16) % n;
-  }
-  const std::string& pick(const std::vector<std::string>& names) {
-    return names[below(static_cast<std::uint32_t>(names.size()))];
-  }
-
-  void add_equation(const std::string& name) {
-    const bool varies = below(3) != 0;
-    std::vector<std::string>& names = varies ? varying_ : same_;
-    const std::string a = "%" + pick(names), b = "%" + pick(below(4) == 0 ? same_ : names);
-    const std::string set = varies ? "{a}" : "{}";
-    const std::string head = "%" + name + " = ";
-    switch (below(10)) {
-      case 0: text_ += head + "add " + a + ", " + b; break;
-      case 1: text_ += head + "sub " + a + ", " + b; break;
-      case 2: text_ += head + "max " + a + ", " + b; break;
-      case 3: text_ += head + "neg " + a; break;
-      case 4: text_ += head + "transpose[permutation=[1,0]] " + a; break;
-      case 5:
-        text_ += "%" + name + "r = reduce_sum[dims=[0]] " + a + "\n" + head + "broadcast[shape=[4,4], dims=[1]] %" +
-                 name + "r";
-        break;
-      case 6:
-        text_ += "%" + name + "f = reshape[shape=[16]] " + a + "\n%" + name + "n = neg %" + name + "f\n" + head +
-                 "reshape[shape=[4,4]] %" + name + "n";
-        break;
-      case 7: {
-        const std::string type = "i32[4,4]" + set;
-        text_ += head + "loop[iterations=2, consts=0, carries=1] " + a + ", %" + pick(names) + " (%" + name +
-                 "c:" + type + ", %" + name + "y:i32[2,4]" + set + ") {\n  %" + name + "z = reduce_max[dims=[0]] %" +
-                 name + "y\n  %" + name + "b = broadcast[shape=[4,4], dims=[0]] %" + name + "z\n  %" + name +
-                 "q = sub %" + name + "c, %" + name + "b\n  yield %" + name + "q\n}";
-        break;
-      }
-      case 8:
-        if (varies) {
-          text_ += head + (below(2) == 0 ? "psum" : "pmin") + "[axes={a}] " + a + "\n";
-          same_.push_back(name);
-          return;
-        }
-        text_ += head + "pvary[axes={a}] " + a + "\n";
-        varying_.push_back(name);
-        return;
-      default:
-        if (varies) {
-          text_ += head + "ppermute[axes={a}, pairs=[0:0]] " + a;
-        } else {
-          text_ += head + "add " + a + ", " + a;
-        }
-    }
-    text_ += "\n";
-    names.push_back(name);
-  }
-
-  std::uint32_t state_;
-  std::string text_;
-  std::vector<std::string> varying_, same_;
-};
-
-TEST_CASE("random programs run as the interpreter says", "[runtime]") {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
-    check_runtime("mesh a=1\n" + Generator(seed).program(), {{"a", device_counts[seed % 4]}});
-  }
 }
 
 TEST_CASE("results that are not whole numbers have the same bits for every number of workers", "[runtime]") {
@@ -641,25 +362,6 @@ TEST_CASE("nested_axes sums among the shards of a replica and among the replicas
   CHECK(integers(results.at("output over_model_replicas")) ==
         std::vector<std::int32_t>{10, 12, 14, 16, 10, 12, 14, 16});
   CHECK(integers(results.at("output over_both")) == std::vector<std::int32_t>(8, 52));
-}
-
-TEST_CASE("a collective inside a loop is refused in words", "[runtime]") {
-  const auto program = test::program_of(R"(mesh a=2
-batch %x:f32[4]{a}
-batch %s:f32[2]{}
-%r = loop[iterations=2, consts=0, carries=1] %s, %x (%c:f32[2]{}, %y:f32[2]{a}) {
-  %1 = psum[axes={a}] %y
-  %2 = add %c, %1
-  yield %2
-}
-return r = %r
-)");
-  try {
-    make_plan(program);
-    FAIL("accepted");
-  } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::usage);
-  }
 }
 
 TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {

@@ -136,4 +136,8 @@ void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
   }
 }
 
+void check_on_all_meshes(const std::string& body) {
+  for (const std::int64_t devices : device_counts) check_runtime("mesh a=1\n" + body, {{"a", devices}});
+}
+
 }  // namespace pmaptrain::test

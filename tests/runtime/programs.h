@@ -38,4 +38,9 @@ Values interpreted(const Program& program, const Values& inputs, std::int64_t st
 // and without private copies, in one run and step by step.
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});
 
+// One device, fewer devices than blocks, as many, and blocks of three devices.
+inline const std::vector<std::int64_t> device_counts{1, 3, 8, 20};
+// The same for a program over the axis a of so many devices.
+void check_on_all_meshes(const std::string& body);
+
 }  // namespace pmaptrain::test

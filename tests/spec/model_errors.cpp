@@ -1,0 +1,228 @@
+// What a config may not say of layers, initial values, losses and metrics: the words of every error, as golden text.
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+
+TEST_CASE("an unknown layer is refused with the nearest spelling", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers:
+    - cnv: {features: 3}
+    - relo
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:7: error: unknown layer 'cnv'
+    3 |     - cnv: {features: 3}
+      |       ^~~
+  help: did you mean 'conv'?
+c.yaml:4:7: error: unknown layer 'relo'
+    4 |     - relo
+      |       ^~~~
+  help: did you mean 'relu'?
+)");
+}
+
+TEST_CASE("what is wrong in a list within a list stands where it was written", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers:
+    - layers: [rellu, {name: a.b, flatten: {}}]
+    - {name: empty, layers: []}
+    - layers: {dense: 10}
+    - layers
+    - layers: [{name: x, relu: {}}, {name: x, tanh: {}}]
+    - {reshape: [-2, 0.5]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:16: error: unknown layer 'rellu'
+    3 |     - layers: [rellu, {name: a.b, flatten: {}}]
+      |                ^~~~~
+  help: did you mean 'relu'?
+c.yaml:3:30: error: a layer's name has no dots, unlike 'a.b'
+    3 |     - layers: [rellu, {name: a.b, flatten: {}}]
+      |                              ^~~
+  help: dots separate the parts of a parameter's name, such as head.kernel
+c.yaml:4:21: error: layers is empty; a model has at least one layer
+    4 |     - {name: empty, layers: []}
+      |                     ^~~~~~
+  help: for example:
+        - name: block
+          layers:
+            - conv: {features: 32, kernel_size: [3, 3]}
+            - relu
+c.yaml:5:15: error: layers takes a list of layers, not a map
+    5 |     - layers: {dense: 10}
+      |               ^~~~~~~~~~~
+  help: for example:
+        - name: block
+          layers:
+            - conv: {features: 32, kernel_size: [3, 3]}
+            - relu
+c.yaml:6:7: error: 'layers' has no value
+    6 |     - layers
+      |       ^~~~~~
+  help: write one (a list of layers, as model.layers), or remove the key
+c.yaml:7:44: error: two layers are called 'x'
+    7 |     - layers: [{name: x, relu: {}}, {name: x, tanh: {}}]
+      |                                            ^
+  help: a layer without a name is its kind and its index; give one of them another name
+c.yaml:8:18: error: shape takes a list of whole numbers of at least -1, not '-2'
+    8 |     - {reshape: [-2, 0.5]}
+      |                  ^~
+  help: for example shape: [7, 7, -1]
+c.yaml:8:22: error: shape takes a list of whole numbers of at least -1, not '0.5'
+    8 |     - {reshape: [-2, 0.5]}
+      |                      ^~~
+  help: for example shape: [7, 7, -1]
+)");
+}
+
+TEST_CASE("losses and metrics say what they take", "[spec]") {
+  CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:49: error: label_smoothing takes a number of at least 0 and less than 1, not '1'
+    3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+      |                                                 ^
+  help: for example label_smoothing: 0.1
+c.yaml:3:68: error: class_weights takes a list of numbers of at least 0, not '-1'
+    3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
+      |                                                                    ^~
+  help: for example class_weights: [1.0, 5.0]
+c.yaml:4:11: error: unknown metric 'acuracy'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |           ^~~~~~~
+  help: did you mean 'accuracy'?
+c.yaml:4:37: error: k takes a whole number of at least 1, not '0'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                     ^
+  help: for example k: 3
+c.yaml:4:56: error: average takes one of macro, none, not 'mean'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                        ^~~~
+  help: for example average: none
+c.yaml:4:72: error: metrics has recall twice
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                        ^~~~~~
+  help: keep one of them
+c.yaml:4:81: error: unknown metric 'huber'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                                 ^~~~~
+  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+c.yaml:4:92: error: unknown metric '7'
+    4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
+      |                                                                                            ^
+  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+)");
+  CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
+data: {source: fashion_mnist, batch_size: 128}
+loss: {huber: 0}
+metrics: accuracy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:15: error: delta takes a number greater than 0, not '0'
+    3 | loss: {huber: 0}
+      |               ^
+  help: for example delta: 1.0
+c.yaml:4:10: error: metrics takes a list of metrics, not 'accuracy'
+    4 | metrics: accuracy
+      |          ^~~~~~~~
+  help: for example:
+        metrics: [accuracy, top_k_accuracy: 5]
+)");
+}
+
+TEST_CASE("layers say what they take", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers:
+    - conv: {features: 0, kernel_size: [3]}
+    - conv: {features: 8, kernel_size: [3, 0], padding: same}
+    - max_pool: {window_shape: [2, 2]}
+    - dropout: 1.0
+    - relu: {slope: 2}
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:24: error: features takes a whole number of at least 1, not '0'
+    3 |     - conv: {features: 0, kernel_size: [3]}
+      |                        ^
+  help: for example features: 32
+c.yaml:3:40: error: kernel_size takes a list of 2 whole numbers from 1 to 65,536, not a list of 1
+    3 |     - conv: {features: 0, kernel_size: [3]}
+      |                                        ^~~
+  help: for example kernel_size: [3, 3]
+c.yaml:4:44: error: kernel_size takes a list of 2 whole numbers from 1 to 65,536, not '0'
+    4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
+      |                                            ^
+  help: for example kernel_size: [3, 3]
+c.yaml:4:57: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not 'same'
+    4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
+      |                                                         ^~~~
+  help: did you mean 'SAME'?
+c.yaml:5:7: error: strides is missing in max_pool
+    5 |     - max_pool: {window_shape: [2, 2]}
+      |       ^~~~~~~~
+  help: add it, for example:
+        strides: [2, 2]
+c.yaml:6:16: error: rate takes a number of at least 0 and less than 1, not '1.0'
+    6 |     - dropout: 1.0
+      |                ^~~
+  help: for example rate: 0.5
+c.yaml:7:14: error: unknown key 'slope' in relu
+    7 |     - relu: {slope: 2}
+      |              ^~~~~
+  help: relu takes no options
+)");
+}
+
+TEST_CASE("names of layers have no dots and are unique", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers:
+    - {name: a.b, dense: 3}
+    - {name: relu_0, dense: 3}
+    - relu
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:14: error: a layer's name has no dots, unlike 'a.b'
+    3 |     - {name: a.b, dense: 3}
+      |              ^~~
+  help: dots separate the parts of a parameter's name, such as head.kernel
+c.yaml:5:7: error: two layers are called 'relu_0'
+    5 |     - relu
+      |       ^~~~
+  help: a layer without a name is its kind and its index; give one of them another name
+)");
+}
+
+TEST_CASE("initial values are rectangular", "[spec]") {
+  CHECK(errors_of(R"(model:
+  layers: [{dense: 2}]
+  init: {values: {dense_0: {kernel: [[1, 2], [3]]}}}
+data: {source: fashion_mnist, batch_size: 128}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:3:46: error: this row has another shape than the first one beside it
+    3 |   init: {values: {dense_0: {kernel: [[1, 2], [3]]}}}
+      |                                              ^~~
+  help: a tensor is rectangular: every list of one level has the same length
+)");
+}
