@@ -94,6 +94,7 @@ class DataBinder {
     const Node* file = get(options, "file");
     const Node* inputs = get(options, "inputs");
     const Node* targets = get(options, "targets");
+    if (file == nullptr && options->find("file") != nullptr) return;  // it is wrong itself
     const auto split = [&](const Node* node, Npz::Split& to) {
       if (node == nullptr) return;
       if (file != nullptr) {
@@ -117,7 +118,7 @@ class DataBinder {
       if (file != nullptr && given != nullptr) {
         reporter_.report(*given, std::string(key) + " stands beside file, which names the arrays of each split itself",
                          std::string("remove ") + key + ", or file");
-      } else if (file == nullptr && given == nullptr && options->find("file") == nullptr) {
+      } else if (file == nullptr && given == nullptr) {
         reporter_.report(name, std::string(key) + " is missing in npz",
                          "name the arrays: npz: {train: train.npz, inputs: x, targets: y}");
       }

@@ -39,6 +39,13 @@ bool has_unseen(std::string_view text) {
   return false;
 }
 
+// What can name an axis or a layer.
+bool is_identifier(std::string_view text) {
+  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
+         text.find_first_not_of(characters) == std::string_view::npos;
+}
+
 bool number_like(std::string_view text) { return parse_number(text).ok() || parse_integer(text).ok(); }
 
 class Leaf {
@@ -79,10 +86,7 @@ class Leaf {
                                 "the smallest is about 1.5e-45; write 0.0 if zero is meant");
       case NumberError::overflow:
         return reporter_.report(value, name_of(key_) + " " + text + " is too large",
-                                key_.type == Type::number || key_.type == Type::numbers || key_.type == Type::matrix ||
-                                        key_.type == Type::tensors
-                                    ? "the largest float32 is about 3.4e38"
-                                    : "it takes " + takes(key_));
+                                "the largest float32 is about 3.4e38");
       default: break;
     }
     return wrong(value);
@@ -92,7 +96,8 @@ class Leaf {
     if (value.is(Kind::scalar) && has_word(key_.words, value.text)) return value;
     if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
     const auto number = parse_integer(value.text);
-    if (!number.ok()) {
+    const bool beyond = number.error == NumberError::overflow;
+    if (!number.ok() && !beyond) {
       if (number.error == NumberError::not_a_number && !key_.words.empty()) {
         const std::string near = nearest(value.text, key_.words);
         if (!near.empty()) return misspelt(value, near);
@@ -100,8 +105,8 @@ class Leaf {
       return bad_number(value, number.error);
     }
     const auto wide = static_cast<double>(number.value);
-    if (wide < key_.low) return wrong(value);
-    if (wide > key_.high) {
+    if (beyond ? value.text.starts_with('-') : wide < key_.low) return wrong(value);
+    if (beyond || wide > key_.high) {
       if (key_.high < largest_integer) return wrong(value);
       return reporter_.report(value, name_of(key_) + " " + value.text + " is too large",
                               "the largest is " + with_commas(static_cast<std::int64_t>(key_.high)));
@@ -178,10 +183,7 @@ class Leaf {
 
   Node layer_name(const Node& value) const {
     if (!value.is(Kind::scalar)) return wrong(value);
-    const bool good = !value.text.empty() && !(value.text[0] >= '0' && value.text[0] <= '9') &&
-                      value.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-                          std::string::npos;
-    if (good) return value;
+    if (is_identifier(value.text)) return value;
     if (value.text.find('.') != std::string::npos) {
       return reporter_.report(value, "a layer's name has no dots, unlike '" + value.text + "'",
                               "dots separate the parts of a parameter's name, such as head.kernel");
@@ -297,18 +299,14 @@ class Leaf {
         return misspelt(value, value.text == "same" ? "SAME" : "VALID");
       return wrong(value);
     }
-    return list(value, 2, [&](const Node& pair) {
-      return list(pair, 2, [&](const Node& amount) {
-        Node result = integer(amount);
-        return result;
-      });
-    });
+    return list(value, 2,
+                [&](const Node& pair) { return list(pair, 2, [&](const Node& amount) { return integer(amount); }); });
   }
 
   Node axes(const Node& at, const Node& value) const {
+    if ((value.is(Kind::map) || value.is(Kind::sequence)) && value.items.empty()) return wrong_empty(value);
     Node result = empty_at(value, Kind::sequence);
     if (value.is(Kind::map)) {
-      if (value.keys.empty()) return wrong_empty(value);
       if (value.keys.size() > 1) {
         std::vector<std::string> items;
         for (std::size_t i = 0; i < value.keys.size(); ++i) {
@@ -318,12 +316,14 @@ class Leaf {
                                 "write [" + join(items, ", ") + "], the outermost first");
       }
       add_axis(at, value, result);
-    } else if (value.is(Kind::sequence) && !value.items.empty()) {
+    } else if (value.is(Kind::sequence)) {
       for (const Node& item : value.items) {
         if (!item.is(Kind::map) || item.keys.size() != 1) {
           result.kind = Kind::invalid;
           if (item.valid()) {
-            reporter_.report(item, "an axis is a map of one name to its size, not " + describe(item),
+            reporter_.report(item,
+                             "an axis is a map of one name to its size, not " + describe(item) +
+                                 (item.is(Kind::map) ? " of " + std::to_string(item.keys.size()) : ""),
                              "for example [{model_replicas: 2}, {data_shards: 4}]");
           }
           continue;
@@ -416,12 +416,9 @@ class Leaf {
 
   void add_axis(const Node& at, const Node& item, Node& result) const {
     const Node& name = item.keys.front();
-    const bool good = !name.text.empty() && !(name.text[0] >= '0' && name.text[0] <= '9') &&
-                      name.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-                          std::string::npos;
-    if (!good) {
+    if (!is_identifier(name.text)) {
       reporter_.report(name, "'" + name.text + "' cannot name an axis",
-                       "use letters, digits and '_', such as data_shards");
+                       "use letters, digits and '_', no digit first, such as data_shards");
       result.kind = Kind::invalid;
     }
     for (const Node& other : result.items) {

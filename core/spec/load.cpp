@@ -53,7 +53,9 @@ std::string read_file(const std::string& file) {
   std::string text(max_text_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad() || (!stream.is_open())) {
-    refuse_file(file, std::string("it cannot be read: ") + std::strerror(errno), "check its permissions");
+    const int why = errno;
+    refuse_file(file, std::string("it cannot be read: ") + std::strerror(why),
+                why == EACCES ? "check its permissions" : "");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;

@@ -41,7 +41,7 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
   const Reporter reporter(errors);
   const std::shared_ptr<const Text> text = option_text("--set", argument);
   if (!is_utf8(argument)) {
-    reporter.report(at_column(text, 0, 1), "--set: this argument is not valid UTF-8", "");
+    reporter.report(at_column(text, 0, 1), "this argument is not valid UTF-8", "");
     return std::nullopt;
   }
   Assignment result;
@@ -105,10 +105,7 @@ class Walker {
   void set(const Assignment& assignment) {
     Node* at = &root_;
     const Key* key = &root_key();
-    if (!at->is(Kind::map)) {
-      if (!at->is(Kind::blank) && !at->is(Kind::null)) return;  // not a config at all: reported later
-      *at = empty_at(*at, Kind::map);
-    }
+    if (!at->is(Kind::map)) return;  // not a config at all: reported later
     path_.clear();
     for (std::size_t i = 0; i < assignment.segments.size(); ++i) {
       const bool last = i + 1 == assignment.segments.size();
@@ -127,6 +124,7 @@ class Walker {
       if (!next->is(Kind::map) && !next->is(Kind::sequence)) {
         reporter_.report(assignment.segments[i + 1], "'" + assignment.segments[i].text + "' has no keys below it",
                          key != nullptr ? "it takes " + takes(*key) : "");
+        if (next->is(Kind::blank)) next->kind = Kind::invalid;  // nobody wrote it
         return;
       }
       at = next;
@@ -135,9 +133,10 @@ class Walker {
 
   // --devices: the size of the only axis.
   void devices(const Node& value) {
-    Node* axes = nullptr;
-    if (Node* mesh = root_.is(Kind::map) ? root_.find("mesh") : nullptr) {
-      axes = mesh->is(Kind::map) ? mesh->find("axes") : nullptr;
+    const Node* mesh = root_.is(Kind::map) ? root_.find("mesh") : nullptr;
+    const Node* axes = mesh != nullptr && mesh->is(Kind::map) ? mesh->find("axes") : nullptr;
+    for (const Node* written : {mesh, axes}) {
+      if (written != nullptr && written->is(Kind::scalar)) return;  // reported later
     }
     std::vector<std::string> names;
     if (axes != nullptr && axes->is(Kind::map)) {
@@ -285,16 +284,21 @@ class Walker {
 
   // =null
   void restore(Node& at, const Key* key, const Node& segment) {
+    if (key != nullptr && key->type == Type::axes) {
+      reporter_.report(segment, "the size of an axis has no default", "set it; mesh.axes=null restores the whole mesh");
+      return;
+    }
     if (at.is(Kind::sequence)) {
       reporter_.report(segment, "an item of a list has no default", "set the whole list instead");
       return;
     }
-    const bool free = key == nullptr || key->type == Type::axes || key->type == Type::tensors;
+    const bool free = key == nullptr || key->type == Type::tensors;
     const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
     if (next == nullptr && !free && at.find(segment.text) == nullptr) {
       std::vector<std::string> names;
       for (const Key* other : children(*key)) names.emplace_back(other->name());
-      reporter_.report(segment, "unknown key '" + segment.text + "'", suggest(segment.text, names, "keys"));
+      const std::string where = key->path.empty() ? "" : " in " + std::string(key->name());
+      reporter_.report(segment, "unknown key '" + segment.text + "'" + where, suggest(segment.text, names, "keys"));
       return;
     }
     if (next != nullptr && next->need == Need::alternative) {

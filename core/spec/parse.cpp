@@ -81,8 +81,12 @@ class Builder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) {
-      stop(at(mark, Kind::invalid), "a second document begins here; a config is one document",
-           "remove the '---' line, or put the second config in a file of its own");
+      const Node here = at(mark, Kind::invalid);
+      // What cannot follow a list or a text begins a document without a line that says so.
+      const bool said = here.line > 0 && parsed_lines_[static_cast<std::size_t>(mark.line)].starts_with("---");
+      stop(here, "a second document begins here; a config is one document",
+           said ? "remove the '---' line, or put the second config in a file of its own"
+                : "write 'name: value' lines from the first one on");
     }
   }
   void OnDocumentEnd() override {}
@@ -245,7 +249,7 @@ class Builder : public YAML::EventHandler {
     Frame& frame = stack_.back();
     if (frame.node.kind == Kind::sequence) {
       if (node.is(Kind::blank)) {
-        report(node, "this list item has no value", "write its value, or remove the '-'");
+        report(node, "this list item has no value", "write its value, or remove the item");
         node.kind = Kind::invalid;
       }
       frame.node.items.push_back(std::move(node));

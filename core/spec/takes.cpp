@@ -41,7 +41,7 @@ std::string takes(const Key& key) {
     }
     case Type::text: return "text";
     case Type::run_name: return "a name without '/'";
-    case Type::layer_name: return "a name of letters, digits and '_'";
+    case Type::layer_name: return "a name of letters, digits and '_', no digit first";
     case Type::path: return "a path";
     case Type::paths: return "a list of two paths";
     case Type::npz_split: return "a path, or a list of two names";

@@ -140,7 +140,7 @@ c.yaml:1:27: error: a takes a whole number from 1 to 65,536, not '0'
 c.yaml:1:32: error: 'b c' cannot name an axis
     1 | mesh: {axes: [{a: 2}, {a: 0}, {b c: 2}]}
       |                                ^~~
-  help: use letters, digits and '_', such as data_shards
+  help: use letters, digits and '_', no digit first, such as data_shards
 )");
 }
 
@@ -254,5 +254,260 @@ c.yaml:1:17: error: targets is missing in npz
     1 | data: {source: {npz: {train: a.npz}}, batch_size: all}
       |                 ^~~
   help: name the arrays: npz: {train: train.npz, inputs: x, targets: y}
+)");
+}
+
+TEST_CASE("a config that is no map is refused with what it is", "[spec]") {
+  CHECK(errors_of(R"(- a
+- b
+)") ==
+        R"(c.yaml:1:1: error: the config is a map of keys, not a list
+    1 | - a
+      | ^
+  help: write 'name: value' lines; pmaptrain init writes a config to start from
+)");
+  CHECK(errors_of(R"(hello
+)") ==
+        R"(c.yaml:1:1: error: the config is a map of keys, not 'hello'
+    1 | hello
+      | ^~~~~
+  help: write 'name: value' lines; pmaptrain init writes a config to start from
+)");
+  CHECK(errors_of(R"(~
+)") ==
+        R"(c.yaml: error: the config is empty
+  help: pmaptrain init writes one to start from
+)");
+}
+
+TEST_CASE("a choice that is a list, or that names none of its alternatives, is refused", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: [adam]")) ==
+        R"(c.yaml:1:12: error: optimizer takes one of sgd, adam, adamw, not a list
+    1 | optimizer: [adam]
+      |            ^~~~~~
+  help: for example:
+        optimizer:
+          adam: {}
+          learning_rate: 0.001
+)");
+  CHECK(errors_of(base_with("optimizer: {learning_rate: 0.1}")) ==
+        R"(c.yaml:1:1: error: optimizer names no choice
+    1 | optimizer: {learning_rate: 0.1}
+      | ^~~~~~~~~
+  help: add one of sgd, adam, adamw
+)");
+  CHECK(errors_of(base_with("optimizer: {}")) ==
+        R"(c.yaml:1:1: error: learning_rate is missing in optimizer
+    1 | optimizer: {}
+      | ^~~~~~~~~
+  help: add it, for example:
+        learning_rate: 0.001
+c.yaml:1:12: error: optimizer names no choice
+    1 | optimizer: {}
+      |            ^~
+  help: add one of sgd, adam, adamw
+)");
+  CHECK(
+      errors_of(base_with("loss: [huber]")) ==
+      R"(c.yaml:1:7: error: loss takes one of softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error, mean_absolute_error, huber, not a list
+    1 | loss: [huber]
+      |       ^~~~~~~
+  help: for example:
+        loss: softmax_cross_entropy
+)");
+}
+
+TEST_CASE("null for a key that is required leaves it missing", "[spec]") {
+  CHECK(errors_of(base_with("loss: ~")) ==
+        R"(c.yaml:1:1: error: loss is missing
+    1 | loss: ~
+      | ^~~~
+  help: add it, for example:
+        loss: softmax_cross_entropy
+)");
+}
+
+TEST_CASE("nesterov needs a momentum", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {sgd: {nesterov: true}, learning_rate: 0.1}")) ==
+        R"(c.yaml:1:29: error: nesterov needs a momentum; it is 0
+    1 | optimizer: {sgd: {nesterov: true}, learning_rate: 0.1}
+      |                             ^~~~
+  help: add momentum: 0.9, or remove nesterov
+)");
+}
+
+TEST_CASE("numbers that are too large say what the largest is", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: 1e999}")) ==
+        R"(c.yaml:1:38: error: learning_rate 1e999 is too large
+    1 | optimizer: {adam: {}, learning_rate: 1e999}
+      |                                      ^~~~~
+  help: the largest float32 is about 3.4e38
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 99999999999999999999}")) ==
+        R"(c.yaml:1:43: error: batch_size 99999999999999999999 is too large
+    1 | data: {source: fashion_mnist, batch_size: 99999999999999999999}
+      |                                           ^~~~~~~~~~~~~~~~~~~~
+  help: the largest is 1,000,000,000,000
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 2000000000000}")) ==
+        R"(c.yaml:1:43: error: batch_size 2000000000000 is too large
+    1 | data: {source: fashion_mnist, batch_size: 2000000000000}
+      |                                           ^~~~~~~~~~~~~
+  help: the largest is 1,000,000,000,000
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: -99999999999999999999}")) ==
+        R"(c.yaml:1:43: error: batch_size takes a whole number of at least 1 or 'all', not '-99999999999999999999'
+    1 | data: {source: fashion_mnist, batch_size: -99999999999999999999}
+      |                                           ^~~~~~~~~~~~~~~~~~~~~
+  help: for example batch_size: 128
+)");
+}
+
+TEST_CASE("a run's name can name a folder", "[spec]") {
+  CHECK(errors_of(R"(name: a/b
+)" + base) ==
+        R"(c.yaml:1:7: error: name 'a/b' cannot name a run folder
+    1 | name: a/b
+      |       ^~~
+  help: a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses where the folder stands
+)");
+  CHECK(errors_of(R"(name: ""
+)" + base) ==
+        R"(c.yaml:1:7: error: name '' cannot name a run folder
+    1 | name: ""
+      |       ^~
+  help: a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses where the folder stands
+)");
+}
+
+TEST_CASE("axes are maps of one name, and there are not too many", "[spec]") {
+  CHECK(errors_of(R"(mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
+)" + base) ==
+        R"(c.yaml:1:15: error: an axis is a map of one name to its size, not 'a'
+    1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
+      |               ^
+  help: for example [{model_replicas: 2}, {data_shards: 4}]
+c.yaml:1:18: error: an axis is a map of one name to its size, not a map of 2
+    1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
+      |                  ^~~~~~~~~~~~
+  help: for example [{model_replicas: 2}, {data_shards: 4}]
+c.yaml:1:32: error: YAML tags are not read here
+    1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
+      |                                ^~
+  help: leave the tag out; the key says what its value is
+)");
+  CHECK(errors_of(R"(mesh: {axes: []}
+)" + base) ==
+        R"(c.yaml:1:14: error: axes is empty
+    1 | mesh: {axes: []}
+      |              ^~
+  help: for example axes: {devices: 8}
+)");
+  CHECK(errors_of(R"(mesh: {axes: {}}
+)" + base) ==
+        R"(c.yaml:1:14: error: axes is empty
+    1 | mesh: {axes: {}}
+      |              ^~
+  help: for example axes: {devices: 8}
+)");
+  CHECK(errors_of(R"(mesh: {axes: 8}
+)" + base) ==
+        R"(c.yaml:1:14: error: axes takes a map of one axis to its size, or a list of such maps, not '8'
+    1 | mesh: {axes: 8}
+      |              ^
+  help: for example axes: {devices: 8}
+)");
+  CHECK(errors_of(R"(mesh: {axes: {devices: }}
+)" + base) ==
+        R"(c.yaml:1:15: error: 'devices' has no value
+    1 | mesh: {axes: {devices: }}
+      |               ^~~~~~~
+  help: write its size, such as 8
+)");
+  CHECK(errors_of(R"(mesh: {axes: [{a: 1000}, {b: 1000}]}
+)" + base) ==
+        R"(c.yaml:1:14: error: the axes make more than 65,536 logical devices
+    1 | mesh: {axes: [{a: 1000}, {b: 1000}]}
+      |              ^~~~~~~~~~~~~~~~~~~~~~
+  help: make them smaller
+)");
+}
+
+TEST_CASE("an axis is named once in data.axes", "[spec]") {
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, axes: [devices, devices]}")) ==
+        R"(c.yaml:1:64: error: axes has 'devices' twice
+    1 | data: {source: fashion_mnist, batch_size: 128, axes: [devices, devices]}
+      |                                                                ^~~~~~~
+  help: keep one of them
+)");
+}
+
+TEST_CASE("normalize has as many means as deviations, all above 0", "[spec]") {
+  CHECK(errors_of(base_with(
+            "data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [0.5, 0.5], std: [1, 2, 3]}}")) ==
+        R"(c.yaml:1:83: error: normalize has 2 means but 3 standard deviations
+    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [0.5, 0.5], std: [1, 2, 3]}}
+      |                                                                                   ^~~~~~~~~
+  help: give one for each channel, or one for all
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}")) ==
+        R"(c.yaml:1:66: error: mean is empty
+    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}
+      |                                                                  ^~
+  help: for example mean: [0.5]
+c.yaml:1:75: error: std takes a list of numbers greater than 0, not '0'
+    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}
+      |                                                                           ^
+  help: for example std: [0.5]
+)");
+}
+
+TEST_CASE("values are lists of examples, as many inputs as targets", "[spec]") {
+  CHECK(errors_of(base_with("data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}")) ==
+        R"(c.yaml:1:51: error: there are 2 inputs but 3 targets
+    1 | data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}
+      |                                                   ^~~~~~~~~
+  help: give every example its inputs and its targets, in the same order
+)");
+  CHECK(errors_of(base_with("data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}")) ==
+        R"(c.yaml:1:34: error: inputs is empty
+    1 | data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}
+      |                                  ^~
+  help: for example inputs: [[0.0], [1.0]]
+c.yaml:1:47: error: targets takes a list of lists of numbers, not a map
+    1 | data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}
+      |                                               ^~~~~~
+  help: for example targets: [[0.5], [2.5]]
+)");
+}
+
+TEST_CASE("a split of an npz archive is named in one of two forms", "[spec]") {
+  CHECK(errors_of(base_with("data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}")) ==
+        R"(c.yaml:1:43: error: beside file, a split is two names of arrays, not one path
+    1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
+      |                                           ^~~~~
+  help: for example train: [x_train, y_train]
+c.yaml:1:58: error: inputs stands beside file, which names the arrays of each split itself
+    1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
+      |                                                          ^
+  help: remove inputs, or file
+)");
+  CHECK(errors_of(base_with("data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}")) ==
+        R"(c.yaml:1:30: error: without file, a split is the path of its archive, not two names
+    1 | data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}
+      |                              ^~~~~~
+  help: add file: archive.npz, or write train: train.npz, inputs: x, targets: y
+)");
+  CHECK(errors_of(base_with("data: {source: {npz: {file: [a], train: [x, y]}}, batch_size: all}")) ==
+        R"(c.yaml:1:29: error: file takes a path, not a list
+    1 | data: {source: {npz: {file: [a], train: [x, y]}}, batch_size: all}
+      |                             ^~~
+  help: for example file: digits.npz
+)");
+  CHECK(errors_of(base_with("data: {source: {npz: {file: a.npz, train: [x, y, z]}}, batch_size: all}")) ==
+        R"(c.yaml:1:43: error: train takes a path, or a list of two names, not a list of 3
+    1 | data: {source: {npz: {file: a.npz, train: [x, y, z]}}, batch_size: all}
+      |                                           ^~~~~~~~~
+  help: for example train: [x_train, y_train]
 )");
 }

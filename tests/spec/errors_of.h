@@ -18,6 +18,13 @@ optimizer: {adam: {}, learning_rate: 0.001}
 train: {duration: 1 step}
 )";
 
+// The same with `line` in front, in place of its own line of that key.
+inline std::string base_with(const std::string& line) {
+  const std::string key = line.substr(0, line.find(':') + 1);
+  const std::size_t begin = base.find(key);
+  return line + "\n" + base.substr(0, begin) + base.substr(base.find('\n', begin) + 1);
+}
+
 // What load_text says about `text`, as it is shown to the user; empty if it is accepted.
 inline std::string errors_of(const std::string& text, std::vector<std::string> set = {}, std::int64_t devices = 0) {
   spec::Overrides overrides;

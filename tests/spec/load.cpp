@@ -290,6 +290,16 @@ TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
                     "  help: name a YAML file, or a folder that pmaptrain run wrote\n");
   CHECK_THROWS_WITH(load("configs/cn.yaml", {}),
                     "configs/cn.yaml: error: there is no such file\n  help: did you mean configs/cnn.yaml?\n");
+  const std::string large = folder.write("large.yaml", std::string(5 << 20, '#'));
+  CHECK_THROWS_WITH(load(large, {}), large +
+                                         ": error: this is larger than 4 MiB, which no config needs\n"
+                                         "  help: keep data in files of its own and name them in data.source\n");
+  CHECK_THROWS_WITH(load("/proc/self/mem", {}), "/proc/self/mem: error: it cannot be read: Input/output error\n");
+}
+
+TEST_CASE("null over the alternative that is taken restores the defaults of its options", "[spec]") {
+  CHECK(std::get<Adam>(with({"optimizer.adam=null"}).spec.optimizer.rule).b1 == Adam{}.b1);
+  CHECK(with({"optimizer.sgd=null"}).resolved == with({}).resolved);
 }
 
 TEST_CASE("what would blow up or hide in yaml-cpp is refused", "[spec]") {

@@ -226,3 +226,89 @@ train: {duration: 1 step}
   help: a tensor is rectangular: every list of one level has the same length
 )");
 }
+
+TEST_CASE("an item of the layers that is no layer is refused", "[spec]") {
+  CHECK(
+      errors_of(base_with(R"(model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]})")) ==
+      R"(c.yaml:1:18: error: layer takes one of dense, conv, max_pool, avg_pool, global_avg_pool, reshape, layers, flatten, dropout, relu, tanh, gelu, sigmoid, silu, softmax, leaky_relu, elu, softplus, not null
+    1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
+      |                  ^
+  help: for example:
+        layers:
+          - conv: {features: 32, kernel_size: [3, 3]}
+          - relu
+          - flatten
+          - {name: head, dense: 10}
+c.yaml:1:21: error: layer names no choice
+    1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
+      |                     ^~~~~~~~~
+  help: add one of dense, conv, max_pool, avg_pool, global_avg_pool, reshape, layers, flatten, dropout, relu, tanh, gelu, sigmoid, silu, softmax, leaky_relu, elu, softplus
+c.yaml:1:32: error: layer takes one of dense, conv, max_pool, avg_pool, global_avg_pool, reshape, layers, flatten, dropout, relu, tanh, gelu, sigmoid, silu, softmax, leaky_relu, elu, softplus, not a list
+    1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
+      |                                ^~~~~~
+  help: for example:
+        layers:
+          - conv: {features: 32, kernel_size: [3, 3]}
+          - relu
+          - flatten
+          - {name: head, dense: 10}
+c.yaml:1:50: error: flatten takes no options, not '3'
+    1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
+      |                                                  ^
+  help: write its bare name, flatten
+c.yaml:1:61: error: name takes a name of letters, digits and '_', no digit first, not the text "1a"
+    1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
+      |                                                             ^~~~
+  help: for example {name: head, dense: 10}
+)");
+  CHECK(errors_of(base_with("model: {layers: [flatten, , relu]}")) ==
+        R"(c.yaml:1:27: error: this list item has no value
+    1 | model: {layers: [flatten, , relu]}
+      |                           ^
+  help: write its value, or remove the item
+)");
+}
+
+TEST_CASE("padding is a word or two pairs", "[spec]") {
+  CHECK(
+      errors_of(base_with("model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: "
+                          "{features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}")) ==
+      R"(c.yaml:1:69: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not 'full'
+    1 | model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: {features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}
+      |                                                                     ^~~~
+  help: for example padding: [[1, 1], [1, 1]]
+c.yaml:1:137: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not a list of 1
+    1 | model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: {features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}
+      |                                                                                                                                         ^~~
+  help: for example padding: [[1, 1], [1, 1]]
+)");
+}
+
+TEST_CASE("initial values are numbers under names that stand once", "[spec]") {
+  CHECK(errors_of(base_with("model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}")) ==
+        R"(c.yaml:1:60: error: 'a.b' stands here a second time
+    1 | model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}
+      |                                                            ^~~
+  help: keep one of the two
+)");
+  CHECK(errors_of(base_with("model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}")) ==
+        R"(c.yaml:1:47: error: 'a' has no value
+    1 | model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}
+      |                                               ^
+  help: write its numbers, such as [0.0, 1.0]
+c.yaml:1:55: error: this tensor has no numbers
+    1 | model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}
+      |                                                       ^~
+  help: write at least one
+c.yaml:1:62: error: values takes a map of parameters to nested lists of numbers, not 'x'
+    1 | model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}
+      |                                                              ^
+  help: for example init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}
+)");
+  CHECK(errors_of(base_with("model: {layers: [{dense: 1}], init: {values: [1]}}")) ==
+        R"(c.yaml:1:46: error: values takes a map of parameters to nested lists of numbers, not a list
+    1 | model: {layers: [{dense: 1}], init: {values: [1]}}
+      |                                              ^~~
+  help: for example init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}
+)");
+}

@@ -98,10 +98,6 @@ TEST_CASE("a key below a plain value is refused", "[spec]") {
     1 | seed.x=1
       |      ^
   help: it takes a whole number from 0 to 18446744073709551615
---set:1:1: error: 'seed' has no value
-    1 | seed.x=1
-      | ^~~~
-  help: write one (a whole number from 0 to 18446744073709551615), or remove the key
 )");
 }
 
@@ -126,5 +122,84 @@ TEST_CASE("a name of one letter is not taken for another", "[spec]") {
     1 | mesh.axes.c=2
       |           ^
   help: the axes here are a, b
+)");
+}
+
+TEST_CASE("a quote that is not closed and bytes that are no text are refused in an option", "[spec]") {
+  CHECK(errors_of(base, {"data.batch_size=\xff"}) ==
+        R"(--set:1: error: this argument is not valid UTF-8
+    1 | data.batch_size=?
+)");
+  CHECK(errors_of(base, {R"("data.batch_size=3)"}) ==
+        R"(--set:1:1: error: a quote in the key is not closed
+    1 | "data.batch_size=3
+      | ^~~~~~~~~~~~~~~~~~
+  help: write --set key=value, such as --set data.batch_size=64
+)");
+}
+
+TEST_CASE("items of a list are set by their index", "[spec]") {
+  CHECK(errors_of(base_with(R"(data: {source: fashion_mnist, batch_size: 128, axes: [devices]})"),
+                  {"data.axes.devices=x"}) ==
+        R"(--set:1:11: error: items of a list are addressed by their index, not 'devices'
+    1 | data.axes.devices=x
+      |           ^~~~~~~
+  help: count from 0
+)");
+}
+
+TEST_CASE("=null where there is no default is refused", "[spec]") {
+  CHECK(errors_of(base, {"model.layers.0=null"}) ==
+        R"(--set:1:14: error: an item of a list has no default
+    1 | model.layers.0=null
+      |              ^
+  help: set the whole list instead
+)");
+  CHECK(errors_of(R"(mesh: {axes: {devices: 4}}
+)" + base,
+                  {"mesh.axes.devices=null"}) ==
+        R"(--set:1:11: error: the size of an axis has no default
+    1 | mesh.axes.devices=null
+      |           ^~~~~~~
+  help: set it; mesh.axes=null restores the whole mesh
+)");
+  CHECK(errors_of(base, {"data.batch_sise=null", "sede=null"}) ==
+        R"(--set:1:6: error: unknown key 'batch_sise' in data
+    1 | data.batch_sise=null
+      |      ^~~~~~~~~~
+  help: did you mean 'batch_size'?
+--set:1:1: error: unknown key 'sede'
+    1 | sede=null
+      | ^~~~
+  help: did you mean 'seed'?
+)");
+}
+
+TEST_CASE("an option over what is wrong in the file adds nothing to what is said", "[spec]") {
+  CHECK(errors_of(R"(mesh: {axes: 8}
+)" + base,
+                  {}, 4) ==
+        R"(c.yaml:1:14: error: axes takes a map of one axis to its size, or a list of such maps, not '8'
+    1 | mesh: {axes: 8}
+      |              ^
+  help: for example axes: {devices: 8}
+)");
+  CHECK(errors_of(R"(mesh: 8
+)" + base,
+                  {}, 4) ==
+        R"(c.yaml:1:7: error: mesh takes a map of options, not '8'
+    1 | mesh: 8
+      |       ^
+  help: for example:
+        mesh:
+          axes: {devices: 8}
+)");
+  CHECK(errors_of(R"(- a
+)",
+                  {"seed=4"}) ==
+        R"(c.yaml:1:1: error: the config is a map of keys, not a list
+    1 | - a
+      | ^
+  help: write 'name: value' lines; pmaptrain init writes a config to start from
 )");
 }

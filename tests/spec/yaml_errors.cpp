@@ -287,3 +287,34 @@ TEST_CASE("a million brackets are too deep", "[spec]") {
   CHECK(error.find("this is nested more than 64 levels deep") != std::string::npos);
   CHECK(error.find("is a bracket left open?") != std::string::npos);
 }
+
+TEST_CASE("a key that is no name is refused", "[spec]") {
+  CHECK(errors_of(R"(? ${x}
+: 1
+)" + base) ==
+        R"(c.yaml:1:3: error: '${' is reserved; nothing is substituted in a config
+    1 | ? ${x}
+      |   ^~~~
+  help: write the value itself, or set it on the command line with --set
+)");
+}
+
+TEST_CASE("what the reader of YAML has no words of ours for still has its place", "[spec]") {
+  CHECK(errors_of(R"(seed: @x
+)" + base) ==
+        R"(c.yaml:1:7: error: this is not YAML: unknown token
+    1 | seed: @x
+      |       ^
+  help: check the indentation and the quotes around here
+)");
+}
+
+TEST_CASE("a list in front of the keys is answered as such", "[spec]") {
+  CHECK(errors_of(R"(- 1
+)" + base) ==
+        R"(c.yaml:2:1: error: a second document begins here; a config is one document
+    2 | data: {source: fashion_mnist, batch_size: 128}
+      | ^
+  help: write 'name: value' lines from the first one on
+)");
+}
