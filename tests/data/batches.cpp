@@ -153,6 +153,13 @@ TEST_CASE("an epoch without a step, and a remainder that must not be, are refuse
             .starts_with("batch_size 128 leaves a short last batch and remainder is error: 60000 = 128 × 468 + 96 | "
                          "batch_size 120 or 160 would leave none; remainder: drop skips"));
   CHECK(refusal(with(std::int64_t{120}, spec::Remainder::error), 60000).empty());
+  const std::string others = "remainder: drop skips the last examples, remainder: mask pads their batch\n";
+  CHECK(refusal(with(std::int64_t{64}, spec::Remainder::error), 40) ==
+        "batch_size 64 leaves a short last batch and remainder is error: 40 = 64 × 0 + 40 | "
+        "batch_size 40 would leave none; " +
+            others);
+  CHECK(refusal(with(std::int64_t{8}, spec::Remainder::error), 84) ==
+        "batch_size 8 leaves a short last batch and remainder is error: 84 = 8 × 10 + 4 | " + others);
   CHECK(refusal(with(std::int64_t{1} << 50), 100).starts_with("batch_size 1125899906842624 is out of range"));
   CHECK(refusal(with(spec::BatchPerDevice{std::int64_t{1} << 60}), 100).find("out of range") != std::string::npos);
 }

@@ -75,17 +75,24 @@ struct Zip {
   bool deflate = false;
   unsigned flags = 0, method = 0;
   std::uint64_t crc_change = 0, size_change = 0, offset_change = 0, count = 1;
+  std::string extra;  // of the directory, which then leaves the sizes to it
 
   std::string build() const {
     const std::string data = deflate ? deflated(content, -15) : content;
     const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) ^ crc_change;
     const unsigned how = deflate ? 8 : method;
-    const std::string shared = little(flags, 2) + little(how, 2) + little(0, 4) + little(crc, 4) +
-                               little(data.size() + (deflate ? 0 : size_change), 4) +
-                               little(content.size() + size_change, 4) + little(name.size(), 2) + little(0, 2);
-    const std::string local = "PK\3\4" + little(20, 2) + shared + name + data;
+    const auto shared = [&](std::uint64_t compressed, std::uint64_t uncompressed, std::size_t extra_size) {
+      return little(flags, 2) + little(how, 2) + little(0, 4) + little(crc, 4) + little(compressed, 4) +
+             little(uncompressed, 4) + little(name.size(), 2) + little(extra_size, 2);
+    };
+    const std::uint64_t compressed = data.size() + (deflate ? 0 : size_change);
+    const std::uint64_t uncompressed = content.size() + size_change;
+    constexpr std::uint64_t elsewhere = 0xffffffff;
+    const std::string local = "PK\3\4" + little(20, 2) + shared(compressed, uncompressed, 0) + name + data;
     const std::string entry =
-        "PK\1\2" + little(20, 2) + little(20, 2) + shared + little(0, 10) + little(offset_change, 4) + name;
+        "PK\1\2" + little(20, 2) + little(20, 2) +
+        (extra.empty() ? shared(compressed, uncompressed, 0) : shared(elsewhere, elsewhere, extra.size())) +
+        little(0, 10) + little(offset_change, 4) + name + extra;
     return local + entry + "PK\5\6" + little(0, 4) + little(count, 2) + little(count, 2) + little(entry.size(), 4) +
            little(local.size(), 4) + little(0, 2);
   }

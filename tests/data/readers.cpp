@@ -83,10 +83,31 @@ TEST_CASE("IDX files of wider types are big-endian", "[data]") {
   const data::Array shorts = data::read_idx(folder.write("a", idx(0x0b, {2}, std::string("\x01\x02\xff\xfe", 4))));
   CHECK(data::read_integer(shorts, 0) == 258);
   CHECK(data::read_integer(shorts, 1) == -2);
-  const data::Array floats = data::read_idx(folder.write("b", idx(0x0d, {1}, big(0x3fc00000, 4))));
-  std::array<float, 1> value = {};
-  data::read_floats(floats, 0, value);
-  CHECK(value[0] == 1.5F);
+  const auto as_float = [&](int code, const std::string& bytes) {
+    std::array<float, 1> value = {};
+    data::read_floats(data::read_idx(folder.write("b", idx(code, {1}, bytes))), 0, value);
+    return value[0];
+  };
+  CHECK(as_float(0x09, "\xfe") == -2.0F);
+  CHECK(as_float(0x0c, big(70000, 4)) == 70000.0F);
+  CHECK(as_float(0x0d, big(0x3fc00000, 4)) == 1.5F);
+  CHECK(as_float(0x0e, big(0x3ff8000000000000, 8)) == 1.5F);
+}
+
+TEST_CASE("NumPy's integers of every width are read as numbers and as labels", "[data]") {
+  const TemporaryFolder folder;
+  const std::tuple<const char*, const char*, int> types[] = {{"|i1", "i8", 1},  {"|u1", "u8", 1},  {"<i2", "i16", 2},
+                                                             {"<u2", "u16", 2}, {"<i4", "i32", 4}, {"<u4", "u32", 4},
+                                                             {"<i8", "i64", 8}, {"<u8", "u64", 8}};
+  for (const auto& [descr, name, size] : types) {
+    const data::Array array =
+        data::read_npy(folder.write("a", npy(descr, "(2,)", little(100, size) + little(7, size))));
+    CHECK(data::name_of(array.element) == name);
+    std::array<float, 2> values = {};
+    data::read_floats(array, 0, values);
+    CHECK(values == std::array{100.0F, 7.0F});
+    CHECK(data::read_integer(array, 1) == 7);
+  }
 }
 
 TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
@@ -251,6 +272,22 @@ TEST_CASE("an NPZ archive as NumPy writes it is read through open", "[data]") {
   CHECK(contains(error_of([&] { data::read_npz(file, "xx"); }), "has no array 'xx'; it has x, y"));
 }
 
+TEST_CASE("sizes of an entry may stand behind other fields of a ZIP64 archive", "[data]") {
+  const TemporaryFolder folder;
+  Zip zip;
+  zip.content = npy("<f4", "(1,)", raw<float>({1.5F}));
+  const auto refusal = [&](const std::string& extra) {
+    zip.extra = extra;
+    return error_of([&] { data::read_npz(folder.write("f", zip.build()), "x"); });
+  };
+  const std::string sizes = little(zip.content.size(), 8) + little(zip.content.size(), 8);
+  const std::string time = "UT" + little(5, 2) + little(1, 5), zip64 = little(1, 2) + little(16, 2) + sizes;
+  CHECK(refusal(zip64) == "accepted");
+  CHECK(refusal(time + zip64) == "accepted");
+  CHECK(contains(refusal(time), "lacks its ZIP64 sizes"));
+  CHECK(contains(refusal(time + zip64.substr(0, 12)), "lacks its ZIP64 sizes"));
+}
+
 TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[data]") {
   const TemporaryFolder folder;
   const std::string content = npy("<f4", "(100,)", std::string(400, 'a'));
@@ -348,6 +385,7 @@ TEST_CASE("Debian's fashion-mnist has 60000 and 10000 images of 10 classes", "[d
   spec.source = spec::FashionMnist{};
   if (!std::filesystem::exists(spec::FashionMnist{}.dir)) {
     WARN("dataset-fashion-mnist is not installed");
+    CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "apt-get install dataset-fashion-mnist"));
     return;
   }
   const data::Source source = data::open(spec, 0, 1);
