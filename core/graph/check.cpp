@@ -51,8 +51,8 @@ class Checker {
         params = types_of(program_, region.params);
         yields = types_of(program_, region.results);
       }
-      check_types(equations, i, params, yields);
       for (Value result : equation.results) define(result, visible, &equations, i);
+      check_types(equations, i, params, yields);
     }
   }
 

@@ -148,8 +148,4 @@ Interpreted interpret(const Program& program, const std::map<std::string, PerDev
   return Interpreter(program).run(inputs);
 }
 
-PerDevice replicate(const std::vector<std::byte>& bytes, std::int64_t devices) {
-  return PerDevice(static_cast<std::size_t>(devices), bytes);
-}
-
 }  // namespace pmaptrain

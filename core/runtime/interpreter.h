@@ -23,7 +23,4 @@ struct Interpreted {
 // same along an axis is not: a wrong rule of an op.
 Interpreted interpret(const Program& program, const std::map<std::string, PerDevice>& inputs);
 
-// The same array on each of `devices` devices.
-PerDevice replicate(const std::vector<std::byte>& bytes, std::int64_t devices);
-
 }  // namespace pmaptrain

@@ -94,6 +94,78 @@ update %y = %y
 return y = %x
 return y = %x
 )",
+    R"(batch %x:f32[4]{}
+%y = neg[later=1, first=2] %x
+)",
+    R"(mesh a=2 b=2
+batch %x:f32[4]{a, b}
+%y = all_gather[axes={a, b}, dim=0] %x
+)",
+    R"(mesh a=2
+batch %x:f32[4]{a}
+%y = ppermute[axes={a}, pairs=[0:1]] %x, %x
+)",
+    R"(batch %x:f32[4,2]{}
+%y = slice[starts=[0], limits=[2]] %x
+)",
+    R"(batch %x:f32[4,2]{}
+%y = pad[low=[0], high=[2]] %x
+)",
+    R"(batch %x:f32[]{}
+batch %i:i32[3]{}
+%y = gather %x, %i
+)",
+    R"(batch %x:f32[4,0]{}
+%y = argmax[dim=1] %x
+)",
+    R"(batch %x:f32[4,4,1]{}
+batch %k:f32[2,2,1,1]{}
+%y = conv[strides=[1,1], padding=[0:0,0:0]] %x, %k
+)",
+    R"(batch %key:u32[2]{}
+batch %rows:i32[4]{}
+%y = random_uniform[shape=[2]] %key, %rows
+)",
+    R"(batch %key:u32[2]{}
+batch %rows:i64[4]{}
+%y = random_uniform[shape=[65536,65536]] %key, %rows
+)",
+    R"(batch %s:f32[]{}
+%z = loop[iterations=0, consts=0, carries=1] %s (%a:f32[]{}) {
+  yield %a
+}
+)",
+    R"(batch %x:f32[4]{}
+%y = fused %x (%a:f32[2]{}) {
+  %r = neg %a
+  yield %r
+}
+)",
+    R"(batch %x:f32[4]{}
+%y = fused %x (%a:f32[4]{}) {
+  yield
+}
+)",
+    R"(batch %x:f32[4]{}
+%y, %z = fused %x (%a:f32[4]{}) {
+  %r = neg %a
+  %c = constant[dtype=f32, shape=[], value=1.0]
+  yield %r, %c
+}
+)",
+    R"(mesh a=2
+batch %x:f32[4]{a}
+%y = fused %x (%a:f32[4]{a}) {
+  %c = constant[dtype=f32, shape=[4], value=1.0]
+  yield %c
+}
+)",
+    R"(batch %x:f32[2,3]{}
+%y = fused %x (%a:f32[2,3]{}) {
+  %b = broadcast[shape=[2,4,3], dims=[0,2]] %a
+  yield %b
+}
+)",
     R"(mesh a=2 a=3
 )",
     R"(mesh a=0

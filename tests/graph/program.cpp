@@ -9,6 +9,7 @@
 #include "core/ops/list.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/words.h"
 
 namespace pmaptrain {
 namespace {
@@ -25,6 +26,21 @@ std::string refusal(const Program& program, std::string_view after = {}) {
     return error.what();
   }
   return "accepted";
+}
+
+TEST_CASE("a pass that leaves a program with other types than its ops give is told so", "[graph]") {
+  const Program good = parse("mesh a=2\nbatch %x:f32[2]{a}\nbatch %z:f32[2]{a}\n%y = add %x, %z\nreturn y = %y\n");
+  CHECK(refusal(good) == "accepted");
+  const auto with = [&](auto&& change) {
+    Program program = good;
+    change(program);
+    return refusal(program, "a pass");
+  };
+  CHECK(test::contains(with([](Program& p) { p.types[1].shape = {3}; }),
+                       "after a pass: add: the shapes of f32[2], f32[3] differ"));
+  CHECK(test::contains(with([](Program& p) { p.types[1].varying = {}; }),
+                       "add: its operands vary over different axes: {a} and {}"));
+  CHECK(test::contains(with([](Program& p) { p.equations[0].results[0] = Value{7}; }), "a value has no type"));
 }
 
 TEST_CASE("the text of a program parses back to the same text", "[graph]") {

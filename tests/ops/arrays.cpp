@@ -304,6 +304,8 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
            {DType::u8, 256}, {DType::f32, 16'777'217}, {DType::i32, std::int64_t{1} << 31}, {DType::i64, 1}}) {
     CHECK(refusal_of(Iota{dtype, {size}, 0}, {}) == "accepted");
   }
+  CHECK(refusal_of(Psum{AxisSet::of(3)}, {x}) ==
+        "psum works over an axis that the mesh does not have (the mesh has no axes)");
   CHECK(refusal_of(RandomUniform{}, {type(DType::u32, {4}), type(DType::i64, {2})}) ==
         "random_uniform: its key is u32[4], not u32[2] (a key is made of the seed and a stream's name)");
 }

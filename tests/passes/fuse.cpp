@@ -340,6 +340,43 @@ return f = %f
   check_fused(*program);
 }
 
+TEST_CASE("a choice of one for all, and repeats of elements of every size", "[passes]") {
+  check_fused(R"(
+batch %x:f32[6]{a}
+batch %s:f32[]{a}
+batch %p:bool[]{a}
+%n = neg %x
+%y = select %p, %s, %n
+%z = select %p, %y, %s
+%u = add %y, %z
+return u = %u
+)");
+  check_fused(R"(
+batch %d:f64[3]{a}
+batch %e:f64[2,3]{a}
+batch %m:bool[3]{a}
+batch %t:f64[]{a}
+batch %o:bool[]{a}
+%f = broadcast[shape=[2,3], dims=[1]] %d
+%g = mul %e, %f
+%k = broadcast[shape=[2,3], dims=[1]] %m
+%w = select %k, %g, %e
+%r = broadcast[shape=[2,3], dims=[]] %t
+%v = add %w, %r
+%q = broadcast[shape=[2,3], dims=[]] %o
+%z = select %q, %v, %w
+return z = %z
+)");
+  check_fused(R"(
+params %w:f32[5000]{}
+hyper %h:f32[]{}
+%b = broadcast[shape=[5000], dims=[]] %h
+%v = mul %w, %b
+%z = neg %v
+update %w = %z
+)");
+}
+
 TEST_CASE("chains in loops accumulate in their carries", "[passes]") {
   const std::string body = R"(
 batch %x:f32[6,40]{a}

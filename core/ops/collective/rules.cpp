@@ -25,7 +25,8 @@ void check_axes(std::string_view op, AxisSet axes, const InferContext& context, 
                     axes_there_are(context.mesh));
   }
   if (single && std::popcount(axes.bits()) != 1) {
-    throw TypeError(2, std::string(op) + " works over one axis; it was given " + context.mesh.to_string(axes));
+    throw TypeError(2, std::string(op) + " works over one axis; it was given " + context.mesh.to_string(axes),
+                    "write one equation for each axis");
   }
 }
 
@@ -39,12 +40,6 @@ void check_collective(std::string_view op, AxisSet axes, const InferContext& con
                         to_string(operand, context.mesh) + " does not vary over " + context.mesh.to_string(missing),
                     "a value that is the same on every device needs no reduction; pvary would sum it once a device");
   }
-}
-
-void check_count(std::string_view op, const InferContext& context, std::size_t count) {
-  if (context.operands.size() == count) return;
-  throw TypeError(6, std::string(op) + " takes " + std::to_string(count) + " operand(s); it was given " +
-                         std::to_string(context.operands.size()));
 }
 
 std::vector<Type> reduced(std::string_view op, AxisSet axes, const InferContext& context) {
@@ -92,7 +87,7 @@ void check_divides(std::string_view op, std::int64_t dim, const Type& operand, A
 }
 
 Type gathered(std::string_view op, AxisSet axes, std::int64_t dim, const InferContext& context) {
-  check_count(op, context, 1);
+  expect_operands(op, context.operands, 1);
   check_collective(op, axes, context, true);
   Type type = context.operands.front();
   check_dim(op, dim, type);
@@ -110,7 +105,7 @@ Cost gathers_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> oper
 
 std::vector<Type> Pvary::infer(const InferContext& context) const {
   check_axes(name, axes, context, false);
-  check_count(name, context, 1);
+  expect_operands(name, context.operands, 1);
   Type type = context.operands.front();
   if (!(type.varying & axes).empty()) {
     throw TypeError(3, "pvary over " + context.mesh.to_string(axes) + ": its operand " + to_string(type, context.mesh) +
@@ -183,7 +178,7 @@ Cotangents AllGatherInvariant::derivative(VjpContext& context) const {
 }
 
 std::vector<Type> AllToAll::infer(const InferContext& context) const {
-  check_count(name, context, 1);
+  expect_operands(name, context.operands, 1);
   check_collective(name, axes, context, true);
   Type type = context.operands.front();
   expect_rank(name, type.shape);
@@ -205,7 +200,7 @@ Cotangents AllToAll::derivative(VjpContext& context) const {
 }
 
 std::vector<Type> PsumScatter::infer(const InferContext& context) const {
-  check_count(name, context, 1);
+  expect_operands(name, context.operands, 1);
   check_collective(name, axes, context, true);
   Type type = context.operands.front();
   if (type.dtype == DType::boolean) throw TypeError(6, "psum_scatter of bool has no meaning; cast it first");
@@ -224,7 +219,7 @@ Cotangents PsumScatter::derivative(VjpContext& context) const {
 }
 
 std::vector<Type> Ppermute::infer(const InferContext& context) const {
-  check_count(name, context, 1);
+  expect_operands(name, context.operands, 1);
   check_collective(name, axes, context, true);
   const std::int64_t members = context.mesh.group_size(axes);
   std::vector<bool> sends(static_cast<std::size_t>(members)), receives(static_cast<std::size_t>(members));
@@ -254,7 +249,7 @@ Cotangents Ppermute::derivative(VjpContext& context) const {
 }
 
 std::vector<Type> AxisIndex::infer(const InferContext& context) const {
-  check_count(name, context, 0);
+  expect_operands(name, context.operands, 0);
   check_axes(name, axes, context, true);
   return {Type{DType::i32, {}, axes}};
 }

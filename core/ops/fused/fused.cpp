@@ -79,7 +79,8 @@ std::optional<Spread> spread_of(const Broadcast& broadcast) {
 std::vector<Type> Fused::infer(const InferContext& context) const {
   if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
                   context.region_params.end())) {
-    throw TypeError(8, "fused: its region's parameters must have the types of its operands");
+    throw TypeError(8, "fused: its region's parameters must have the types of its operands",
+                    "a parameter repeats the whole type, axes included, of the operand that stands in its place");
   }
   if (context.region_results.empty() || context.operands.empty()) {
     throw TypeError(8, "fused: its region needs at least one parameter and yields at least one value");
@@ -87,8 +88,10 @@ std::vector<Type> Fused::infer(const InferContext& context) const {
   const std::int64_t n = numel(context.region_results.front());
   for (const Type& result : context.region_results) {
     if (numel(result) != n) {
-      throw TypeError(8, fmt::format("fused: its region yields {}, which differ in their number of elements",
-                                     describe(context.region_results)));
+      throw TypeError(8,
+                      fmt::format("fused: its region yields {}, which differ in their number of elements",
+                                  describe(context.region_results)),
+                      "all that a chain yields has one number of elements; a broadcast repeats a smaller one");
     }
     if (result.varying != context.operands.front().varying) {
       throw TypeError(

@@ -21,12 +21,6 @@ void expect_operands(std::string_view op, std::span<const Type> operands, std::s
                   fmt::format("the operands given are {}", describe(operands)));
 }
 
-void expect_floating(std::string_view op, const Type& type) {
-  if (is_floating(type.dtype)) return;
-  throw TypeError(6, fmt::format("{}: its operand {} is not floating", op, describe(type)),
-                  "f32 and f64 are; cast the operand first");
-}
-
 void expect_numeric(std::string_view op, DType dtype) {
   if (dtype != DType::boolean) return;
   throw TypeError(6, fmt::format("{}: works on numbers, not on bool", op), "cast a bool to a number: 0 or 1");

@@ -25,7 +25,6 @@ std::string describe(std::span<const Type> types);
 
 // Each throws TypeError unless what it is named after holds. `op` is the op's name, `what` the operand's.
 void expect_operands(std::string_view op, std::span<const Type> operands, std::size_t count);
-void expect_floating(std::string_view op, const Type& type);
 void expect_numeric(std::string_view op, DType dtype);
 void expect_index_type(std::string_view op, std::string_view what, const Type& type);
 void expect_rank(std::string_view op, const Shape& shape);
