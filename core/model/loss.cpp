@@ -77,14 +77,6 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
   return std::visit(ExampleLosses{b, output, targets}, model.loss);
 }
 
-std::vector<std::string> measure_names(const Model& model) {
-  std::vector<std::string> names{"loss"};
-  for (const PlannedMetric& metric : model.metrics) {
-    names.insert(names.end(), metric.names.begin(), metric.names.end());
-  }
-  return names;
-}
-
 std::vector<MeasurePart> measure_parts(const Model& model) {
   std::vector<MeasurePart> parts{{"loss", {}}};
   for (const PlannedMetric& metric : model.metrics) {

@@ -64,11 +64,6 @@ class Maker {
     };
     check(model_.normalize->mean, "mean");
     check(model_.normalize->std, "std");
-    for (double value : model_.normalize->std) {
-      if (value > 0) continue;
-      refuse(model_.normalize_place, "normalize.std has " + exact(value) + ", by which inputs are divided",
-             "values above 0");
-    }
   }
 
   void check_names() {

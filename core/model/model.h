@@ -89,10 +89,9 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
 // `metric` of a checked model (its loss, target and output).
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
-// What a step measures, in order: "loss", then the metrics' values; and the parts that these are made from.
-std::vector<std::string> measure_names(const Model& model);
+// The parts that a step's measures are made from: the loss, then what the metrics need.
 std::vector<MeasurePart> measure_parts(const Model& model);
-// The values in the order of measure_names, from the parts' means over examples.
+// What a step measures, in order: "loss", then the metrics' values; from the parts' means over examples.
 std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
                                                             std::span<const std::vector<double>> means);
 

@@ -145,6 +145,20 @@ TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean 
         "normalize.mean has 2 values, but an input is u8[1,2,3]: 3 channels | one value for all channels, or 3");
 }
 
+TEST_CASE("a window that does not fit is shown with the padding that was written", "[model]") {
+  const auto pool = [](spec::Padding padding) {
+    return refusal(network({layer("pool", spec::MaxPool{{5, 5}, {1, 1}, std::move(padding)})}), {DType::f32, {2, 3, 1}},
+                   labels);
+  };
+  const auto words = [](const std::string& padding) {
+    return "pool has window_shape [5,5] with padding " + padding +
+           ", which does not fit into its input f32[2,3,1] | "
+           "a smaller window_shape, padding: SAME, or fewer pooling layers before it";
+  };
+  CHECK(pool({spec::PaddingKind::explicit_, {{1, 0}, {0, 2}}}) == words("[[1,0],[0,2]]"));
+  CHECK(pool({spec::PaddingKind::valid, {}}) == words("VALID"));
+}
+
 TEST_CASE("dropout keeps or doubles in training, depends on the row only, and is the identity otherwise", "[model]") {
   const spec::Spec spec = network({layer("dropout_0", spec::Dropout{0.5})});
   const model::Model model = model::make_model(spec, {DType::f32, {64}}, labels);

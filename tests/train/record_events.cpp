@@ -18,6 +18,7 @@
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/train/file_size_limit.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::train;
@@ -250,6 +251,25 @@ TEST_CASE("a report shows no error of a value whose truth is absent", "[train]")
   CHECK(report.find("  w[1]   0.0000   1.5000  1.2500  0.2500\n"
                     "  w[2]   0.0000   1.5000       -       -\n") != std::string::npos);
   CHECK(report.find("nan") == std::string::npos);
+}
+
+TEST_CASE("a report in colour is green where all is done, yellow where a run was stopped, red where it failed",
+          "[train]") {
+  Ended event = ended();
+  CHECK(final_report(event, true).starts_with("\x1b[1;32mdone\x1b[0m after 20 steps"));
+  event.status = "stopped";
+  event.reason = "max_steps";
+  CHECK(final_report(event, true).starts_with("\x1b[1;33mstopped at --max-steps\x1b[0m after 20 steps"));
+  event.status = "failed";
+  event.reason = "guard";
+  event.exit_status = 5;
+  CHECK(final_report(event, true).starts_with("\x1b[1;31mstopped by a guard\x1b[0m after 20 steps"));
+}
+
+TEST_CASE("a file where nobody may write says whose folder to take", "[train]") {
+  const std::string refused = test::refusal([] { write_whole("/sys/pmaptrain", "text"); }, ExitStatus::failed);
+  CHECK(refused.starts_with("'/sys/pmaptrain' cannot be written: "));
+  CHECK(refused.ends_with(" | write to a folder that is yours with --run-dir"));
 }
 
 TEST_CASE("the report counts the steps that were skipped", "[train]") {

@@ -62,6 +62,16 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   CHECK(read_text(dir / "config.yaml") == "name: cnn\n");
 }
 
+TEST_CASE("the ready commands are quoted as a shell reads them", "[train]") {
+  const TemporaryFolder root;
+  const fs::path dir = root / "runs/it's mine";
+  RunFolder::create(dir, {});
+  RunFolderOptions options;
+  options.command = "pmaptrain run a.yaml";
+  const std::string help = error_of([&] { RunFolder::check(dir, options); }).second.help;
+  CHECK(help.find("--name 'it'\\''s mine-2'") != std::string::npos);
+}
+
 TEST_CASE("no run folder is suggested beside what is no folder, nor beside one that no name leads to", "[train]") {
   const TemporaryFolder root;
   RunFolderOptions options;

@@ -31,6 +31,8 @@ Tensors sample() {
           {"dense_0.bias", tensor<double>(DType::f64, {}, {0.1})},
           {"labels", tensor<std::uint8_t>(DType::u8, {3}, {7, 8, 9})},
           {"mask", tensor<std::uint8_t>(DType::boolean, {1, 2}, {0, 1})},
+          {"ids", tensor<std::int32_t>(DType::i32, {2}, {-1, 7})},
+          {"key", tensor<std::uint32_t>(DType::u32, {2}, {1, 0xffffffff})},
           {"step", tensor<std::int64_t>(DType::i64, {1}, {-5})},
           {"none", Tensor{DType::f32, {0, 4}, {}}}};
 }

@@ -83,9 +83,8 @@ struct Failed {
   Recording recording;
   std::string what;
 };
-Failed fail_in(const fs::path& dir, const train::Setup& setup) {
+Failed fail_in(const fs::path& dir, const train::Setup& setup, train::SessionOptions options = {}) {
   Failed failed;
-  train::SessionOptions options;
   options.run_dir = dir;
   train::Consumer* const consumer = &failed.recording;
   try {
@@ -274,6 +273,23 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
     // Data fails between steps: what is trained is kept. Of anything else nobody knows.
     CHECK(fs::exists(root / "run/checkpoints/step-00000001/params.safetensors") == as_error);
   }
+}
+
+TEST_CASE("a run whose data fails says so where its checkpoint cannot be written either", "[train]") {
+  const TemporaryFolder root;
+  train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
+  setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, true);
+  train::SessionOptions options;
+  options.between_steps = [&](CpuExecutor&, std::int64_t) {
+    std::error_code ignored;
+    fs::create_symlink("/proc/nowhere", root / "run/checkpoints", ignored);
+  };
+  const Failed failed = fail_in(root / "run", setup, options);
+  CHECK(failed.what.find("example 20 cannot be read") != std::string::npos);
+  const std::vector<train::Warned> warned = failed.recording.of<train::Warned>();
+  REQUIRE(warned.size() == 1);
+  CHECK(warned.front().text.starts_with("no checkpoint could be written: "));
+  CHECK(summary_of(root / "run")["exit_status"] == 3);
 }
 
 TEST_CASE("an existing run folder is refused before anything runs, and left as it is", "[train]") {
