@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <thread>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -15,33 +15,12 @@
 namespace pmaptrain {
 namespace {
 
-// The folder of this process's own cgroup (version 2), and of those above it.
-std::vector<std::string> cgroups() {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (!line.starts_with("0::")) continue;
-    std::vector<std::string> paths;
-    for (std::string path = line.substr(3); !path.empty() && path != "/"; path = path.substr(0, path.rfind('/'))) {
-      paths.push_back("/sys/fs/cgroup" + path);
-    }
-    paths.emplace_back("/sys/fs/cgroup");
-    return paths;
-  }
-  return {};
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What a cgroup's processes hold and could not give back: files that are only cached could go.
-double held_memory(const std::string& group) {
-  std::ifstream current(group + "/memory.current"), details(group + "/memory.stat");
-  double held = 0;
-  if (!(current >> held)) return 0;
-  std::string key;
-  for (double value = 0; details >> key >> value;) {
-    if (key == "inactive_file" || key == "active_file") held -= value;
-  }
-  return std::max(0.0, held);
-}
+std::vector<std::string> cgroups() { return cgroup_folders(text_of("/proc/self/cgroup")); }
 
 double read_number(const std::string& path, double otherwise) {
   std::ifstream file(path);
@@ -50,6 +29,37 @@ double read_number(const std::string& path, double otherwise) {
 }
 
 }  // namespace
+
+std::vector<std::string> cgroup_folders(const std::string& self_cgroup) {
+  std::istringstream lines(self_cgroup);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("0::")) continue;
+    std::vector<std::string> folders;
+    for (std::string path = line.substr(3); !path.empty() && path != "/"; path = path.substr(0, path.rfind('/'))) {
+      folders.push_back("/sys/fs/cgroup" + path);
+    }
+    folders.emplace_back("/sys/fs/cgroup");
+    return folders;
+  }
+  return {};
+}
+
+double cores_of_quota(const std::string& cpu_max) {
+  std::istringstream words(cpu_max);
+  double quota = 0, period = 0;
+  return words >> quota >> period && period > 0 ? quota / period : 0;  // "max" reads as no number
+}
+
+double held_memory(const std::string& memory_current, const std::string& memory_stat) {
+  std::istringstream current(memory_current), details(memory_stat);
+  double held = 0;
+  if (!(current >> held)) return 0;
+  std::string key;
+  for (double value = 0; details >> key >> value;) {
+    if (key == "inactive_file" || key == "active_file") held -= value;
+  }
+  return std::max(0.0, held);
+}
 
 int affinity_cores() {
   cpu_set_t set;
@@ -61,18 +71,15 @@ int affinity_cores() {
 double cgroup_cores() {
   double cores = 0;
   for (const std::string& group : cgroups()) {
-    std::ifstream file(group + "/cpu.max");
-    double quota = 0, period = 0;
-    if (!(file >> quota >> period) || period <= 0) continue;  // "max" reads as no number
-    cores = cores > 0 ? std::min(cores, quota / period) : quota / period;
+    const double quota = cores_of_quota(text_of(group + "/cpu.max"));
+    if (quota > 0) cores = cores > 0 ? std::min(cores, quota) : quota;
   }
   return cores;
 }
 
-double allowed_cores() {
-  const double cores = affinity_cores(), quota = cgroup_cores();
-  return std::max(1.0, quota > 0 ? std::min(cores, quota) : cores);
-}
+double allowed_cores(double cores, double quota) { return std::max(1.0, quota > 0 ? std::min(cores, quota) : cores); }
+
+double allowed_cores() { return allowed_cores(affinity_cores(), cgroup_cores()); }
 
 std::size_t available_memory() {
   double available = std::numeric_limits<double>::infinity();
@@ -85,7 +92,8 @@ std::size_t available_memory() {
   }
   for (const std::string& group : cgroups()) {
     const double limit = read_number(group + "/memory.max", std::numeric_limits<double>::infinity());
-    available = std::min(available, limit - held_memory(group));
+    available =
+        std::min(available, limit - held_memory(text_of(group + "/memory.current"), text_of(group + "/memory.stat")));
   }
   return static_cast<std::size_t>(std::max(0.0, std::min(available, 1e18)));
 }

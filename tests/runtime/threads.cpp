@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/machine.h"
 #include "core/graph/text.h"
 #include "core/runtime/cpu/barrier.h"
 #include "tests/catch.h"
@@ -283,6 +284,17 @@ TEST_CASE("threads that sleep at every meeting all wake", "[runtime]") {
   barrier.break_all();
   one.join();
   other.join();
+}
+
+TEST_CASE("workers spin only where each of them has a core's worth of time", "[runtime]") {
+  const auto spins = [](int workers, const char* cpu_max) {
+    return may_spin(workers, allowed_cores(8, cores_of_quota(cpu_max)));
+  };
+  CHECK(spins(8, "max 100000"));
+  CHECK_FALSE(spins(9, "max 100000"));
+  CHECK(spins(2, "200000 100000"));
+  CHECK_FALSE(spins(2, "199000 100000"));
+  CHECK(spins(1, "10000 100000"));
 }
 
 TEST_CASE("a barrier that breaks wakes everybody, also who comes later", "[runtime]") {

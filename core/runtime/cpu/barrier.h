@@ -12,6 +12,10 @@ struct BrokenBarrier : std::runtime_error {
   BrokenBarrier() : std::runtime_error("another worker failed") {}
 };
 
+// Whether workers may spin while they wait: with more of them than cores' worth of time, who spins takes the time of
+// those that work.
+inline bool may_spin(int workers, double cores) { return workers <= cores; }
+
 // Reusable; takes no lock and allocates nothing. Waiters spin for a short while, since a worker that is not delayed
 // arrives within microseconds, and then sleep in the kernel.
 class Barrier {

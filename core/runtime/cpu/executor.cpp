@@ -19,8 +19,8 @@ struct CpuExecutor::Impl {
       : plan(std::move(given)),
         count(std::max(1, options.workers)),
         memory(plan, count),
-        barrier(count, may_spin(count)),
-        host(count, may_spin(count)) {
+        barrier(count, may_spin(count, allowed_cores())),
+        host(count, may_spin(count, allowed_cores())) {
     fill_constants();
     workers.resize(static_cast<std::size_t>(count));
     try {
@@ -41,9 +41,6 @@ struct CpuExecutor::Impl {
   }
 
   ~Impl() { stop(); }
-
-  // More workers than cores' worth of time would spin away the time of those that work.
-  static bool may_spin(int count) { return count <= allowed_cores(); }
 
   void fill_constants() {
     for (const auto& [index, equation] : plan.constants) {
