@@ -47,6 +47,8 @@ class CpuKernel {
   // "reference", or the library's own name for what it chose.
   virtual std::string implementation() const = 0;
   virtual std::vector<LayoutChange> layout_changes() const { return {}; }
+  // How often a run asks a library, changes of layout included.
+  virtual std::int64_t library_calls() const { return 0; }
 };
 
 // An op whose CPU kernel is its reference says so, and why, in place of a cpu() of its own.

@@ -181,6 +181,12 @@ void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Locati
 
 void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementation_of(desc); }
 
+std::int64_t Sequence::library_calls() const {
+  std::int64_t calls = 0;
+  for (const Step& step : steps_) calls += step.once ? 1 : calls_;
+  return calls;
+}
+
 void Sequence::run(const CpuArguments& arguments) {
   alignas(64) static constexpr float negative_zero = -0.0F;
   const auto address = [&](Location at, std::size_t call) -> const std::byte* {

@@ -107,6 +107,8 @@ class Sequence : public CpuKernel {
   // What implementation() answers: the library's name for the primitive that matters.
   void named(const PrimitiveDesc& desc);
 
+  std::int64_t library_calls() const override;
+
   void run(const CpuArguments& arguments) override;
   std::size_t scratch_bytes() const override { return reserved_ + largest_pad_; }
   std::string implementation() const override { return implementation_; }

@@ -56,6 +56,15 @@ TEST_CASE("a large batch of products takes the library's kernel", "[ops]") {
   REQUIRE(kernel != nullptr);
   CHECK(kernel->implementation().find("ref") == std::string::npos);
 }
+
+TEST_CASE("batches of products of several devices are one call of the library", "[ops]") {
+  const auto calls = [](const std::vector<bool>& stacked) {
+    const auto kernel = test::cpu_kernel(BatchMatmul{}, {{{8, 64, 64}, {8, 64, 32}}, 5, stacked});
+    return kernel->library_calls();
+  };
+  CHECK(calls({true, true}) == 1);
+  CHECK(calls({true, false}) == 5);  // one operand for all: no batch has it in each of its products
+}
 #endif
 
 TEST_CASE("a batch of products that does not fit says which sizes meet", "[ops]") {
