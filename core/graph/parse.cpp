@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "core/base/text.h"
@@ -267,7 +268,7 @@ class Parser {
   void parse_return() {
     lexer_.next();
     const Token name = lexer_.expect_word("the output's name");
-    if (program_.find_output(name.text) != nullptr) lexer_.fail(name, "output '" + name.text + "' is returned twice");
+    if (!returned_.insert(name.text).second) lexer_.fail(name, "output '" + name.text + "' is returned twice");
     lexer_.expect("=");
     builder_.output(name.text, parse_use(names_));
     lexer_.expect_end_of_line();
@@ -437,6 +438,7 @@ class Parser {
   Program program_;
   Builder builder_;
   Names names_;
+  std::set<std::string> returned_;
   int depth_ = 0;  // regions around the present line
   std::vector<Axis> given_mesh_;
 };
