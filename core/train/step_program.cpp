@@ -234,18 +234,21 @@ class StepBuilder {
     return good;
   }
 
+  // What the optimizer appends is said to come from its place.
+  Builder::Scope in_optimizer() { return {b_, {rule_name(spec_.optimizer), spec_.optimizer.place}}; }
+
   Value following(Value step) {
-    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
+    const Builder::Scope scope = in_optimizer();
     return add(b_, step, 1.0);
   }
 
   Update updated(const std::vector<Value>& gradients, Value next_step, Value learning_rate) {
-    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
+    const Builder::Scope scope = in_optimizer();
     return optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
-    const Builder::Scope scope(b_, {rule_name(spec_.optimizer), spec_.optimizer.place});
+    const Builder::Scope scope = in_optimizer();
     replace(step_, select(b_, good, next_step, step_));
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       replace(parameters_[i], select(b_, good, update.parameters[i], parameters_[i]));
