@@ -34,7 +34,7 @@ struct Sizes {
 
 std::ostream& operator<<(std::ostream& out, const Sizes& s) {
   return out << to_string(s.x()) << " with " << to_string(s.kernel()) << " strides " << to_string(s.strides)
-             << " padding " << ops::to_string(s.padding) << " dilation " << to_string(s.dilation);
+             << " padding " << ops::pairs_text(s.padding) << " dilation " << to_string(s.dilation);
 }
 
 const std::vector<Sizes> cases = {
