@@ -4,12 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/graph/op.h"
 
 namespace pmaptrain::test {
+
+inline constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
+
+// The same on every device.
+inline Type type(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
 struct HostArray {
   Type type;

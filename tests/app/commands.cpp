@@ -15,11 +15,10 @@ using nlohmann::json;
 using pmaptrain::tests::call;
 using pmaptrain::tests::contains;
 using pmaptrain::tests::Finished;
+using pmaptrain::tests::linear;
 using pmaptrain::tests::TemporaryFolder;
 
 namespace {
-
-const std::string linear = "configs/linear_regression.yaml";
 
 const std::string weighted = R"(mesh devices=4
 batch %x:f32[3]{devices}

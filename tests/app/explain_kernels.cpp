@@ -12,10 +12,9 @@ using namespace pmaptrain;
 using pmaptrain::tests::call;
 using pmaptrain::tests::contains;
 using pmaptrain::tests::Finished;
+using pmaptrain::tests::linear;
 
 namespace {
-
-const std::string linear = "configs/linear_regression.yaml";
 
 // The line of the table that holds `part`; empty where none does.
 std::string line_with(const std::string& text, const std::string& part) {

@@ -16,6 +16,8 @@ using test::contains;
 using test::read_text;
 using test::TemporaryFolder;
 
+inline const std::string linear = "configs/linear_regression.yaml";
+
 struct Finished {
   int status = -1;  // exit status, or
   int signal = 0;   // the signal that ended it

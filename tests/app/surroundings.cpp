@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string linear = "configs/linear_regression.yaml";
-
 // A run that takes long enough for something to happen to it.
 std::vector<std::string> long_run(const std::string& folder, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{

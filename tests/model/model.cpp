@@ -13,7 +13,7 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-const data::Field image{DType::u8, {28, 28, 1}};
+const data::Field photo{DType::u8, {28, 28, 1}};
 
 spec::Padding same() { return {spec::PaddingKind::same, {}}; }
 spec::Padding valid() { return {spec::PaddingKind::valid, {}}; }
@@ -62,7 +62,7 @@ TEST_CASE("layers have the shapes and parameters of their config", "[model]") {
                                    layer("max_pool_0", spec::MaxPool{{2, 2}, {2, 2}, valid()}),
                                    layer("conv_1", spec::Conv{8, {5, 5}, {2, 2}, valid(), false}),
                                    layer("flatten_0", spec::Flatten{}), layer("head", spec::Dense{10})});
-  const model::Model model = model::make_model(spec, image, labels);
+  const model::Model model = model::make_model(spec, photo, labels);
   REQUIRE(model.layers.size() == 5);
   CHECK(model.layers[0].output == Shape{28, 28, 32});
   CHECK(model.layers[1].output == Shape{14, 14, 32});
@@ -90,14 +90,14 @@ TEST_CASE("SAME pads for ceil(input / stride) outputs, the odd element after", "
 
 TEST_CASE("a layer that does not fit its input says what it takes and what would fix it", "[model]") {
   const spec::Dense head{10};
-  CHECK(refusal(network({layer("dense_0", head)}), image, labels) ==
+  CHECK(refusal(network({layer("dense_0", head)}), photo, labels) ==
         "dense_0 takes features [N]; its input is f32[28,28,1] | put flatten before it: its input becomes [784]");
   CHECK(
       refusal(network({layer("flatten_0", spec::Flatten{}), layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}),
-              image, labels) ==
+              photo, labels) ==
       "conv_0 takes images [height,width,channels]; its input is f32[784] | put flatten and dense layers after the "
       "convolutions, or use dense here");
-  CHECK(refusal(network({layer("max_pool_0", spec::MaxPool{{30, 2}, {1, 1}, valid()})}), image, labels) ==
+  CHECK(refusal(network({layer("max_pool_0", spec::MaxPool{{30, 2}, {1, 1}, valid()})}), photo, labels) ==
         "max_pool_0 has window_shape [30,2] with padding VALID, which does not fit into its input f32[28,28,1] | a "
         "smaller window_shape, padding: SAME, or fewer pooling layers before it");
   CHECK(refusal(network({layer("head", head), layer("head", head)}), {DType::f32, {4}}, labels) ==
@@ -106,7 +106,7 @@ TEST_CASE("a layer that does not fit its input says what it takes and what would
 
 TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]") {
   const data::Field features{DType::f32, {4}};
-  CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), image, labels) ==
+  CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), photo, labels) ==
         "softmax_cross_entropy takes one score for each class [C]; the model gives f32[28,28,4] | end the layers with "
         "flatten and dense: C");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {4}}) ==

@@ -23,8 +23,6 @@ using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 using Dims = std::vector<std::int64_t>;
 
-const float nan_value = std::numeric_limits<float>::quiet_NaN();
-
 // The index of element number `element` of a shape, and back.
 Dims index_of(std::int64_t element, const Shape& shape) {
   Dims index(shape.size());
@@ -57,8 +55,6 @@ void check_moves(const Op& op, const Shape& shape, Source source) {
     });
   }
 }
-
-Type type(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
 }  // namespace
 

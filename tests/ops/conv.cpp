@@ -29,8 +29,7 @@ struct Sizes {
 
 std::ostream& operator<<(std::ostream& out, const Sizes& s) {
   return out << to_string(s.x()) << " with " << to_string(s.kernel()) << " strides " << to_string(s.strides)
-             << " padding " << ops::pairs_text(s.padding) << " dilation " << to_string(s.dilation) << " groups "
-             << s.groups;
+             << " padding " << pairs_text(s.padding) << " dilation " << to_string(s.dilation) << " groups " << s.groups;
 }
 
 TEST_CASE("a convolution and its gradients are what one computes by hand", "[ops]") {

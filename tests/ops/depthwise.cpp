@@ -18,7 +18,7 @@ namespace {
 using namespace ops;
 using test::Case;
 
-struct Sizes {
+struct DepthwiseSizes {
   std::int64_t n, h, w, c, times, kh, kw;
   std::vector<std::int64_t> strides;
   Padding padding;
@@ -32,12 +32,12 @@ struct Sizes {
   ConvKernelGrad kernel_grad() const { return {strides, padding, kernel(), false, dilation, c}; }
 };
 
-std::ostream& operator<<(std::ostream& out, const Sizes& s) {
+std::ostream& operator<<(std::ostream& out, const DepthwiseSizes& s) {
   return out << to_string(s.x()) << " with " << to_string(s.kernel()) << " strides " << to_string(s.strides)
-             << " padding " << ops::pairs_text(s.padding) << " dilation " << to_string(s.dilation);
+             << " padding " << pairs_text(s.padding) << " dilation " << to_string(s.dilation);
 }
 
-const std::vector<Sizes> cases = {
+const std::vector<DepthwiseSizes> cases = {
     {1, 1, 1, 2, 2, 1, 1, {1, 1}, {{0, 0}, {0, 0}}, {1, 1}},
     {2, 14, 14, 16, 2, 3, 3, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}},
     {2, 14, 14, 16, 1, 3, 3, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},
@@ -51,27 +51,27 @@ const std::vector<Sizes> cases = {
     {2, 1, 40, 33, 2, 1, 9, {1, 1}, {{0, 0}, {8, 0}}, {1, 1}}};  // a causal row
 
 TEST_CASE("depthwise convolutions are close to exact for every size, stride, dilation and stacking", "[ops]") {
-  const auto check = [](const Sizes& s, std::int64_t devices, const std::vector<bool>& stacked) {
+  const auto check = [](const DepthwiseSizes& s, std::int64_t devices, const std::vector<bool>& stacked) {
     CAPTURE(s, devices, stacked[0], stacked[1]);
     CHECK(test::distance(s.conv(), {{s.x(), s.kernel()}, devices, stacked}, s.kh * s.kw) < 4);
     CHECK(test::distance(s.input_grad(), {{s.kernel(), s.y()}, devices, stacked}, s.kh * s.kw * s.times) < 4);
     CHECK(test::distance(s.kernel_grad(), {{s.x(), s.y()}, devices, stacked}, numel(s.y()) / s.c) < 4);
   };
-  for (const Sizes& s : cases) {
+  for (const DepthwiseSizes& s : cases) {
     for (const std::vector<bool>& stacked : {std::vector{true, false}, {false, true}, {true, true}, {false, false}}) {
       check(s, 3, stacked);
     }
   }
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
   test::on_every_target([&] {
-    for (const Sizes& s : cases) check(s, 1, {true, true});
+    for (const DepthwiseSizes& s : cases) check(s, 1, {true, true});
   });
 #endif
 }
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 TEST_CASE("a depthwise convolution with several results a channel or a dilated gradient is ours", "[ops]") {
-  const auto names = [](const Sizes& s) {
+  const auto names = [](const DepthwiseSizes& s) {
     return std::vector{test::cpu_kernel(s.conv(), {{s.x(), s.kernel()}})->implementation(),
                        test::cpu_kernel(s.input_grad(), {{s.kernel(), s.y()}})->implementation(),
                        test::cpu_kernel(s.kernel_grad(), {{s.x(), s.y()}})->implementation()};
@@ -82,12 +82,12 @@ TEST_CASE("a depthwise convolution with several results a channel or a dilated g
   CHECK(dilated[0] != ours);
   CHECK(dilated[1] == ours);
   CHECK(dilated[2] == ours);
-  const Sizes plain = {2, 14, 14, 16, 1, 3, 3, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}};
+  const DepthwiseSizes plain = {2, 14, 14, 16, 1, 3, 3, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}};
   for (const std::string& name : names(plain)) CHECK(name != ours);
 }
 
 TEST_CASE("an example's bits in a depthwise convolution do not depend on the examples beside it", "[ops]") {
-  for (const Sizes& s : cases) {
+  for (const DepthwiseSizes& s : cases) {
     CAPTURE(s);
     CHECK(test::same_bits_alone(s.conv(), {{s.x(), s.kernel()}, 3, {true, false}}));
     CHECK(test::same_bits_alone(s.input_grad(), {{s.kernel(), s.y()}, 3, {false, true}}));
@@ -97,7 +97,7 @@ TEST_CASE("an example's bits in a depthwise convolution do not depend on the exa
 #endif
 
 TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[ops]") {
-  for (const Sizes& s : cases) {
+  for (const DepthwiseSizes& s : cases) {
     for (const std::vector<bool>& stacked : {std::vector{true, false, false}, {true, true, true}}) {
       for (const bool relu : {false, true}) {
         CAPTURE(s, relu, stacked[1]);
@@ -107,7 +107,7 @@ TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[op
       }
     }
   }
-  const Sizes s = cases[1];
+  const DepthwiseSizes s = cases[1];
   Conv op = s.conv();
   op.relu = true;
   const Case c{{s.x(), s.kernel()}};
@@ -123,7 +123,7 @@ TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[op
 }
 
 TEST_CASE("the kernel's gradient of a depthwise convolution sums the cotangents beside it", "[ops]") {
-  const Sizes s = cases[4];
+  const DepthwiseSizes s = cases[4];
   ConvKernelGrad op = s.kernel_grad();
   op.bias = true;
   const Case c{{s.x(), s.y()}, 2, {true, true}};
@@ -154,7 +154,7 @@ TEST_CASE("the kernel's gradient of a depthwise convolution sums the cotangents 
 
 TEST_CASE("the gradients of a depthwise convolution's kernels agree with differences of its values", "[ops]") {
   // Linear in image and kernel: a difference of any size is exact but for rounding.
-  for (const Sizes& s : cases) {
+  for (const DepthwiseSizes& s : cases) {
     CAPTURE(s);
     const auto x = test::noise(numel(s.x()), 1), kernel = test::noise(numel(s.kernel()), 2);
     const auto dy = test::noise(numel(s.y()), 3);
@@ -190,7 +190,7 @@ TEST_CASE("the gradients of a depthwise convolution's kernels agree with differe
 
 TEST_CASE("the derivatives of a dilated depthwise convolution and of its gradients agree with differences", "[ops]") {
   const Mesh mesh({{"devices", 2}});
-  const Sizes s{1, 5, 4, 3, 2, 2, 2, {2, 1}, {{0, 1}, {2, 0}}, {2, 3}};
+  const DepthwiseSizes s{1, 5, 4, 3, 2, 2, 2, {2, 1}, {{0, 1}, {2, 0}}, {2, 3}};
   const auto check = [&](const Op& op, const Shape& first, const Shape& second) {
     const std::vector<Type> types = {{DType::f64, first, mesh.all()}, {DType::f64, second, {}}};
     test::check_gradient(mesh, {.types = types},

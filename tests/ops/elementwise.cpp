@@ -14,7 +14,6 @@ using namespace ops;
 using namespace test;
 
 const float inf = std::numeric_limits<float>::infinity();
-const float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int32_t smallest = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t largest = std::numeric_limits<std::int32_t>::max();
 

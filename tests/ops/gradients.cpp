@@ -21,8 +21,8 @@ using test::GradientInputs;
 const Mesh mesh({{"replicas", 2}, {"shards", 2}});
 const AxisSet replicas = AxisSet::of(0), shards = AxisSet::of(1), both = replicas | shards;
 
-Type f64(Shape shape, AxisSet varying = {}) { return {DType::f64, std::move(shape), varying}; }
-Type i32(Shape shape, AxisSet varying = {}) { return {DType::i32, std::move(shape), varying}; }
+Type wide(Shape shape, AxisSet varying = {}) { return {DType::f64, std::move(shape), varying}; }
+Type ints(Shape shape, AxisSet varying = {}) { return {DType::i32, std::move(shape), varying}; }
 
 struct GradientCase {
   std::string name;
@@ -40,35 +40,36 @@ GradientCase of(Op op, GradientInputs inputs) {
 std::vector<GradientCase> elementwise_cases() {
   std::vector<GradientCase> cases;
   for (const Op& op : {Op(Add{}), Op(Sub{}), Op(Mul{}), Op(Max{}), Op(Min{})}) {
-    cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({2, 3})}}));
-    cases.push_back(of(op, {.types = {f64({2, 3}, shards), f64({}, replicas)}}));
-    cases.push_back(of(op, {.types = {f64({}), f64({2, 3}, shards)}}));
+    cases.push_back(of(op, {.types = {wide({2, 3}, shards), wide({2, 3})}}));
+    cases.push_back(of(op, {.types = {wide({2, 3}, shards), wide({}, replicas)}}));
+    cases.push_back(of(op, {.types = {wide({}), wide({2, 3}, shards)}}));
   }
   for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
-    cases.push_back(of(Div{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
-    cases.push_back(of(Div{}, {.types = {f64(shape, both), f64({2, 3})}, .low = -3, .high = -0.5}));
+    cases.push_back(of(Div{}, {.types = {wide({2, 3}, shards), wide(shape)}, .low = 0.5}));
+    cases.push_back(of(Div{}, {.types = {wide(shape, both), wide({2, 3})}, .low = -3, .high = -0.5}));
   }
   for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
-    cases.push_back(of(Rem{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
-    cases.push_back(of(Pow{}, {.types = {f64({2, 3}, shards), f64(shape)}, .low = 0.5}));
-    cases.push_back(of(Pow{}, {.types = {f64(shape, both), f64({2, 3})}, .low = 0.5}));
-    cases.push_back(of(Clamp{}, {.types = {f64(shape), f64({2, 3}, shards), f64(shape)}}));
-    cases.push_back(of(Clamp{}, {.types = {f64({2, 3}), f64(shape, shards), f64({2, 3})}}));
+    cases.push_back(of(Rem{}, {.types = {wide({2, 3}, shards), wide(shape)}, .low = 0.5}));
+    cases.push_back(of(Pow{}, {.types = {wide({2, 3}, shards), wide(shape)}, .low = 0.5}));
+    cases.push_back(of(Pow{}, {.types = {wide(shape, both), wide({2, 3})}, .low = 0.5}));
+    cases.push_back(of(Clamp{}, {.types = {wide(shape), wide({2, 3}, shards), wide(shape)}}));
+    cases.push_back(of(Clamp{}, {.types = {wide({2, 3}), wide(shape, shards), wide({2, 3})}}));
   }
   for (const Op& op : {Op(Neg{}), Op(Exp{}), Op(Tanh{}), Op(Relu{}), Op(Cast{DType::f64}), Op(Abs{}), Op(Sign{}),
                        Op(Floor{}), Op(Expm1{}), Op(Sin{}), Op(Cos{}), Op(Erf{})}) {
-    cases.push_back(of(op, {.types = {f64({7}, shards)}}));
+    cases.push_back(of(op, {.types = {wide({7}, shards)}}));
   }
   for (const Op& op : {Op(Log{}), Op(Sqrt{}), Op(Rsqrt{}), Op(Log1p{})})
-    cases.push_back(of(op, {.types = {f64({7}, shards)}, .low = 0.5}));
+    cases.push_back(of(op, {.types = {wide({7}, shards)}, .low = 0.5}));
   for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
+    cases.push_back({"select",
+                     {.types = {wide({2, 3}, shards), wide(shape), wide({2, 3})}},
+                     [](Builder& b, std::span<const Value> x) {
+                       const Value predicate = b.emit(Gt{}, {x[2], b.constant(DType::f64, 0)});
+                       return b.emit(Select{}, {predicate, x[0], x[1]});
+                     }});
     cases.push_back(
-        {"select", {.types = {f64({2, 3}, shards), f64(shape), f64({2, 3})}}, [](Builder& b, std::span<const Value> x) {
-           const Value predicate = b.emit(Gt{}, {x[2], b.constant(DType::f64, 0)});
-           return b.emit(Select{}, {predicate, x[0], x[1]});
-         }});
-    cases.push_back(
-        {"select", {.types = {f64(shape, replicas), f64({2, 3})}}, [](Builder& b, std::span<const Value> x) {
+        {"select", {.types = {wide(shape, replicas), wide({2, 3})}}, [](Builder& b, std::span<const Value> x) {
            return b.emit(Select{}, {b.constant(DType::boolean, 1), x[0], x[1]});
          }});
   }
@@ -76,7 +77,7 @@ std::vector<GradientCase> elementwise_cases() {
 }
 
 std::vector<GradientCase> shape_cases() {
-  const auto x = [](Shape shape) { return GradientInputs{.types = {f64(std::move(shape), shards)}}; };
+  const auto x = [](Shape shape) { return GradientInputs{.types = {wide(std::move(shape), shards)}}; };
   std::vector<GradientCase> cases = {
       of(Reshape{{3, 4}}, x({2, 6})),
       of(Transpose{{2, 0, 1}}, x({2, 3, 4})),
@@ -86,7 +87,7 @@ std::vector<GradientCase> shape_cases() {
       of(Broadcast{{2, 3, 2}, {0, 2}}, x({2, 2})),
       of(Slice{{1, 0}, {3, 2}}, x({4, 3})),
       of(Pad{{1, 0}, {0, 2}}, x({2, 3})),
-      of(Concatenate{1}, {.types = {f64({2, 3}, shards), f64({2, 1}), f64({2, 2}, replicas)}}),
+      of(Concatenate{1}, {.types = {wide({2, 3}, shards), wide({2, 1}), wide({2, 2}, replicas)}}),
       of(Concatenate{0}, x({3})),
       of(Reverse{{0, 2}}, x({2, 2, 3})),
       of(Reverse{{1}}, x({2, 2, 3})),
@@ -94,16 +95,16 @@ std::vector<GradientCase> shape_cases() {
       of(Cumsum{0, true}, x({4})),
       of(TopK{2}, x({2, 4})),
       of(TopK{3}, x({3})),
-      of(ScatterAdd{3}, {.types = {i32({2, 2}, shards), f64({2, 2, 2})}}),
-      of(ScatterAdd{2}, {.types = {i32({5}, shards), f64({5}, replicas)}, .below = 3}),
+      of(ScatterAdd{3}, {.types = {ints({2, 2}, shards), wide({2, 2, 2})}}),
+      of(ScatterAdd{2}, {.types = {ints({5}, shards), wide({5}, replicas)}, .below = 3}),
       of(ReduceSum{{0}}, x({3, 2})),
       of(ReduceSum{{0, 2}}, x({2, 3, 2})),
       of(ReduceSum{{0, 1}}, x({2, 3})),
       of(ReduceMax{{1}}, x({3, 4})),
       of(ReduceMax{{0, 2}}, x({2, 3, 2})),
-      of(Gather{}, {.types = {f64({3, 2, 2}), i32({2, 3}, shards)}}),
-      of(Gather{}, {.types = {f64({3}, replicas), i32({}, shards)}}),
-      of(Gather{}, {.types = {f64({2, 2}), i32({5}, shards)}, .below = 3}),  // some indices are out of range
+      of(Gather{}, {.types = {wide({3, 2, 2}), ints({2, 3}, shards)}}),
+      of(Gather{}, {.types = {wide({3}, replicas), ints({}, shards)}}),
+      of(Gather{}, {.types = {wide({2, 2}), ints({5}, shards)}, .below = 3}),  // some indices are out of range
   };
   return cases;
 }
@@ -111,42 +112,42 @@ std::vector<GradientCase> shape_cases() {
 std::vector<GradientCase> contraction_cases() {
   const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}};
   return {
-      of(Matmul{}, {.types = {f64({2, 3}, shards), f64({3, 2})}}),
-      of(Matmul{true, false}, {.types = {f64({3, 2}, shards), f64({3, 2})}}),
-      of(Matmul{false, true}, {.types = {f64({2, 3}, shards), f64({2, 3})}}),
-      of(Matmul{true, true}, {.types = {f64({3, 2}), f64({2, 3}, shards)}}),
-      of(BatchMatmul{}, {.types = {f64({2, 1, 2, 3}, shards), f64({2, 1, 3, 2})}}),
-      of(BatchMatmul{true, false}, {.types = {f64({2, 3, 2}, shards), f64({2, 3, 2})}}),
-      of(BatchMatmul{false, true}, {.types = {f64({2, 2, 3}, shards), f64({2, 2, 3})}}),
-      of(BatchMatmul{true, true}, {.types = {f64({3, 2}), f64({2, 3}, shards)}}),
-      of(Conv{{2, 1}, padding}, {.types = {f64({1, 4, 3, 2}, shards), f64({2, 2, 2, 1})}}),
-      of(ConvInputGrad{{2, 1}, padding, {1, 4, 3, 2}}, {.types = {f64({2, 2, 2, 1}), f64({1, 2, 4, 1}, shards)}}),
-      of(ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}}, {.types = {f64({1, 4, 3, 2}, shards), f64({1, 2, 4, 1})}}),
-      of(AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {.types = {f64({1, 3, 3, 2}, shards)}}),
-      of(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 3, 1}}, {.types = {f64({1, 2, 1, 1}, shards)}}),
-      of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {f64({1, 3, 3, 2}, shards)}}),
+      of(Matmul{}, {.types = {wide({2, 3}, shards), wide({3, 2})}}),
+      of(Matmul{true, false}, {.types = {wide({3, 2}, shards), wide({3, 2})}}),
+      of(Matmul{false, true}, {.types = {wide({2, 3}, shards), wide({2, 3})}}),
+      of(Matmul{true, true}, {.types = {wide({3, 2}), wide({2, 3}, shards)}}),
+      of(BatchMatmul{}, {.types = {wide({2, 1, 2, 3}, shards), wide({2, 1, 3, 2})}}),
+      of(BatchMatmul{true, false}, {.types = {wide({2, 3, 2}, shards), wide({2, 3, 2})}}),
+      of(BatchMatmul{false, true}, {.types = {wide({2, 2, 3}, shards), wide({2, 2, 3})}}),
+      of(BatchMatmul{true, true}, {.types = {wide({3, 2}), wide({2, 3}, shards)}}),
+      of(Conv{{2, 1}, padding}, {.types = {wide({1, 4, 3, 2}, shards), wide({2, 2, 2, 1})}}),
+      of(ConvInputGrad{{2, 1}, padding, {1, 4, 3, 2}}, {.types = {wide({2, 2, 2, 1}), wide({1, 2, 4, 1}, shards)}}),
+      of(ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}}, {.types = {wide({1, 4, 3, 2}, shards), wide({1, 2, 4, 1})}}),
+      of(AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {.types = {wide({1, 3, 3, 2}, shards)}}),
+      of(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 3, 1}}, {.types = {wide({1, 2, 1, 1}, shards)}}),
+      of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {wide({1, 3, 3, 2}, shards)}}),
   };
 }
 
 std::vector<GradientCase> collective_cases() {
   return {
-      of(Pvary{shards}, {.types = {f64({2}, replicas)}}),
-      of(Psum{shards}, {.types = {f64({2}, both)}}),
-      of(Psum{both}, {.types = {f64({2}, both)}}),
-      of(AllGather{shards, 1}, {.types = {f64({2, 2}, both)}}),
-      of(AllGatherInvariant{shards, 0}, {.types = {f64({2, 2}, both)}}),
-      of(AllGatherInvariant{shards, 1}, {.types = {f64({2, 2}, shards)}}),
-      of(AllToAll{shards, 0, 1}, {.types = {f64({4, 3}, both)}}),
-      of(AllToAll{replicas, 1, 1}, {.types = {f64({3, 2}, both)}}),
-      of(PsumScatter{shards, 0}, {.types = {f64({4}, both)}}),
-      of(Ppermute{shards, {{0, 1}}}, {.types = {f64({2}, both)}}),
+      of(Pvary{shards}, {.types = {wide({2}, replicas)}}),
+      of(Psum{shards}, {.types = {wide({2}, both)}}),
+      of(Psum{both}, {.types = {wide({2}, both)}}),
+      of(AllGather{shards, 1}, {.types = {wide({2, 2}, both)}}),
+      of(AllGatherInvariant{shards, 0}, {.types = {wide({2, 2}, both)}}),
+      of(AllGatherInvariant{shards, 1}, {.types = {wide({2, 2}, shards)}}),
+      of(AllToAll{shards, 0, 1}, {.types = {wide({4, 3}, both)}}),
+      of(AllToAll{replicas, 1, 1}, {.types = {wide({3, 2}, both)}}),
+      of(PsumScatter{shards, 0}, {.types = {wide({4}, both)}}),
+      of(Ppermute{shards, {{0, 1}}}, {.types = {wide({2}, both)}}),
   };
 }
 
 std::vector<GradientCase> composed_cases() {
   return {
       {"softmax cross-entropy with a shared weight",
-       {.types = {f64({3, 4}, shards), f64({4, 3}), i32({3}, shards)}},
+       {.types = {wide({3, 4}, shards), wide({4, 3}), ints({3}, shards)}},
        [](Builder& b, std::span<const Value> x) {
          const Value logits = b.emit(Matmul{}, {x[0], x[1]});
          const Value top = b.emit(StopGradient{}, {b.emit(ReduceMax{{1}}, {logits})});
@@ -158,12 +159,12 @@ std::vector<GradientCase> composed_cases() {
          return b.emit(Psum{shards}, {loss});
        }},
       {"a value used twice",
-       {.types = {f64({3}, shards)}},
+       {.types = {wide({3}, shards)}},
        [](Builder& b, std::span<const Value> x) {
          return b.emit(Mul{}, {x[0], b.emit(Add{}, {x[0], b.emit(Exp{}, {x[0]})})});
        }},
       {"an integer on the way has no cotangent",
-       {.types = {f64({2, 3}, shards)}},
+       {.types = {wide({2, 3}, shards)}},
        [](Builder& b, std::span<const Value> x) {
          const Value best = b.emit(OneHot{3, DType::f64}, {b.emit(Argmax{1}, {x[0]})});
          return b.emit(Mul{}, {x[0], best});
@@ -175,7 +176,7 @@ std::vector<GradientCase> composed_cases() {
 std::vector<double> gradient_at(const test::BuildFunction& build, const Shape& shape, const std::vector<double>& x) {
   Program program;
   Builder b(program, all_ops());
-  const std::vector<Value> input = {b.input(Group::batch, "x", f64(shape))};
+  const std::vector<Value> input = {b.input(Group::batch, "x", wide(shape))};
   const Value y = build(b, input);
   const Value seed = b.constant(DType::f64, 1, b.type(y).shape);
   b.output("g", differentiate(b, y, seed, input)[0]);

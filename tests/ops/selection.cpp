@@ -21,10 +21,6 @@ using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 using Bytes = std::vector<std::uint8_t>;
 
-const float nan_value = std::numeric_limits<float>::quiet_NaN();
-
-Type type(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
-
 TEST_CASE("concatenate puts arrays one after another along any dimension", "[ops]") {
   const HostArray x = i32({2, 2}, {1, 2, 3, 4}), y = i32({2, 1}, {5, 6}), z = i32({1, 2}, {7, 8});
   CHECK(apply(Concatenate{1}, {x, y, x}).as<std::int32_t>() == Ints{1, 2, 5, 1, 2, 3, 4, 6, 3, 4});

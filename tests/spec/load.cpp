@@ -19,7 +19,7 @@ using test::contains;
 
 namespace {
 
-const std::string base = R"(mesh: {axes: {devices: 8}}
+const std::string complete = R"(mesh: {axes: {devices: 8}}
 data: {source: fashion_mnist, batch_size: 128}
 model: {layers: [flatten, {name: head, dense: 10}]}
 loss: softmax_cross_entropy
@@ -27,7 +27,7 @@ optimizer: {adam: {b1: 0.8}, learning_rate: 1e-3}
 train: {duration: 2 epochs}
 )";
 
-Loaded with(std::vector<std::string> set, const std::string& text = base) {
+Loaded with(std::vector<std::string> set, const std::string& text = complete) {
   Overrides overrides;
   overrides.set = std::move(set);
   return load_text(text, "dir/run.yaml", "/base", overrides);
@@ -264,7 +264,7 @@ TEST_CASE("options with a name of their own come last", "[spec]") {
   overrides.workers = 3;
   overrides.seed = 18446744073709551615u;
   overrides.name = "7";
-  const Loaded loaded = load_text(base, "c.yaml", "/base", overrides);
+  const Loaded loaded = load_text(complete, "c.yaml", "/base", overrides);
   CHECK(loaded.spec.mesh.mesh.axes() == std::vector<Axis>{{"devices", 4}});
   CHECK(loaded.spec.mesh.place.file == "--devices");
   CHECK(loaded.spec.mesh.workers == 3);
@@ -283,7 +283,7 @@ TEST_CASE("paths of an option are relative to the current directory", "[spec]") 
 
 TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
   const test::TemporaryFolder folder;
-  folder.write("config.yaml", std::string(base) + "name: kept\n");
+  folder.write("config.yaml", std::string(complete) + "name: kept\n");
   CHECK(load(folder.path().string(), {}).spec.name == "kept");
   CHECK_THROWS_WITH(load("configs", {}),
                     "configs: error: this folder has no config.yaml; it is not a run folder\n"
@@ -315,7 +315,7 @@ TEST_CASE("what would blow up or hide in yaml-cpp is refused", "[spec]") {
   CHECK(contains(error_of(std::string(max_text_bytes + 1, '#')), "larger than 4 MiB"));
   CHECK(contains(error_of("name: \xC3(\n"), "run.yaml:1:7: error: this byte is not valid UTF-8"));
   CHECK(contains(error_of(""), "the config is empty"));
-  CHECK(with({}, "\xEF\xBB\xBF" + base).spec.mesh.mesh.devices() == 8);
+  CHECK(with({}, "\xEF\xBB\xBF" + complete).spec.mesh.mesh.devices() == 8);
 }
 
 TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
