@@ -148,6 +148,7 @@ class Walker {
     }
     if (names.size() > 1) {
       std::vector<std::string> settings;
+      settings.reserve(names.size());
       for (const std::string& name : names) settings.push_back("--set mesh.axes." + name + "=N");
       reporter_.report(value,
                        "--devices sets the size of a single axis; this mesh has " + std::to_string(names.size()) +

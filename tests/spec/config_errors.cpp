@@ -1,4 +1,4 @@
-// What a config may not say of its keys, choices, mesh and data: the words of every error, as golden text.
+// What a config may not say of its keys, choices and mesh: the words of every error, as golden text.
 #include <string>
 
 #include "core/spec/load.h"
@@ -154,36 +154,6 @@ TEST_CASE("several axes in one map are refused, since their order matters", "[sp
 )");
 }
 
-TEST_CASE("data.axes names axes of the mesh", "[spec]") {
-  CHECK(errors_of(R"(mesh: {axes: [{replicas: 2}, {shards: 4}]}
-data: {source: fashion_mnist, batch_size: 128, axes: [shrads]}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)") ==
-        R"(c.yaml:2:55: error: the mesh has no axis 'shrads'
-    2 | data: {source: fashion_mnist, batch_size: 128, axes: [shrads]}
-      |                                                       ^~~~~~
-  help: did you mean 'shards'?
-)");
-}
-
-TEST_CASE("a mesh axis that data.axes leaves out is refused", "[spec]") {
-  CHECK(errors_of(R"(mesh: {axes: [{replicas: 2}, {shards: 4}]}
-data: {source: fashion_mnist, batch_size: 128, axes: [shards]}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)") ==
-        R"(c.yaml:2:54: error: nothing uses the mesh axis 'replicas': data.axes leaves it out
-    2 | data: {source: fashion_mnist, batch_size: 128, axes: [shards]}
-      |                                                      ^~~~~~~~
-  help: add it to data.axes, or remove it from mesh.axes
-)");
-}
-
 TEST_CASE("durations say which units there are", "[spec]") {
   CHECK(
       errors_of(R"(train: {duration: 10 epcohs, log_every: 0.5 epochs, eval_every: nevr, verify_replicas: 0}
@@ -208,52 +178,6 @@ c.yaml:1:88: error: verify_replicas '0' must be at least 1 and at most 1,000,000
     1 | train: {duration: 10 epcohs, log_every: 0.5 epochs, eval_every: nevr, verify_replicas: 0}
       |                                                                                        ^
   help: 'never' turns it off
-)");
-}
-
-TEST_CASE("both batch sizes at once are refused", "[spec]") {
-  CHECK(errors_of(R"(data: {source: fashion_mnist, batch_size: 128, batch_size_per_device: 16}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)") ==
-        R"(c.yaml:1:71: error: data has both batch_size and batch_size_per_device; it takes exactly one
-    1 | data: {source: fashion_mnist, batch_size: 128, batch_size_per_device: 16}
-      |                                                                       ^~
-  help: remove one of them
-)");
-}
-
-TEST_CASE("values need a target for each input and rows of one length", "[spec]") {
-  CHECK(errors_of(R"(data: {source: {values: {inputs: [[1, 2], [3]], targets: [1]}}, batch_size: all}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)") ==
-        R"(c.yaml:1:43: error: inputs: this example has 1 numbers, the first has 2
-    1 | data: {source: {values: {inputs: [[1, 2], [3]], targets: [1]}}, batch_size: all}
-      |                                           ^~~
-  help: give every example the same number
-)");
-}
-
-TEST_CASE("an npz archive needs the names of its arrays", "[spec]") {
-  CHECK(errors_of(R"(data: {source: {npz: {train: a.npz}}, batch_size: all}
-model: {layers: [flatten, {dense: 10}]}
-loss: softmax_cross_entropy
-optimizer: {adam: {}, learning_rate: 0.001}
-train: {duration: 1 step}
-)") ==
-        R"(c.yaml:1:17: error: inputs is missing in npz
-    1 | data: {source: {npz: {train: a.npz}}, batch_size: all}
-      |                 ^~~
-  help: name the arrays: npz: {train: train.npz, inputs: x, targets: y}
-c.yaml:1:17: error: targets is missing in npz
-    1 | data: {source: {npz: {train: a.npz}}, batch_size: all}
-      |                 ^~~
-  help: name the arrays: npz: {train: train.npz, inputs: x, targets: y}
 )");
 }
 
@@ -430,84 +354,5 @@ c.yaml:1:32: error: YAML tags are not read here
     1 | mesh: {axes: [{a: 1000}, {b: 1000}]}
       |              ^~~~~~~~~~~~~~~~~~~~~~
   help: make them smaller
-)");
-}
-
-TEST_CASE("an axis is named once in data.axes", "[spec]") {
-  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, axes: [devices, devices]}")) ==
-        R"(c.yaml:1:64: error: axes has 'devices' twice
-    1 | data: {source: fashion_mnist, batch_size: 128, axes: [devices, devices]}
-      |                                                                ^~~~~~~
-  help: keep one of them
-)");
-}
-
-TEST_CASE("normalize has as many means as deviations, all above 0", "[spec]") {
-  CHECK(errors_of(base_with(
-            "data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [0.5, 0.5], std: [1, 2, 3]}}")) ==
-        R"(c.yaml:1:83: error: normalize has 2 means but 3 standard deviations
-    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [0.5, 0.5], std: [1, 2, 3]}}
-      |                                                                                   ^~~~~~~~~
-  help: give one for each channel, or one for all
-)");
-  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}")) ==
-        R"(c.yaml:1:66: error: mean is empty
-    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}
-      |                                                                  ^~
-  help: for example mean: [0.5]
-c.yaml:1:75: error: std takes a list of numbers greater than 0, not '0'
-    1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}
-      |                                                                           ^
-  help: for example std: [0.5]
-)");
-}
-
-TEST_CASE("values are lists of examples, as many inputs as targets", "[spec]") {
-  CHECK(errors_of(base_with("data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}")) ==
-        R"(c.yaml:1:51: error: there are 2 inputs but 3 targets
-    1 | data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}
-      |                                                   ^~~~~~~~~
-  help: give every example its inputs and its targets, in the same order
-)");
-  CHECK(errors_of(base_with("data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}")) ==
-        R"(c.yaml:1:34: error: inputs is empty
-    1 | data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}
-      |                                  ^~
-  help: for example inputs: [[0.0], [1.0]]
-c.yaml:1:47: error: targets takes a list of lists of numbers, not a map
-    1 | data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}
-      |                                               ^~~~~~
-  help: for example targets: [[0.5], [2.5]]
-)");
-}
-
-TEST_CASE("a split of an npz archive is named in one of two forms", "[spec]") {
-  CHECK(errors_of(base_with("data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}")) ==
-        R"(c.yaml:1:43: error: beside file, a split is two names of arrays, not one path
-    1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
-      |                                           ^~~~~
-  help: for example train: [x_train, y_train]
-c.yaml:1:58: error: inputs stands beside file, which names the arrays of each split itself
-    1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
-      |                                                          ^
-  help: remove inputs, or file
-)");
-  CHECK(errors_of(base_with("data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}")) ==
-        R"(c.yaml:1:30: error: without file, a split is the path of its archive, not two names
-    1 | data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}
-      |                              ^~~~~~
-  help: add file: archive.npz, or write train: train.npz, inputs: x, targets: y
-)");
-  CHECK(errors_of(base_with("data: {source: {npz: {file: [a], train: [x, y]}}, batch_size: all}")) ==
-        R"(c.yaml:1:29: error: file takes a path, not a list
-    1 | data: {source: {npz: {file: [a], train: [x, y]}}, batch_size: all}
-      |                             ^~~
-  help: for example file: digits.npz
-)");
-  CHECK(errors_of(base_with("data: {source: {npz: {file: a.npz, train: [x, y, z]}}, batch_size: all}")) ==
-        R"(c.yaml:1:43: error: train takes a path, or a list of two names, not a list of 3
-    1 | data: {source: {npz: {file: a.npz, train: [x, y, z]}}, batch_size: all}
-      |                                           ^~~~~~~~~
-  help: for example train: [x_train, y_train]
 )");
 }
