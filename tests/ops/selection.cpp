@@ -1,5 +1,6 @@
 // Ops that join, turn round, add up by index or in order, and choose.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -90,6 +91,59 @@ TEST_CASE("top_k chooses the largest in falling order, the first of equals first
           Ints(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k)));
   }
 }
+
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+TEST_CASE("many of the largest are chosen by keys as by comparisons", "[ops]") {
+  const auto floats = [](std::int64_t n, std::uint32_t spread) {
+    Floats x(static_cast<std::size_t>(n));
+    const float special[] = {nan_value,
+                             -nan_value,
+                             0.0F,
+                             -0.0F,
+                             std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(),
+                             1e-45F,
+                             -1e-45F};
+    std::uint32_t state = spread;
+    for (float& v : x) {
+      state = state * 1664525u + 1013904223u;
+      v = state >> 28 == 0 ? special[(state >> 16) % 8] : static_cast<float>((state >> 8) % spread) - 50.0F;
+    }
+    return x;
+  };
+  const auto whole = [&](DType dtype, std::int64_t n) {
+    HostArray x{type(dtype, {2, 3, n}), {}};
+    const Floats from = floats(6 * n, 900);
+    for (const float v : from) {
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(v);
+      const auto* const at = reinterpret_cast<const std::byte*>(&bits);
+      x.bytes.insert(x.bytes.end(), at, at + sizeof bits);
+    }
+    return x;
+  };
+  for (const auto& [n, k] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {64, 64}, {65, 64}, {383, 64}, {384, 64}, {385, 64}, {1000, 100}, {1000, 999}, {5000, 300}}) {
+    for (const HostArray& x : {f32({2, 3, n}, floats(6 * n, 1000000)), f32({2, 3, n}, floats(6 * n, 7)),
+                               whole(DType::i32, n), whole(DType::u32, n)}) {
+      CAPTURE(n, k, x.type.dtype);
+      const std::vector<HostArray> expected = apply_all(TopK{k}, {x});
+      // Two devices of three rows each.
+      const std::vector<Type> operands = {type(x.type.dtype, {3, n})};
+      const std::vector<Type> results = {type(x.type.dtype, {3, k}), type(DType::i32, {3, k})};
+      const auto kernel = TopK{k}.cpu({operands, results, 2, {true}});
+      REQUIRE(kernel != nullptr);
+      std::vector<std::uint64_t> scratch(kernel->scratch_bytes() / sizeof(std::uint64_t));
+      std::vector<std::byte> values(expected[0].bytes.size()), indices(expected[1].bytes.size());
+      const std::byte* from[] = {x.bytes.data()};
+      std::byte* to[] = {values.data(), indices.data()};
+      kernel->run({from, to, reinterpret_cast<std::byte*>(scratch.data())});
+      CHECK(values == expected[0].bytes);
+      CHECK(indices == expected[1].bytes);
+    }
+  }
+  CHECK(TopK{63}.cpu({std::vector{type(DType::f32, {64})}, std::vector{type(DType::f32, {63})}, 1, {true}}) == nullptr);
+}
+#endif
 
 TEST_CASE("bernoulli values are uniform values below the probability", "[ops]") {
   const HostArray key = u32({2}, {7, 9}), rows = i64({3}, {4, 5, 600});

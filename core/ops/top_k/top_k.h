@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,6 @@ namespace pmaptrain::ops {
 struct TopK {
   static constexpr std::string_view name = "top_k";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"its comparisons are the work, and follow no pattern"};
 
   std::int64_t k = 1;
 
@@ -25,6 +25,7 @@ struct TopK {
   Cotangents derivative(VjpContext& context) const;
   void attributes(AttributeVisitor& visitor) { visitor.field("k", k); }
   void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops
