@@ -43,6 +43,31 @@ TEST_CASE("reverse turns any dimensions round", "[ops]") {
   CHECK(apply(Reverse{{0}}, {i32({0, 2}, {})}).bytes.empty());
 }
 
+TEST_CASE("rows of every width are taken, added up, cut out and turned round", "[ops]") {
+  // Widths that copies know, and others.
+  for (std::int64_t width = 1; width <= 9; ++width) {
+    for (const DType dtype : {DType::u8, DType::i32, DType::i64}) {
+      CAPTURE(width, dtype);
+      const HostArray x = counting(dtype, {3, width}), indices = i32({4}, {2, 0, 3, 2});
+      const std::size_t row = x.bytes.size() / 3;
+      const auto of = [&](const HostArray& a, std::size_t r) {
+        const auto at = a.bytes.begin() + static_cast<std::ptrdiff_t>(r * row);
+        return std::vector<std::byte>(at, at + static_cast<std::ptrdiff_t>(row));
+      };
+      const HostArray taken = apply(Gather{}, {x, indices}), turned = apply(Reverse{{0}}, {x});
+      const std::vector<std::byte> zeros(row);
+      for (std::size_t r = 0; r < 4; ++r) CHECK(of(taken, r) == (r == 2 ? zeros : of(x, r == 1 ? 0 : 2)));
+      for (std::size_t r = 0; r < 3; ++r) CHECK(of(turned, r) == of(x, 2 - r));
+      CHECK(of(apply(Reverse{{0, 1}}, {turned}), 0) == of(apply(Reverse{{1}}, {x}), 0));
+      CHECK(apply(Slice{{0, 0}, {3, width}}, {apply(Concatenate{1}, {x, x})}).bytes == x.bytes);
+      const HostArray sums = apply(ScatterAdd{2}, {i32({3}, {1, 0, 1}), x});
+      CHECK(of(sums, 0) == of(x, 1));
+      CHECK(of(sums, 1) ==
+            apply(Add{}, {apply(Slice{{0, 0}, {1, width}}, {x}), apply(Slice{{2, 0}, {3, width}}, {x})}).bytes);
+    }
+  }
+}
+
 TEST_CASE("scatter_add adds rows up by index and leaves out what lies outside", "[ops]") {
   const HostArray updates = f32({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   const HostArray sums = apply(ScatterAdd{3}, {i32({4}, {2, 0, 2, 3}), updates});

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/ops/scatter_add/scatter_add.h"
+#include "core/ops/support/boxes.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -43,8 +44,7 @@ void Gather::reference(const ReferenceCall& call) const {
   const std::int64_t rows = call.operands[0].shape()[0];
   const std::int64_t count = call.operands[1].size();
   if (call.results[0].size() == 0) return;
-  const std::size_t row_bytes = bytes(*call.results[0].type) / static_cast<std::size_t>(count);
-  const auto copy_rows = [&](const auto* indices) {
+  const auto copy_rows = [&](const auto* indices, auto row_bytes) {
     std::byte* out = call.results[0].data;
     for (std::int64_t i = 0; i < count; ++i, out += row_bytes) {
       const auto index = static_cast<std::int64_t>(indices[i]);
@@ -55,11 +55,13 @@ void Gather::reference(const ReferenceCall& call) const {
       }
     }
   };
-  if (call.operands[1].dtype() == DType::i32) {
-    copy_rows(call.operands[1].as<std::int32_t>());
-  } else {
-    copy_rows(call.operands[1].as<std::int64_t>());
-  }
+  with_few_bytes(bytes(*call.results[0].type) / static_cast<std::size_t>(count), [&](auto row_bytes) {
+    if (call.operands[1].dtype() == DType::i32) {
+      copy_rows(call.operands[1].as<std::int32_t>(), row_bytes);
+    } else {
+      copy_rows(call.operands[1].as<std::int64_t>(), row_bytes);
+    }
+  });
 }
 
 }  // namespace pmaptrain::ops

@@ -1,8 +1,5 @@
 #include "core/ops/reverse/reverse.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "core/ops/support/boxes.h"
 #include "core/ops/support/rules.h"
 
@@ -24,26 +21,18 @@ Cotangents Reverse::derivative(VjpContext& context) const { return {context.b.em
 
 void Reverse::reference(const ReferenceCall& call) const {
   const Shape& shape = call.results[0].shape();
+  if (call.results[0].size() == 0) return;
   const Dims to = row_major(shape);
   Dims from = to;
   std::int64_t first = 0;
-  std::size_t outer = 0;  // dimensions up to the last that is reversed; the others are copied as they lie
   for (const std::int64_t dim : dims) {
     const auto d = static_cast<std::size_t>(dim);
     first += (shape[d] - 1) * to[d];
     from[d] = -to[d];
-    outer = d + 1;
   }
-  std::int64_t run = 1;
-  for (std::size_t d = outer; d < shape.size(); ++d) run *= shape[d];
   const std::size_t element = size_of(call.results[0].dtype());
-  const std::size_t run_bytes = static_cast<std::size_t>(run) * element;
-  if (run_bytes == 0) return;
-  walk(std::span(shape).first(outer), from.span().first(outer), to.span().first(outer),
-       [&](std::int64_t a, std::int64_t b) {
-         std::memcpy(call.results[0].data + static_cast<std::size_t>(b) * element,
-                     call.operands[0].data + static_cast<std::size_t>(first + a) * element, run_bytes);
-       });
+  copy_box(shape, call.operands[0].data + static_cast<std::size_t>(first) * element, from, call.results[0].data, to,
+           element);
 }
 
 }  // namespace pmaptrain::ops

@@ -22,12 +22,22 @@ void copy_box(std::span<const std::int64_t> sizes, const std::byte* from, Dims f
   std::int64_t run = 1;
   while (rank > 0 && from_strides[rank - 1] == run && to_strides[rank - 1] == run) run *= sizes[--rank];
   if (run == 0) return;
-  const std::size_t run_bytes = static_cast<std::size_t>(run) * element;
-  walk(sizes.first(rank), from_strides.span().first(rank), to_strides.span().first(rank),
-       [&](std::int64_t a, std::int64_t b) {
-         std::memcpy(to + static_cast<std::size_t>(b) * element, from + static_cast<std::size_t>(a) * element,
-                     run_bytes);
-       });
+  // The innermost dimension that is left is a loop of its own.
+  const std::int64_t runs = rank == 0 ? 1 : sizes[rank - 1];
+  const auto bytes_of = [element](std::int64_t elements) { return elements * static_cast<std::int64_t>(element); };
+  const std::int64_t from_step = rank == 0 ? 0 : bytes_of(from_strides[rank - 1]);
+  const std::int64_t to_step = rank == 0 ? 0 : bytes_of(to_strides[rank - 1]);
+  const std::size_t outer = rank == 0 ? 0 : rank - 1;
+  with_few_bytes(static_cast<std::size_t>(run) * element, [&](auto run_bytes) {
+    walk(sizes.first(outer), from_strides.span().first(outer), to_strides.span().first(outer),
+         [&](std::int64_t a, std::int64_t b) {
+           const std::byte* source = from + bytes_of(a);
+           std::byte* target = to + bytes_of(b);
+           for (std::int64_t i = 0; i < runs; ++i, source += from_step, target += to_step) {
+             std::memcpy(target, source, run_bytes);
+           }
+         });
+  });
 }
 
 }  // namespace pmaptrain::ops

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "core/ops/support/rules.h"
 
@@ -49,8 +50,23 @@ struct Dims {
 // Elements between neighbours along each dimension of an array of these sizes.
 Dims row_major(std::span<const std::int64_t> sizes);
 
-// Copies a box of `sizes` between two arrays of elements of `element` bytes, whose strides are in elements and whose
-// last dimension is contiguous in both. Copies the longest runs that are contiguous on both sides.
+// Calls f with a number of bytes: with a constant where there are so few that a copy of them is an instruction or two,
+// and a call for each costs more than the copy.
+template <class F>
+void with_few_bytes(std::size_t bytes, const F& f) {
+  switch (bytes) {
+    case 1: return f(std::integral_constant<std::size_t, 1>());
+    case 2: return f(std::integral_constant<std::size_t, 2>());
+    case 4: return f(std::integral_constant<std::size_t, 4>());
+    case 8: return f(std::integral_constant<std::size_t, 8>());
+    case 12: return f(std::integral_constant<std::size_t, 12>());
+    case 16: return f(std::integral_constant<std::size_t, 16>());
+    default: return f(bytes);
+  }
+}
+
+// Copies a box of `sizes` between two arrays of elements of `element` bytes, whose strides are in elements; a negative
+// one walks backwards. Copies the longest runs that are contiguous on both sides.
 void copy_box(std::span<const std::int64_t> sizes, const std::byte* from, Dims from_strides, std::byte* to,
               Dims to_strides, std::size_t element);
 
