@@ -195,21 +195,71 @@ TEST_CASE("several devices' elements are one call where operands are stacked or 
   };
   CHECK(apply_stacked(Add{}, {slices({2}, six), f32({}, {10})}, 3, {true, false}, &implementation).as<float>() ==
         Floats{11, 12, 13, 14, 15, 16});
-  CHECK(implementation == "reference, stacked");
+  CHECK(implementation == "vectors");
   CHECK(apply_stacked(Mul{}, {slices({2}, six), slices({2}, six)}, 3, {true, true}, &implementation).as<float>() ==
         Floats{1, 4, 9, 16, 25, 36});
-  CHECK(implementation == "reference, stacked");
+  CHECK(implementation == "vectors");
   CHECK(apply_stacked(Cast{DType::i32}, {slices({2}, six)}, 3, {true}, &implementation).as<std::int32_t>() ==
         Ints{1, 2, 3, 4, 5, 6});
-  CHECK(implementation == "reference, stacked");
+  CHECK(implementation == "vectors");
   // One scalar for each device, and a vector that all devices share, differ from device to device.
   CHECK(apply_stacked(Add{}, {slices({2}, six), slices({}, {10, 20, 30})}, 3, {true, true}, &implementation)
             .as<float>() == Floats{11, 12, 23, 24, 35, 36});
-  CHECK(implementation == "reference");
+  CHECK(implementation == "vectors");
   CHECK(apply_stacked(Add{}, {slices({2}, six), f32({2}, {10, 20})}, 3, {true, false}, &implementation).as<float>() ==
         Floats{11, 22, 13, 24, 15, 26});
-  CHECK(implementation == "reference");
+  CHECK(implementation == "vectors");
   CHECK(apply_stacked(Relu{}, {f32({2}, {-1, 1})}, 2, {false}).as<float>() == Floats{0, 1, 0, 1});
+}
+
+TEST_CASE("a single op by vectors has the bits of its functor, whatever is a scalar and whatever is stacked", "[ops]") {
+  const Floats special = {0.0F, -0.0F, 1.5F, -1.5F, 2.5F, 1e9F, -1e-40F, inf, -inf, nan_value, 3.25F};
+  constexpr std::size_t elements = 70;
+  const auto values = [&](DType dtype, bool scalar, std::size_t devices, std::size_t shift) {
+    const std::size_t count = (scalar ? 1 : elements) * devices;
+    Floats from(count);
+    for (std::size_t i = 0; i < count; ++i) from[i] = special[(i * 7 + shift + i / 11) % special.size()];
+    const HostArray all = apply(Cast{dtype}, {f32({static_cast<std::int64_t>(count)}, from)});
+    return HostArray{{dtype, scalar ? Shape{} : Shape{elements}, {}}, all.bytes};
+  };
+  const auto device = [](const HostArray& all, bool stacked, std::size_t d) {
+    const auto size = static_cast<std::ptrdiff_t>(bytes(all.type)),
+               from = stacked ? static_cast<std::ptrdiff_t>(d) * size : 0;
+    return HostArray{all.type, {all.bytes.begin() + from, all.bytes.begin() + from + size}};
+  };
+  const auto check = [&](const Op& op, DType dtype, std::size_t count) {
+    for (unsigned scalars = 0; scalars + 1 < 1u << count; ++scalars) {
+      for (unsigned shared = 0; shared < 1u << count; ++shared) {
+        CAPTURE(op.name(), dtype, scalars, shared);
+        std::vector<HostArray> operands;
+        std::vector<bool> stacked;
+        for (std::size_t i = 0; i < count; ++i) {
+          stacked.push_back((shared >> i & 1) == 0);
+          operands.push_back(values(dtype, (scalars >> i & 1) != 0, stacked[i] ? 3 : 1, i));
+        }
+        std::string implementation;
+        const HostArray found = apply_stacked(op, operands, 3, stacked, &implementation);
+        CHECK(implementation == "vectors");
+        std::vector<std::byte> expected;
+        for (std::size_t d = 0; d < 3; ++d) {
+          std::vector<HostArray> own;
+          for (std::size_t i = 0; i < count; ++i) own.push_back(device(operands[i], stacked[i], d));
+          const HostArray one = test::apply(op, own);
+          expected.insert(expected.end(), one.bytes.begin(), one.bytes.end());
+        }
+        CHECK(found.bytes == expected);
+      }
+    }
+  };
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Op& op : std::vector<Op>{Floor{}, Sqrt{}, Rsqrt{}, Abs{}, Sign{}, Relu{}, Neg{}, IsFinite{}}) {
+      check(op, dtype, 1);
+    }
+  }
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+    for (const Op& op : std::vector<Op>{Add{}, Mul{}, Div{}, Max{}, Min{}, Lt{}, Eq{}}) check(op, dtype, 2);
+    check(Clamp{}, dtype, 3);
+  }
 }
 
 TEST_CASE("elementwise ops say which types do not go together", "[ops]") {

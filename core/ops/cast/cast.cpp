@@ -27,10 +27,7 @@ void Cast::reference(const ReferenceCall& call) const {
 }
 
 std::unique_ptr<CpuKernel> Cast::cpu(const CpuRequest& request) const {
-  const auto function = [](const void* op, const ReferenceCall& call) {
-    static_cast<const Cast*>(op)->reference(call);
-  };
-  return make_elementwise_kernel(std::make_shared<Cast>(*this), function, request);
+  return make_elementwise_kernel(*this, request);
 }
 
 }  // namespace pmaptrain::ops

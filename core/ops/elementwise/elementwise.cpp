@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cassert>
 #include <utility>
 
 #include "core/ops/elementwise/compare.h"
+#include "core/ops/fused/vector.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -48,86 +50,44 @@ void expect_equal_dtypes(std::string_view op, const Type& a, const Type& b) {
                   "cast one of them");
 }
 
-// Runs the reference once over the elements of all devices.
-class StackedKernel final : public CpuKernel {
+// The op's loop: once over the elements of all devices where every operand is either stacked and of the result's shape,
+// or a scalar that all devices share; else once for each device. An element's bits depend on its operands alone.
+class LoopKernel final : public CpuKernel {
  public:
-  StackedKernel(std::shared_ptr<const void> op, ReferenceFunction function, std::vector<Type> operands, Type result)
-      : op_(std::move(op)), function_(function), operand_types_(std::move(operands)), result_type_(std::move(result)) {
-    for (const Type& type : operand_types_) operands_.push_back({&type, nullptr});
-  }
-
-  void run(const CpuArguments& arguments) override {
-    for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = arguments.operands[i];
-    const Array result{&result_type_, arguments.results[0]};
-    function_(op_.get(), {operands_, {&result, 1}});
-  }
-
-  std::string implementation() const override { return "reference, stacked"; }
-
- private:
-  std::shared_ptr<const void> op_;
-  ReferenceFunction function_;
-  std::vector<Type> operand_types_;
-  Type result_type_;
-  std::vector<ConstArray> operands_;
-};
-
-// A function of f32 arrays. Every request is taken, so that an element's bits do not depend on how operands are
-// stacked.
-class VectorKernel final : public CpuKernel {
- public:
-  VectorKernel(const CpuRequest& request, VectorMath function)
-      : elements_(static_cast<std::size_t>(numel(request.results[0]))),
-        devices_(static_cast<std::size_t>(request.devices)),
-        stacked_(request.stacked[0]),
-        function_(function) {}
-
-  void run(const CpuArguments& arguments) override {
-    const auto* x = reinterpret_cast<const float*>(arguments.operands[0]);
-    auto* y = reinterpret_cast<float*>(arguments.results[0]);
-    if (stacked_) return function_(elements_ * devices_, x, y);
-    for (std::size_t d = 0; d < devices_; ++d) function_(elements_, x, y + d * elements_);
-  }
-  std::string implementation() const override { return "vectors"; }
-
- private:
-  std::size_t elements_, devices_;
-  bool stacked_;
-  VectorMath function_;
-};
-
-// The same of two operands.
-class VectorKernel2 final : public CpuKernel {
- public:
-  VectorKernel2(const CpuRequest& request, VectorMath2 function)
-      : elements_(static_cast<std::size_t>(numel(request.results[0]))),
+  LoopKernel(VectorFunction function, const CpuRequest& request)
+      : function_(function),
+        elements_(static_cast<std::size_t>(numel(request.results[0]))),
         calls_(static_cast<std::size_t>(request.devices)),
-        function_(function) {
+        result_step_(bytes(request.results[0])) {
     bool one_call = true;
-    for (std::size_t i = 0; i < 2; ++i) {
-      const bool scalar = request.operands[i].shape != request.results[0].shape;
-      steps_[i] = scalar ? 0 : 1;
-      call_steps_[i] = request.stacked[i] ? (scalar ? 1 : elements_) : 0;
-      one_call &= request.stacked[i] != scalar;
+    for (std::size_t i = 0; i < request.operands.size(); ++i) {
+      operand_steps_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+      one_call &= request.stacked[i] != is_scalar(request, i);
     }
     if (one_call) elements_ *= std::exchange(calls_, 1);
   }
 
+  // Whether operand i is one element for all of the result.
+  static bool is_scalar(const CpuRequest& request, std::size_t i) {
+    return numel(request.operands[i]) == 1 && numel(request.results[0]) != 1;
+  }
+
   void run(const CpuArguments& arguments) override {
-    const auto* x = reinterpret_cast<const float*>(arguments.operands[0]);
-    const auto* y = reinterpret_cast<const float*>(arguments.operands[1]);
-    auto* out = reinterpret_cast<float*>(arguments.results[0]);
+    if (elements_ == 0) return;
+    std::array<const std::byte*, 3> operands{};
     for (std::size_t call = 0; call < calls_; ++call) {
-      function_(elements_, x + call * call_steps_[0], steps_[0], y + call * call_steps_[1], steps_[1],
-                out + call * elements_);
+      for (std::size_t i = 0; i < operand_steps_.size(); ++i) {
+        operands[i] = arguments.operands[i] + call * operand_steps_[i];
+      }
+      function_(operands[0], operands[1], operands[2], arguments.results[0] + call * result_step_, elements_);
     }
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
-  std::size_t elements_, calls_;
-  std::size_t steps_[2], call_steps_[2];  // from element to element, and from call to call
-  VectorMath2 function_;
+  VectorFunction function_;
+  std::size_t elements_, calls_, result_step_;
+  std::vector<std::size_t> operand_steps_;  // bytes from call to call
 };
 
 }  // namespace
@@ -156,36 +116,15 @@ Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> resu
   return traffic(operands, results, static_cast<double>(numel(results[0])));
 }
 
-std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
-                                                   const CpuRequest& request) {
-  assert(request.results.size() == 1 && request.stacked.size() == request.operands.size());
-  const Type& result = request.results[0];
-  const auto merged = [&](const Type& type) { return Type{type.dtype, {request.devices * numel(type)}, {}}; };
-  std::vector<Type> operands;
-  bool any_stacked = false;
+std::unique_ptr<CpuKernel> make_elementwise_kernel(const Op& op, const CpuRequest& request) {
+  assert(request.results.size() == 1 && request.operands.size() <= 3);
+  unsigned scalars = 0;
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    const Type& operand = request.operands[i];
-    if (request.stacked[i]) {
-      if (operand.shape != result.shape) return nullptr;
-      operands.push_back(merged(operand));
-      any_stacked = true;
-    } else {
-      if (!operand.shape.empty()) return nullptr;
-      operands.push_back(operand);
-    }
+    if (LoopKernel::is_scalar(request, i)) scalars |= 1u << i;
   }
-  if (!any_stacked) return nullptr;
-  return std::make_unique<StackedKernel>(std::move(op), function, std::move(operands), merged(result));
-}
-
-std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request) {
-  if (function == nullptr || request.results[0].dtype != DType::f32) return nullptr;
-  return std::make_unique<VectorKernel>(request, function);
-}
-
-std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath2 function, const CpuRequest& request) {
-  if (function == nullptr || request.results[0].dtype != DType::f32) return nullptr;
-  return std::make_unique<VectorKernel2>(request, function);
+  const VectorFunction function = find_vector_function(op, request.operands.back().dtype, scalars);
+  if (function == nullptr) return nullptr;
+  return std::make_unique<LoopKernel>(function, request);
 }
 
 }  // namespace pmaptrain::ops

@@ -29,14 +29,9 @@ std::vector<Type> infer_select(const InferContext& context);
 
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results);
 
-// One call of the reference over all devices' elements, where every operand is either stacked and of the result's
-// shape, or a scalar that all devices share. Null where that does not hold: a call for each device is right then.
-std::unique_ptr<CpuKernel> make_elementwise_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
-                                                   const CpuRequest& request);
-
-// Over f32 by a function of core/kernel/vector_math.h. Null for other types, and where there is no such function.
-std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath function, const CpuRequest& request);
-std::unique_ptr<CpuKernel> make_vector_kernel(VectorMath2 function, const CpuRequest& request);
+// The loop that the op has in fused chains too (core/ops/fused/vector.h). Null where there is none for the element
+// type.
+std::unique_ptr<CpuKernel> make_elementwise_kernel(const Op& op, const CpuRequest& request);
 
 // An op has a name, a domain, its functor as `Of` and, where there is one, an f32 function in vectors as `vectors`.
 template <class Self>
@@ -62,13 +57,7 @@ struct Elementwise {
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const { map<typename Self::Of>(call); }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const {
-    if constexpr (requires { Self::vectors; }) {
-      if (auto kernel = make_vector_kernel(Self::vectors, request)) return kernel;
-    }
-    const auto function = [](const void* op, const ReferenceCall& call) {
-      static_cast<const Self*>(op)->reference(call);
-    };
-    return make_elementwise_kernel(std::make_shared<Self>(), function, request);
+    return make_elementwise_kernel(static_cast<const Self&>(*this), request);
   }
 };
 

@@ -92,7 +92,7 @@ concept HasFunctor = requires {
 };
 template <class T>
 concept HasVectorMath = requires {
-  T::vectors;
+  requires T::vectors != nullptr;  // null where only plain loops are built
 };
 
 // What `ask` answers for the loops of the widest vectors that the machine has.

@@ -27,7 +27,8 @@ T wrapping_add(T a, T b) {
 template <class T>
 T larger(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
-    return (a > b) | (a != a) ? a : b;
+    const T larger_or_b = a > b ? a : b;
+    return a != a ? a : larger_or_b;
   } else {
     return a > b ? a : b;
   }
@@ -37,7 +38,8 @@ T larger(T a, T b) {
 template <class T>
 T smaller(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
-    return (a < b) | (a != a) ? a : b;
+    const T smaller_or_b = a < b ? a : b;
+    return a != a ? a : smaller_or_b;
   } else {
     return a < b ? a : b;
   }
