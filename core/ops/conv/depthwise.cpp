@@ -18,10 +18,10 @@ struct Part {
 
 // Calls run(arguments, device, scratch) for each device in turn. The scratch memory holds one image with as many
 // channels as the results have, where these are more than the image's own.
-template <class Run>
+template <class Body>
 class DepthwiseKernel final : public CpuKernel {
  public:
-  DepthwiseKernel(const CpuRequest& request, const ConvGeometry& g, Run run)
+  DepthwiseKernel(const CpuRequest& request, const ConvGeometry& g, Body run)
       : devices_(request.devices),
         scratch_(g.o == g.c ? 0 : static_cast<std::size_t>(g.h.in * g.w.in * g.o) * sizeof(float)),
         run_(std::move(run)) {}
@@ -35,18 +35,20 @@ class DepthwiseKernel final : public CpuKernel {
  private:
   std::int64_t devices_;
   std::size_t scratch_;
-  Run run_;
+  Body run_;
 };
 
-template <class Run>
-std::unique_ptr<CpuKernel> kernel_of(const CpuRequest& request, const ConvGeometry& g, Run run) {
-  return std::make_unique<DepthwiseKernel<Run>>(request, g, std::move(run));
+template <class Body>
+std::unique_ptr<CpuKernel> depthwise_kernel(const CpuRequest& request, const ConvGeometry& g, Body run) {
+  return std::make_unique<DepthwiseKernel<Body>>(request, g, std::move(run));
 }
 
-const float* operand(const CpuArguments& arguments, std::size_t i) {
+const float* operand_floats(const CpuArguments& arguments, std::size_t i) {
   return reinterpret_cast<const float*>(arguments.operands[i]);
 }
-float* result(const CpuArguments& arguments, std::size_t i) { return reinterpret_cast<float*>(arguments.results[i]); }
+float* result_floats(const CpuArguments& arguments, std::size_t i) {
+  return reinterpret_cast<float*>(arguments.results[i]);
+}
 
 DepthwisePass pass_to_y(const ConvGeometry& g) {
   return {runs_to_positions(g.h), runs_to_positions(g.w), g.w.in, g.w.out, g.w.window, g.o};
@@ -76,14 +78,14 @@ std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvG
   const std::int64_t kernel_step = request.stacked[1] ? numel(g.kernel_shape()) : 0;
   const bool with_bias = request.operands.size() == 3;
   const std::int64_t bias_step = with_bias && request.stacked[2] ? g.o : 0;
-  return kernel_of(
+  return depthwise_kernel(
       request, g,
       [=, n = g.n, times = g.o_of_group(), pass = pass_to_y(g)](const CpuArguments& a, std::int64_t d, float* scratch) {
-        const float* const bias = with_bias ? operand(a, 2) + d * bias_step : nullptr;
+        const float* const bias = with_bias ? operand_floats(a, 2) + d * bias_step : nullptr;
         for (std::int64_t i = 0; i < n; ++i) {
-          const float* const from = operand(a, 0) + d * x.device + i * x.image;
-          depthwise_sums(pass, widened(from, x.image, times, scratch), operand(a, 1) + d * kernel_step, bias, relu,
-                         result(a, 0) + d * y.device + i * y.image);
+          const float* const from = operand_floats(a, 0) + d * x.device + i * x.image;
+          depthwise_sums(pass, widened(from, x.image, times, scratch), operand_floats(a, 1) + d * kernel_step, bias,
+                         relu, result_floats(a, 0) + d * y.device + i * y.image);
         }
       });
 }
@@ -91,13 +93,13 @@ std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvG
 std::unique_ptr<CpuKernel> make_depthwise_input_grad(const CpuRequest& request, const ConvGeometry& g) {
   const Part dx(g.x_shape(), true), dy(g.y_shape(), request.stacked[1]);
   const std::int64_t kernel_step = request.stacked[0] ? numel(g.kernel_shape()) : 0;
-  return kernel_of(
+  return depthwise_kernel(
       request, g,
       [=, n = g.n, times = g.o_of_group(), pass = pass_to_x(g)](const CpuArguments& a, std::int64_t d, float* scratch) {
         for (std::int64_t i = 0; i < n; ++i) {
-          float* const to = result(a, 0) + d * dx.device + i * dx.image;
-          depthwise_sums(pass, operand(a, 1) + d * dy.device + i * dy.image, operand(a, 0) + d * kernel_step, nullptr,
-                         false, times == 1 ? to : scratch);
+          float* const to = result_floats(a, 0) + d * dx.device + i * dx.image;
+          depthwise_sums(pass, operand_floats(a, 1) + d * dy.device + i * dy.image,
+                         operand_floats(a, 0) + d * kernel_step, nullptr, false, times == 1 ? to : scratch);
           if (times == 1) continue;
           add_neighbours(static_cast<std::size_t>(dx.image), static_cast<std::size_t>(times), scratch, to);
         }
@@ -107,15 +109,15 @@ std::unique_ptr<CpuKernel> make_depthwise_input_grad(const CpuRequest& request, 
 std::unique_ptr<CpuKernel> make_depthwise_kernel_grad(const CpuRequest& request, const ConvGeometry& g) {
   const Part x(g.x_shape(), request.stacked[0]), dy(g.y_shape(), request.stacked[1]);
   const std::int64_t size = numel(g.kernel_shape());
-  return kernel_of(
+  return depthwise_kernel(
       request, g,
       [=, n = g.n, times = g.o_of_group(), pass = pass_to_y(g)](const CpuArguments& a, std::int64_t d, float* scratch) {
-        float* const dkernel = result(a, 0) + d * size;
+        float* const dkernel = result_floats(a, 0) + d * size;
         std::fill_n(dkernel, size, 0.0F);
         for (std::int64_t i = 0; i < n; ++i) {
-          const float* const from = operand(a, 0) + d * x.device + i * x.image;
+          const float* const from = operand_floats(a, 0) + d * x.device + i * x.image;
           depthwise_kernel_sums(pass, widened(from, x.image, times, scratch),
-                                operand(a, 1) + d * dy.device + i * dy.image, dkernel);
+                                operand_floats(a, 1) + d * dy.device + i * dy.image, dkernel);
         }
       });
 }

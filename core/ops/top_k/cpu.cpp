@@ -17,27 +17,27 @@ namespace {
 
 // A place among the elements of a row: larger elements have larger keys, and of equals the first. The upper half is the
 // element, the lower one its index, upside down.
-using Key = std::uint64_t;
+using RankKey = std::uint64_t;
 
-std::uint32_t rank(float x) {
+std::uint32_t rank_of(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x + 0.0F);  // -0 is 0
   const std::uint32_t ordered = bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
   return x != x ? 0xFFFFFFFFu : ordered;  // every NaN is the largest
 }
-std::uint32_t rank(std::int32_t x) { return static_cast<std::uint32_t>(x) ^ 0x80000000u; }
-std::uint32_t rank(std::uint32_t x) { return x; }
+std::uint32_t rank_of(std::int32_t x) { return static_cast<std::uint32_t>(x) ^ 0x80000000u; }
+std::uint32_t rank_of(std::uint32_t x) { return x; }
 
 template <class T>
-Key key_of(const T* x, std::size_t i) {
-  return Key{rank(x[i])} << 32 | ~static_cast<std::uint32_t>(i);
+RankKey key_of(const T* x, std::size_t i) {
+  return RankKey{rank_of(x[i])} << 32 | ~static_cast<std::uint32_t>(i);
 }
-std::uint32_t index_of(Key key) { return ~static_cast<std::uint32_t>(key); }
+std::uint32_t index_of(RankKey key) { return ~static_cast<std::uint32_t>(key); }
 
 // Leaves the k largest of `count` different keys, in their order, and returns the least of them.
-Key keep_largest(Key* keys, std::size_t count, std::size_t k, Key* scratch) {
+RankKey keep_largest(RankKey* keys, std::size_t count, std::size_t k, RankKey* scratch) {
   std::copy_n(keys, count, scratch);
   std::nth_element(scratch, scratch + k - 1, scratch + count, std::greater<>());
-  const Key least = scratch[k - 1];
+  const RankKey least = scratch[k - 1];
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     keys[kept] = keys[i];
@@ -48,9 +48,9 @@ Key keep_largest(Key* keys, std::size_t count, std::size_t k, Key* scratch) {
 
 // Falling order of keys whose indices rise, byte by byte of the elements, from the last byte on: no comparison is
 // guessed wrong, and equals stay in their order.
-void sort_falling(Key* keys, std::size_t count, Key* scratch) {
+void sort_falling(RankKey* keys, std::size_t count, RankKey* scratch) {
   for (int shift = 32; shift < 64; shift += 8) {
-    const auto byte = [shift](Key key) { return static_cast<std::uint8_t>(~key >> shift); };
+    const auto byte = [shift](RankKey key) { return static_cast<std::uint8_t>(~key >> shift); };
     std::array<std::uint32_t, 257> start{};
     for (std::size_t i = 0; i < count; ++i) ++start[byte(keys[i]) + std::size_t{1}];
     for (std::size_t b = 1; b < 256; ++b) start[b] += start[b - 1];
@@ -68,9 +68,9 @@ struct Selection {
 
   // Their keys in falling order, at the front of `keys`; it and `scratch` are room() long.
   template <class T>
-  void operator()(const T* x, Key* keys, Key* scratch) const {
+  void operator()(const T* x, RankKey* keys, RankKey* scratch) const {
     std::size_t count = 0;
-    Key least = 0;
+    RankKey least = 0;
     for (std::size_t i = 0; i < n;) {
       for (const std::size_t end = std::min(n, i + room() - count); i < end; ++i) {
         keys[count] = key_of(x, i);
@@ -94,7 +94,7 @@ class TopKKernel final : public CpuKernel {
         stacked_(request.stacked[0]) {}
 
   void run(const CpuArguments& arguments) override {
-    Key* const keys = reinterpret_cast<Key*>(arguments.scratch);
+    RankKey* const keys = reinterpret_cast<RankKey*>(arguments.scratch);
     T* values = reinterpret_cast<T*>(arguments.results[0]);
     auto* indices = reinterpret_cast<std::int32_t*>(arguments.results[1]);
     for (std::size_t row = 0; row < devices_ * rows_; ++row) {
@@ -107,7 +107,7 @@ class TopKKernel final : public CpuKernel {
       }
     }
   }
-  std::size_t scratch_bytes() const override { return 2 * select_.room() * sizeof(Key); }
+  std::size_t scratch_bytes() const override { return 2 * select_.room() * sizeof(RankKey); }
   std::string implementation() const override { return "selection by keys"; }
 
  private:
