@@ -52,7 +52,7 @@ struct Key {
   bool open_low = false, open_high = false;  // whether the end itself is outside
   std::vector<std::string> words = {};
   std::vector<std::string> absent = {};  // words that this build knows of but does not have
-  std::size_t length = 0;                     // of a list; 0: any
+  std::size_t length = 0;                // of a list; 0: any
   bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`, where that value is no map
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
