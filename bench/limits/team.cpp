@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 
 namespace pmaptrain::limits {
+
 Team::Team(int size) : barrier_(size) {
   omp_set_num_threads(1);
   for (int worker = 1; worker < size; ++worker) threads_.emplace_back([this, worker] { serve(worker); });

@@ -33,9 +33,9 @@ double read_number(const std::string& path, double otherwise) {
 std::vector<std::string> cgroup_folders(const std::string& self_cgroup) {
   std::istringstream lines(self_cgroup);
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("0::")) continue;
+    if (!line.starts_with("0::/")) continue;
     std::vector<std::string> folders;
-    for (std::string path = line.substr(3); !path.empty() && path != "/"; path = path.substr(0, path.rfind('/'))) {
+    for (std::string path = line.substr(3); path.size() > 1; path = path.substr(0, path.rfind('/'))) {
       folders.push_back("/sys/fs/cgroup" + path);
     }
     folders.emplace_back("/sys/fs/cgroup");

@@ -17,13 +17,15 @@ using VectorMath2 = void (*)(std::size_t n, const float* x, std::size_t x_step, 
 
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
 
-// Null: the plain loops are right.
+// The plain loops are right, and these are null.
+inline constexpr bool has_vector_math = false;
 inline constexpr VectorMath vector_exp = nullptr, vector_expm1 = nullptr, vector_log = nullptr, vector_log1p = nullptr,
                             vector_sin = nullptr, vector_cos = nullptr, vector_tanh = nullptr, vector_erf = nullptr;
 inline constexpr VectorMath2 vector_pow = nullptr;
 
 #else
 
+inline constexpr bool has_vector_math = true;
 void vector_exp(std::size_t n, const float* x, float* y);
 void vector_expm1(std::size_t n, const float* x, float* y);
 void vector_log(std::size_t n, const float* x, float* y);

@@ -135,9 +135,9 @@ class Walker {
   void devices(const Node& value) {
     const Node* mesh = root_.is(Kind::map) ? root_.find("mesh") : nullptr;
     const Node* axes = mesh != nullptr && mesh->is(Kind::map) ? mesh->find("axes") : nullptr;
-    for (const Node* written : {mesh, axes}) {
-      if (written != nullptr && written->is(Kind::scalar)) return;  // reported later
-    }
+    // What is no mesh is reported later.
+    if (mesh != nullptr && (mesh->is(Kind::scalar) || mesh->is(Kind::sequence))) return;
+    if (axes != nullptr && axes->is(Kind::scalar)) return;
     std::vector<std::string> names;
     if (axes != nullptr && axes->is(Kind::map)) {
       for (const Node& key : axes->keys) names.push_back(key.text);
@@ -145,6 +145,7 @@ class Walker {
       for (const Node& item : axes->items) {
         for (const Node& key : item.keys) names.push_back(key.text);
       }
+      if (names.empty()) return;
     }
     if (names.size() > 1) {
       std::vector<std::string> settings;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "core/base/text.h"
@@ -83,10 +84,14 @@ class Builder : public YAML::EventHandler {
     if (documents_++ > 0) {
       const Node here = at(mark, Kind::invalid);
       // What cannot follow a list or a text begins a document without a line that says so.
-      const bool said = here.line > 0 && parsed_lines_[static_cast<std::size_t>(mark.line)].starts_with("---");
+      const auto lines = std::span(parsed_lines_).first(here.line > 0 ? static_cast<std::size_t>(here.line) : 0);
+      const bool ended =
+          std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("..."); });
+      const bool said = !lines.empty() && lines.back().starts_with("---");
       stop(here, "a second document begins here; a config is one document",
-           said ? "remove the '---' line, or put the second config in a file of its own"
-                : "write 'name: value' lines from the first one on");
+           ended  ? "remove the '...' line, which ends a document"
+           : said ? "remove the '---' line, or put the second config in a file of its own"
+                  : "write 'name: value' lines from the first one on");
     }
   }
   void OnDocumentEnd() override {}

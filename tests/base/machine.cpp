@@ -9,6 +9,7 @@ TEST_CASE("a process's cgroups are its own and all above", "[base]") {
         std::vector<std::string>{"/sys/fs/cgroup/user.slice/run", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"});
   CHECK(cgroup_folders("0::/\n") == std::vector<std::string>{"/sys/fs/cgroup"});
   CHECK(cgroup_folders("12:cpu:/old\n").empty());
+  CHECK(cgroup_folders("0::relative\n").empty());
   CHECK(cgroup_folders("").empty());
 }
 

@@ -96,6 +96,12 @@ TEST_CASE("an example's bits in a depthwise convolution do not depend on the exa
 }
 #endif
 
+TEST_CASE("a depthwise convolution without results has gradients of zero", "[ops]") {
+  const DepthwiseSizes s = {1, 4, 4, 2, 0, 2, 2, {1, 1}, {{0, 0}, {0, 0}}, {2, 2}};
+  CHECK(test::distance(s.input_grad(), {{s.kernel(), s.y()}}, 1) == 0);
+  CHECK(test::distance(s.kernel_grad(), {{s.x(), s.y()}}, 1) == 0);
+}
+
 TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[ops]") {
   for (const DepthwiseSizes& s : cases) {
     for (const std::vector<bool>& stacked : {std::vector{true, false, false}, {true, true, true}}) {

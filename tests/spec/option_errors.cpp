@@ -84,6 +84,13 @@ TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
 )");
 }
 
+TEST_CASE("--devices over what is no mesh adds no error", "[spec]") {
+  for (const char* mesh : {"mesh=[a]", "mesh=3", "mesh.axes=3", "mesh.axes=[4]", "mesh.axes=[]"}) {
+    CAPTURE(mesh);
+    CHECK(errors_of(base, {mesh}, 3) == errors_of(base, {mesh}));
+  }
+}
+
 TEST_CASE("--devices -1 is refused", "[spec]") {
   CHECK(errors_of(base, {}, -1) ==
         R"(--devices:1:11: error: devices takes a whole number from 1 to 65,536, not '-1'

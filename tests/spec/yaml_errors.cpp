@@ -52,6 +52,18 @@ naem: b
 )");
 }
 
+TEST_CASE("what follows the end of a document is refused", "[spec]") {
+  CHECK(errors_of(R"(name: a
+...
+seed: 1
+)") ==
+        R"(c.yaml:3:1: error: a second document begins here; a config is one document
+    3 | seed: 1
+      | ^
+  help: remove the '...' line, which ends a document
+)");
+}
+
 TEST_CASE("an alias inside its own anchor is refused", "[spec]") {
   CHECK(errors_of(R"(x-a: &a [*a]
 )" + std::string(base)) ==

@@ -100,6 +100,7 @@ class WithBiasSum final : public CpuKernel {
   std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
   std::string implementation() const override { return kernel_->implementation() + ", bias by vectors"; }
   std::vector<LayoutChange> layout_changes() const override { return kernel_->layout_changes(); }
+  std::int64_t library_calls() const override { return kernel_->library_calls(); }
 
  private:
   std::unique_ptr<CpuKernel> kernel_;

@@ -1,5 +1,5 @@
 // Depthwise convolutions, in which each channel makes its own results, by loops of our own where the library has no
-// depthwise kernel: its general ones reach a tenth of these.
+// depthwise kernel: its general ones take 2 to 75 times as long (measured; with 3 channels about as long).
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/ops/elementwise/compare.h"
-#include "core/ops/fused/vector.h"
+#include "core/ops/elementwise/vector.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {

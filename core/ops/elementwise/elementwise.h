@@ -29,8 +29,8 @@ std::vector<Type> infer_select(const InferContext& context);
 
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results);
 
-// The loop that the op has in fused chains too (core/ops/fused/vector.h). Null where there is none for the element
-// type.
+// The loop that the op has in fused chains too (core/ops/elementwise/vector.h). Null where there is none for the
+// element type.
 std::unique_ptr<CpuKernel> make_elementwise_kernel(const Op& op, const CpuRequest& request);
 
 // An op has a name, a domain, its functor as `Of` and, where there is one, an f32 function in vectors as `vectors`.

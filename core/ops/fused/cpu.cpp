@@ -7,8 +7,8 @@
 
 #include "core/ops/all.h"
 #include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/vector.h"
 #include "core/ops/fused/fused.h"
-#include "core/ops/fused/vector.h"
 
 namespace pmaptrain::ops {
 namespace {

@@ -31,11 +31,9 @@ void copy_box(std::span<const std::int64_t> sizes, const std::byte* from, Dims f
   with_few_bytes(static_cast<std::size_t>(run) * element, [&](auto run_bytes) {
     walk(sizes.first(outer), from_strides.span().first(outer), to_strides.span().first(outer),
          [&](std::int64_t a, std::int64_t b) {
-           const std::byte* source = from + bytes_of(a);
-           std::byte* target = to + bytes_of(b);
-           for (std::int64_t i = 0; i < runs; ++i, source += from_step, target += to_step) {
-             std::memcpy(target, source, run_bytes);
-           }
+           const std::byte* const source = from + bytes_of(a);
+           std::byte* const target = to + bytes_of(b);
+           for (std::int64_t i = 0; i < runs; ++i) std::memcpy(target + i * to_step, source + i * from_step, run_bytes);
          });
   });
 }

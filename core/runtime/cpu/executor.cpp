@@ -19,8 +19,9 @@ struct CpuExecutor::Impl {
       : plan(std::move(given)),
         count(std::max(1, options.workers)),
         memory(plan, count),
-        barrier(count, may_spin(count, allowed_cores())),
-        host(count, may_spin(count, allowed_cores())) {
+        spins(may_spin(count, allowed_cores())),
+        barrier(count, spins),
+        host(count, spins) {
     fill_constants();
     workers.resize(static_cast<std::size_t>(count));
     try {
@@ -198,6 +199,7 @@ struct CpuExecutor::Impl {
   Plan plan;
   const int count;
   Memory memory;
+  const bool spins;
   Barrier barrier;  // among workers, within steps
   Barrier host;     // between the host and the workers, twice a run
   std::vector<std::unique_ptr<Worker>> workers;

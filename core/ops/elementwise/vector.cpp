@@ -1,4 +1,4 @@
-#include "core/ops/fused/vector.h"
+#include "core/ops/elementwise/vector.h"
 
 #include <cstdint>
 #include <cstring>
@@ -19,7 +19,7 @@ struct ConvertTo {
 };
 
 namespace portable {
-#include "core/ops/fused/loops.inc"
+#include "core/ops/elementwise/vector_loops.inc"
 }
 
 // Contraction is off for the whole program, so that wider vectors give the same bits.
@@ -28,13 +28,13 @@ namespace portable {
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
 namespace wide {
-#include "core/ops/fused/loops.inc"
+#include "core/ops/elementwise/vector_loops.inc"
 }
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 namespace widest {
-#include "core/ops/fused/loops.inc"
+#include "core/ops/elementwise/vector_loops.inc"
 }
 #pragma GCC pop_options
 
@@ -91,8 +91,8 @@ concept HasFunctor = requires {
   typename T::Of;
 };
 template <class T>
-concept HasVectorMath = requires {
-  requires T::vectors != nullptr;  // null where only plain loops are built
+concept HasVectorMath = has_vector_math && requires {
+  T::vectors;
 };
 
 // What `ask` answers for the loops of the widest vectors that the machine has.
