@@ -119,6 +119,7 @@ std::string wire_text(const ValidateReport& report) {
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
     out += fmt::format("  each device sends {} over axis '{}'\n", human_bytes(bytes), axis);
   }
+  if (report.cost.wire_bytes.size() > 1) out += "  what goes over several axes at once counts for the outermost\n";
   return out.empty() ? "  nothing: the mesh has no axes\n" : out;
 }
 

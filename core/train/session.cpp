@@ -416,12 +416,12 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const bool on_train = split == "train";
   const std::shared_ptr<const data::Dataset> dataset = on_train ? setup.source.train : setup.source.test;
   if ((!on_train && split != setup.source.test_name) || !dataset) {
-    throw Error(ExitStatus::usage,
-                Diagnostic{"usage",
-                           {},
-                           "the data has no split '" + split + "'",
-                           setup.source.test ? "there are train and " + setup.source.test_name : "there is train",
-                           {}});
+    throw Error(ExitStatus::usage, Diagnostic{"usage",
+                                              {},
+                                              "the data has no split '" + split + "'",
+                                              setup.source.test ? "there are train and " + setup.source.test_name
+                                                                : "there is train: add --split train",
+                                              {}});
   }
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
   const Tensors parameters = load_parameters(folder);

@@ -108,6 +108,8 @@ TEST_CASE("a checkpoint or split that is not there is refused with those there a
   CHECK(error_of(setup, root / "nothing").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "last", "validation").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "last", "validation").second.help == "there are train and test");
+  const train::Setup without_test = setup_of_text(test::read_text("configs/linear_regression.yaml"));
+  CHECK(error_of(without_test, root / "run").second.help == "there is train: add --split train");
 }
 
 TEST_CASE("a checkpoint of another model is refused with the tensor that does not fit", "[train]") {
