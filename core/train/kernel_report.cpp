@@ -70,9 +70,8 @@ class Lister {
       case Step::Kind::exchange:
         cost = step.equation->op.cost(plan_.program->mesh, step.operand_types, step.result_types);
         break;
-      case Step::Kind::copy: cost.bytes = 2 * bytes_of(step.operand_types); break;
-      case Step::Kind::loop:
-        // Each iteration copies its slices, which are all of the operands in the end.
+      case Step::Kind::copy:
+      case Step::Kind::loop:  // each iteration copies its slices, which are all of the operands in the end
         cost.bytes = 2 * bytes_of(step.operand_types);
         break;
       case Step::Kind::accumulate: {

@@ -27,6 +27,7 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
   for (int round = 0; round < rounds; ++round) {
     std::vector<double> rates(static_cast<std::size_t>(workers));
     std::vector<std::thread> threads;
+    threads.reserve(rates.size());
     for (double& rate : rates) {
       threads.emplace_back([&rate, &make, amount] {
         use_one_thread_in_libraries();
