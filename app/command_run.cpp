@@ -77,9 +77,12 @@ class GuardMessage : public train::Consumer {
 // The summary document; where the run failed, with its errors, as every failure has them.
 std::string summary(const train::Ended& ended, const std::string& guard) {
   std::string text = train::summary_json(ended, std::string(version));
-  if (ended.reason != "guard") return text;
+  std::vector<Diagnostic> errors;
+  if (ended.reason == "guard") errors.push_back({"guard", {}, guard, "", {}});
+  for (const std::string& missing : ended.missing) errors.push_back({"resource", {}, missing, "", {}});
+  if (errors.empty()) return text;
   Json document = Json::parse(text);
-  document["errors"] = errors_json({{"guard", {}, guard, "", {}}});
+  document["errors"] = errors_json(errors);
   return to_text(document);
 }
 
@@ -113,18 +116,21 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
-  train::Ended ended;
+  session.stop = StopSignals::flag();
+
+  const train::Setup setup = train::make_setup(std::move(loaded));
+  const auto display = display::make_display(options.display);
   GuardMessage guard;
-  int signal = 0;
+  train::Consumer* const consumers[] = {display.get(), &guard};
+  train::Session run(setup, std::move(session));
+  train::Ended ended;
   {
+    // Until here a signal simply ends the process: nothing has been written.
     const StopSignals signals;
-    session.stop = signals.flag();
-    const train::Setup setup = train::make_setup(std::move(loaded));
-    const auto display = display::make_display(options.display);
-    train::Consumer* const consumers[] = {display.get(), &guard};
-    ended = train::train(setup, session, consumers);
-    signal = static_cast<int>(*signals.flag());
+    ended = run.run(consumers);
   }
+  const int signal = *StopSignals::flag();
+  if (ended.run_dir.empty()) raise_by_default(signal);  // it came before the first step
   const bool color = display::use_color(options.display.color, streams.out_fd);
   streams.out << (options.json ? summary(ended, guard.text) : train::final_report(ended, color));
   streams.out.flush();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<int, 3> stopping = {SIGINT, SIGTERM, SIGHUP};
 
-volatile std::sig_atomic_t received = 0;
+std::atomic<int> received = 0;
 std::array<struct sigaction, stopping.size()> previous;
 
 void handle(int signal) {
@@ -41,7 +41,7 @@ StopSignals::~StopSignals() {
   for (std::size_t i = 0; i < stopping.size(); ++i) ::sigaction(stopping[i], &previous[i], nullptr);
 }
 
-const volatile std::sig_atomic_t* StopSignals::flag() const { return &received; }
+const std::atomic<int>* StopSignals::flag() { return &received; }
 
 void raise_by_default(int signal) {
   ::signal(signal, SIG_DFL);

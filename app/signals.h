@@ -1,7 +1,7 @@
 // Signals that end a run in good order.
 #pragma once
 
-#include <csignal>
+#include <atomic>
 
 namespace pmaptrain::app {
 
@@ -15,7 +15,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   // 0, or the number of the signal that came.
-  const volatile std::sig_atomic_t* flag() const;
+  static const std::atomic<int>* flag();
 };
 
 // Ends the process by the signal's default action, so that shells and schedulers see it.

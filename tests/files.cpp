@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <vector>
 
 namespace pmaptrain::test {
 
@@ -36,6 +38,23 @@ void write_text(const fs::path& path, const std::string& bytes) { std::ofstream(
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string listing(const fs::path& folder) {
+  std::vector<std::string> entries;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    std::string text = entry.path().lexically_relative(folder).string();
+    if (entry.is_symlink()) {
+      text += " -> " + fs::read_symlink(entry.path()).string();
+    } else if (entry.is_regular_file()) {
+      text += ": " + read_text(entry.path());
+    }
+    entries.push_back(std::move(text));
+  }
+  std::sort(entries.begin(), entries.end());
+  std::string all;
+  for (const std::string& entry : entries) all += entry + "\n";
+  return all;
 }
 
 }  // namespace pmaptrain::test

@@ -26,5 +26,7 @@ class TemporaryFolder {
 
 void write_text(const std::filesystem::path& path, const std::string& bytes);
 std::string read_text(const std::filesystem::path& path);
+// Every entry below a folder, sorted, one a line: its path there and, of a file, its bytes; of a link, its target.
+std::string listing(const std::filesystem::path& folder);
 
 }  // namespace pmaptrain::test

@@ -7,10 +7,12 @@
 #include <mutex>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/signals.h"
 
 namespace pmaptrain::data {
@@ -61,7 +63,7 @@ struct Slot {
 }  // namespace
 
 // Steps [taken_, filled_) lie filled in the ring, step s in slot s modulo the ring's size. The caller holds step
-// taken_ - 1, so the thread stays less than one ring ahead of that.
+// taken_ - 1, so the thread stays less than one ring ahead of that. Where it has filled all that is wanted it waits.
 class Loader::Ring {
  public:
   Ring(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
@@ -69,16 +71,21 @@ class Loader::Ring {
       : dataset_(std::move(dataset)),
         sampler_(sampler),
         plan_(plan),
-        end_(options.end_step),
         taken_(options.first_step),
         filled_(options.first_step),
+        end_(options.end_step),
         resident_(!sampler.shuffles() && plan.steps_per_epoch == 1 && plan.examples_per_epoch == plan.dataset) {
     const std::size_t depth = resident_ ? 1 : std::max<std::size_t>(options.depth, 2);
     slots_.reserve(depth);
     for (std::size_t i = 0; i < depth; ++i) slots_.emplace_back(*dataset_, plan_);
     if (!resident_) {
       const BlockSignals blocked;
-      thread_ = std::thread([this] { run(); });
+      try {
+        thread_ = std::thread([this] { run(); });
+      } catch (const std::system_error& error) {
+        fail_resource("the thread that reads batches ahead could not be started: " + error.code().message(),
+                      "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes");
+      }
     }
   }
 
@@ -93,6 +100,17 @@ class Loader::Ring {
   }
 
   bool prefetches() const { return !resident_; }
+
+  void restart(std::int64_t first_step, std::int64_t end_step) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !filling_; });
+    taken_ = first_step;
+    filled_ = first_step;
+    end_ = end_step;
+    error_ = nullptr;
+    lock.unlock();
+    changed_.notify_all();
+  }
 
   const Batch& next() {
     if (taken_ >= end_) throw std::out_of_range("the loader has no batch past its end step");
@@ -113,9 +131,9 @@ class Loader::Ring {
 
   const Batch& next_resident() {
     Slot& only = slots_[0];
-    if (filled_ == taken_) {
+    if (!is_resident_filled_) {
       fill(*dataset_, sampler_, plan_, taken_, only.buffers);
-      filled_ = end_;  // once is enough
+      is_resident_filled_ = true;  // once is enough
     } else {
       fill_rows(plan_, taken_, only.buffers.rows);  // epochs differ in the stream's positions alone
     }
@@ -125,27 +143,25 @@ class Loader::Ring {
 
   void run() {
     const auto ahead = static_cast<std::int64_t>(slots_.size()) - 1;
-    try {
-      for (std::int64_t step = taken_at_start_; step < end_; ++step) {
-        {
-          std::unique_lock lock(mutex_);
-          changed_.wait(lock, [&] { return stop_ || step < taken_ + ahead; });
-          if (stop_) return;
-        }
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stop_ || (!error_ && filled_ < end_ && filled_ < taken_ + ahead); });
+      if (stop_) return;
+      const std::int64_t step = filled_;
+      filling_ = true;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
         Slot& free = slot(step);
         fill(*dataset_, sampler_, plan_, step, free.buffers);
         free.label(plan_, step);
-        {
-          const std::lock_guard lock(mutex_);
-          filled_ = step + 1;
-        }
-        changed_.notify_all();
+      } catch (...) {
+        error = std::current_exception();
       }
-    } catch (...) {
-      {
-        const std::lock_guard lock(mutex_);
-        error_ = std::current_exception();
-      }
+      lock.lock();
+      filling_ = false;
+      error_ = error;
+      if (!error) filled_ = step + 1;
       changed_.notify_all();
     }
   }
@@ -153,17 +169,19 @@ class Loader::Ring {
   const std::shared_ptr<const Dataset> dataset_;
   const Sampler sampler_;
   const BatchPlan plan_;
-  const std::int64_t end_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::int64_t taken_;   // the next step to hand out; written by the caller, under the mutex
-  std::int64_t filled_;  // the next step to fill; written by the thread, under the mutex
-  const std::int64_t taken_at_start_ = taken_;
+  // Under the mutex, but for the caller's own reading of what it alone writes (taken_, end_).
+  std::int64_t taken_;   // the next step to hand out
+  std::int64_t filled_;  // the next step to fill
+  std::int64_t end_;     // the first step that is not wanted
+  bool filling_ = false;
   bool stop_ = false;
   std::exception_ptr error_;
 
   const bool resident_;
+  bool is_resident_filled_ = false;
   std::vector<Slot> slots_;
   std::thread thread_;
 };
@@ -177,6 +195,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, c
 Loader::~Loader() = default;
 
 const Batch& Loader::next() { return ring_->next(); }
+
+void Loader::restart(std::int64_t first_step, std::int64_t end_step) { ring_->restart(first_step, end_step); }
 
 bool Loader::prefetches() const { return ring_->prefetches(); }
 

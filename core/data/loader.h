@@ -30,7 +30,8 @@ struct LoaderOptions {
 class Loader {
  public:
   // Starts the thread, unless one batch is the whole dataset in file order: then it is filled once and handed out
-  // again and again. Nothing is allocated after the constructor. The plan and the sampler are for this dataset.
+  // again and again. Nothing is allocated after the constructor. The plan and the sampler are for this dataset. Throws
+  // Error (resource) when the thread cannot be started.
   Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
          const LoaderOptions& options = {});
   // Ends the thread, also when it waits; batches that were filled ahead are given up.
@@ -41,6 +42,9 @@ class Loader {
   // The next batch, valid until the next call; waits until it is filled. What was thrown while a batch was filled is
   // rethrown in that batch's turn and ever after. Throws std::out_of_range past the end step. One caller at a time.
   const Batch& next();
+
+  // Hands out the steps [first_step, end_step) next; what was filled ahead is given up. No batch is read before.
+  void restart(std::int64_t first_step, std::int64_t end_step);
 
   // Whether a thread fills batches ahead.
   bool prefetches() const;

@@ -1,8 +1,6 @@
 #include "core/train/checkpoint.h"
 
-#include <xxhash.h>
-
-#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
@@ -11,25 +9,23 @@
 namespace pmaptrain::train {
 namespace {
 
-std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) {
-    fail_data("'" + path.string() + "' cannot be read: " + error.message(), "the checkpoint is not complete");
+constexpr std::string_view not_complete = "the checkpoint is not complete: evaluate another one of the run";
+
+data::Bytes open(const std::filesystem::path& path) {
+  try {
+    return data::map_file(path.string());
+  } catch (const Error& error) {
+    throw Error(error.status(),
+                Diagnostic{"data", {}, error.diagnostics().front().message, std::string(not_complete), {}});
   }
-  std::vector<std::byte> bytes(size);
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
-    fail_data("'" + path.string() + "' cannot be read to its end", "the checkpoint is not complete");
-  }
-  return bytes;
 }
 
 // The checksum that state.json gives for a file of the checkpoint; empty when it gives none.
 std::string checksum_of(const std::filesystem::path& state_file, const std::string& name) {
-  const std::vector<std::byte> text = read_bytes(state_file);
+  const data::Bytes text = open(state_file);
   const auto* const begin = reinterpret_cast<const char*>(text.data());
   const auto state = nlohmann::json::parse(begin, begin + text.size(), nullptr, false);
+  text.check_intact();
   if (!state.is_object() || !state.contains("checksums")) return {};
   const auto& checksums = state["checksums"];
   if (!checksums.is_object() || !checksums.contains(name) || !checksums[name].is_string()) return {};
@@ -38,34 +34,35 @@ std::string checksum_of(const std::filesystem::path& state_file, const std::stri
 
 }  // namespace
 
-Tensors read_group(const CpuExecutor& executor, Group group) {
+std::vector<TensorView> view_group(const CpuExecutor& executor, Group group) {
   const Program& program = *executor.plan().program;
-  Tensors tensors;
+  std::vector<TensorView> tensors;
   for (const Input& input : program.inputs) {
     if (input.group != group) continue;
-    const std::span<const std::byte> bytes = executor.input(input.name);
     const Type& type = program.type(input.value);
-    tensors[input.name] = {type.dtype, type.shape, {bytes.begin(), bytes.end()}};
+    tensors.push_back({input.name, type.dtype, type.shape, executor.input(input.name)});
   }
   return tensors;
 }
 
-void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file) {
+void write_group(CpuExecutor& executor, Group group, std::span<const TensorView> tensors, const std::string& file) {
   const Program& program = *executor.plan().program;
-  for (const auto& [name, tensor] : tensors) {
+  std::map<std::string_view, const TensorView*> given;
+  for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
+  for (const auto& [name, tensor] : given) {
     const Input* const input = program.find_input(name);
     if (input != nullptr && input->group == group) continue;
-    fail_data("'" + file + "' has a tensor '" + name + "', which the model has not",
+    fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which the model has not",
               "it is of another model or optimizer");
   }
   for (const Input& input : program.inputs) {
     if (input.group != group) continue;
-    const auto found = tensors.find(input.name);
-    if (found == tensors.end()) {
+    const auto found = given.find(input.name);
+    if (found == given.end()) {
       fail_data("'" + file + "' has no tensor '" + input.name + "'", "it is of another model or optimizer");
     }
     const Type& type = program.type(input.value);
-    const Tensor& tensor = found->second;
+    const TensorView& tensor = *found->second;
     if (tensor.dtype != type.dtype || tensor.shape != type.shape) {
       fail_data("'" + file + "': '" + input.name + "' is " + std::string(to_string(tensor.dtype)) +
                     to_string(tensor.shape) + "; the model needs " + std::string(to_string(type.dtype)) +
@@ -79,7 +76,7 @@ void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, con
 void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
                      const Progress& progress) {
   const std::string& config = setup.loaded.resolved;
-  folder.commit_checkpoint(progress.step, [&](const std::filesystem::path& into) {
+  folder.commit_checkpoint(progress.step, [&](const Directory& into) {
     nlohmann::ordered_json state;
     state["step"] = progress.step;
     state["example_cursor"] = progress.example_cursor;
@@ -90,33 +87,34 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecu
     state["version"] = version;
     for (const auto& [name, group] :
          {std::pair{"params.safetensors", Group::params}, std::pair{"optimizer.safetensors", Group::state}}) {
-      write_safetensors((into / name).string(), read_group(executor, group));
-      state["checksums"][name] = "xxh3:" + hash_hex(read_bytes(into / name));
+      FileWriter file(into.place(name));
+      write_safetensors(file, view_group(executor, group));
+      file.close();
+      state["checksums"][name] = "xxh3:" + file.checksum();
     }
-    write_whole(into / "state.json", state.dump(2) + "\n");
+    const std::string text = state.dump(2) + "\n";
+    FileWriter file(into.place("state.json"));
+    file.write(std::as_bytes(std::span(text)));
+    file.close();
   });
 }
 
-Tensors load_parameters(const std::filesystem::path& checkpoint) {
+CheckpointParameters load_parameters(const std::filesystem::path& checkpoint) {
   const std::filesystem::path file = checkpoint / "params.safetensors", state = checkpoint / "state.json";
   const std::string expected = checksum_of(state, "params.safetensors");
   if (expected.empty()) {
     fail_data("'" + state.string() + "' is damaged: it has no checksum of params.safetensors",
               "evaluate another checkpoint of the run");
   }
-  if (expected != "xxh3:" + hash_hex(read_bytes(file))) {
+  CheckpointParameters parameters{file.string(), open(file), {}};
+  const std::string found = "xxh3:" + hash_hex(parameters.file.view());
+  parameters.file.check_intact();
+  if (expected != found) {
     fail_data("'" + file.string() + "' is damaged: it does not have the checksum that state.json gives",
               "evaluate another checkpoint of the run");
   }
-  return read_safetensors(file.string());
-}
-
-std::string hash_hex(std::span<const std::byte> bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  const XXH64_hash_t hash = XXH3_64bits(bytes.data(), bytes.size());
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += digits[hash >> shift & 15];
-  return text;
+  parameters.tensors = view_safetensors(parameters.file, parameters.path);
+  return parameters;
 }
 
 }  // namespace pmaptrain::train

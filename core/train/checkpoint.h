@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/runtime/cpu/executor.h"
 #include "core/train/run_folder.h"
@@ -12,12 +14,13 @@
 
 namespace pmaptrain::train {
 
-// The present values of a program's inputs of one group, as device 0 holds them.
-Tensors read_group(const CpuExecutor& executor, Group group);
+// The present values of a program's inputs of one group, as device 0 holds them: in the executor's own memory, until
+// its next step.
+std::vector<TensorView> view_group(const CpuExecutor& executor, Group group);
 
 // Gives every input of `group` its tensor. Throws Error (data), naming `file`, when one is missing, is left over, or
 // has another element type or shape.
-void write_group(CpuExecutor& executor, Group group, const Tensors& tensors, const std::string& file);
+void write_group(CpuExecutor& executor, Group group, std::span<const TensorView> tensors, const std::string& file);
 
 struct Progress {
   std::int64_t step = 0;            // steps done
@@ -26,14 +29,19 @@ struct Progress {
 };
 
 // Commits checkpoints/step-NNNNNNNN: params.safetensors, optimizer.safetensors (all state inputs) and state.json (step,
-// example cursor, steps skipped, seeds, a hash of the config, checksums of the two files). Throws Error (failed).
+// example cursor, steps skipped, seeds, a hash of the config, checksums of the two files). No tensor is copied on the
+// way to its file. Throws Error (failed).
 void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
                      const Progress& progress);
 
-// Reads the parameters of a checkpoint's folder and compares them with its checksum. Throws Error (data).
-Tensors load_parameters(const std::filesystem::path& checkpoint);
+// The parameters of a checkpoint, as they lie in its file.
+struct CheckpointParameters {
+  std::string path;
+  data::Bytes file;
+  std::vector<TensorView> tensors;
+};
 
-// XXH3 of bytes, as 16 hexadecimal digits.
-std::string hash_hex(std::span<const std::byte> bytes);
+// Opens the parameters of a checkpoint's folder and compares them with its checksum. Throws Error (data).
+CheckpointParameters load_parameters(const std::filesystem::path& checkpoint);
 
 }  // namespace pmaptrain::train

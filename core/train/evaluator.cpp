@@ -46,14 +46,15 @@ Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<con
       batch_(batch),
       model_(&model),
       split_(std::move(split)),
-      executor_(make_plan(std::move(program)), options) {}
+      executor_(make_plan(std::move(program)), options),
+      loader_(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, 0, 3}) {}
 
-std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::string& file,
-                                         const volatile std::sig_atomic_t* stop) {
+std::optional<Evaluation> Evaluator::run(std::span<const TensorView> parameters, const std::string& file,
+                                         const std::atomic<int>* stop) {
   const Clock::time_point begin = Clock::now();
   const Program& program = *executor_.plan().program;
   write_group(executor_, Group::params, parameters, file);
-  data::Loader loader(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, batch_.steps_per_epoch, 3});
+  loader_.restart(0, batch_.steps_per_epoch);
   const auto output = [&](const std::string& name) {
     return numbers(program, program.find_output(name)->value, executor_.output(name));
   };
@@ -64,7 +65,7 @@ std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::s
   double count = 0;
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return std::nullopt;
-    feed(executor_, loader.next());
+    feed(executor_, loader_.next());
     executor_.run();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::vector<double> found = output(parts[i].name);

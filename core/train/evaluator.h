@@ -1,7 +1,7 @@
 // Evaluation of parameters on a split, on all devices, every example counted once.
 #pragma once
 
-#include <csignal>
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -17,14 +17,15 @@ void feed(CpuExecutor& executor, const data::Batch& batch);
 
 class Evaluator {
  public:
-  // `program` is the evaluation program of `model`, which outlives this, for batches of `batch`.
+  // `program` is the evaluation program of `model`, which outlives this, for batches of `batch`. Starts the threads
+  // that evaluation needs; batches are read ahead for the next evaluation. Throws Error (resource).
   Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
             const data::BatchPlan& batch, const model::Model& model, std::string split, const CpuOptions& options);
 
   // `file` is where the parameters are from, for the error when they do not fit. None once `stop`, asked before each
   // batch, is not zero: what was measured until then is of no split.
-  std::optional<Evaluation> run(const Tensors& parameters, const std::string& file,
-                                const volatile std::sig_atomic_t* stop = nullptr);
+  std::optional<Evaluation> run(std::span<const TensorView> parameters, const std::string& file,
+                                const std::atomic<int>* stop = nullptr);
 
  private:
   std::shared_ptr<const data::Dataset> dataset_;
@@ -32,6 +33,7 @@ class Evaluator {
   const model::Model* model_;
   std::string split_;
   CpuExecutor executor_;
+  data::Loader loader_;
 };
 
 // An output or input's elements, of any floating or integer type.

@@ -79,6 +79,7 @@ struct Ended {
   std::vector<Comparison> comparisons;
   std::string run_dir;
   double seconds = 0;
+  std::vector<std::string> missing = {};    // what the run folder lacks because it could not be written, as sentences
   std::optional<Best> best = std::nullopt;  // of the checkpoints kept for being best, where any are
 };
 

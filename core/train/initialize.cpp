@@ -49,7 +49,7 @@ std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
 }
 
 // A file's tensor as the parameter's values, which must be finite there.
-std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& name, const Tensor& tensor,
+std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& name, const TensorView& tensor,
                                DType dtype) {
   return dispatch_floating(tensor.dtype, [&]<class T>() {
     return fill(numel(tensor.shape), dtype, [&](std::size_t i) {
@@ -66,17 +66,8 @@ std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& n
   });
 }
 
-// The file's tensors; errors stand where the config names it.
-Tensors read_tensors(const spec::ModelSpec& spec) {
-  try {
-    return read_safetensors(*spec.initial_file);
-  } catch (const Error& error) {
-    data::throw_at(spec.init_place, error);
-  }
-}
-
-void read_file(const model::Model& model, const spec::ModelSpec& spec,
-               std::map<std::string, std::vector<std::byte>>& values) {
+// Whether the file's tensors are the model's parameters, in their shapes.
+void check_tensors(const model::Model& model, const spec::ModelSpec& spec, const std::vector<TensorView>& tensors) {
   std::map<std::string, const model::Parameter*> parameters;
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) {
@@ -88,7 +79,8 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
     text += to_string(shape);
     return text;
   };
-  for (const auto& [name, tensor] : read_tensors(spec)) {
+  for (const TensorView& tensor : tensors) {
+    const std::string& name = tensor.name;
     const std::string found = shown(tensor.dtype, tensor.shape);
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
@@ -102,7 +94,6 @@ void read_file(const model::Model& model, const spec::ModelSpec& spec,
       refuse(spec, fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model.dtype, shape)),
              "change the layer's sizes, or write the tensor in this shape");
     }
-    values[name] = convert(spec, name, tensor, model.dtype);
     parameters.erase(entry);
   }
   if (parameters.empty()) return;
@@ -127,22 +118,45 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
   return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
 }
 
-void check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
-  std::map<std::string, std::vector<std::byte>> values;
-  if (spec.initial_file) read_file(model, spec, values);
+InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed)
+    : model_(model), spec_(spec), seed_(seed) {
+  if (!spec.initial_file) return;
+  std::vector<TensorView> tensors;
+  try {
+    file_ = data::map_file(*spec.initial_file);
+    tensors = view_safetensors(file_, *spec.initial_file);
+    file_.check_intact();
+  } catch (const Error& error) {
+    data::throw_at(spec.init_place, error);
+  }
+  check_tensors(model, spec, tensors);
+  for (TensorView& tensor : tensors) {
+    std::string name = tensor.name;
+    in_file_.emplace(std::move(name), std::move(tensor));
+  }
 }
 
-std::map<std::string, std::vector<std::byte>> initial_parameters(const model::Model& model, const spec::ModelSpec& spec,
-                                                                 std::uint64_t seed) {
-  std::map<std::string, std::vector<std::byte>> values;
-  for (const model::Parameter& parameter : model.parameters)
-    values[parameter.name] = draw(parameter, seed, model.dtype);
-  if (spec.initial_file) read_file(model, spec, values);
+std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) const {
   // make_model has checked names and shapes.
-  for (const auto& [name, tensor] : spec.initial_values) {
-    values[name] = fill(numel(tensor.shape), model.dtype, [&from = tensor.values](std::size_t i) { return from[i]; });
+  if (const auto given = spec_.initial_values.find(parameter.name); given != spec_.initial_values.end()) {
+    const auto& tensor = given->second;
+    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) { return tensor.values[i]; });
+  }
+  const auto found = in_file_.find(parameter.name);
+  if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype);
+  std::vector<std::byte> values = convert(spec_, parameter.name, found->second, model_.dtype);
+  try {
+    file_.check_intact();
+  } catch (const Error& error) {
+    data::throw_at(spec_.init_place, error);
   }
   return values;
+}
+
+void check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
+  if (!spec.initial_file) return;
+  const InitialValues values(model, spec, 0);
+  for (const model::Parameter& parameter : model.parameters) values.of(parameter);
 }
 
 }  // namespace pmaptrain::train

@@ -110,26 +110,37 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   return summary.text(2) + "\n";
 }
 
-void JsonlRecorder::on(const Event& event) {
+void Records::on(const Event& event) {
   const std::string line = metrics_line(event);
-  if (!line.empty()) file_.write(line + "\n");
-}
+  if (!line.empty()) metrics_.write(line + "\n");
 
-void TextRecorder::on(const Event& event) {
   std::string text;
-  for (const Line& line : lines_(event)) text += line.text() + "\n";
-  if (const auto* const ended = std::get_if<Ended>(&event)) text += "\n" + final_report(*ended);
-  if (!text.empty()) file_.write(text);
+  for (const Line& shown : lines_(event)) text += shown.text() + "\n";
+  const auto* const ended = std::get_if<Ended>(&event);
+  if (ended != nullptr) text += "\n" + final_report(*ended);
+  if (!text.empty()) log_.write(text);
+
+  if (ended != nullptr) write_summary(*ended);
 }
 
-void SummaryRecorder::on(const Event& event) {
-  const auto* const ended = std::get_if<Ended>(&event);
-  if (ended == nullptr) return;
+void Records::write_summary(const Ended& ended) {
   try {
-    write_whole(path_, summary_json(*ended, version_));
+    write_whole(summary_, summary_json(ended, version_));
   } catch (const Error& error) {
-    if (warn_) warn_(error.diagnostics().front().message);
+    summary_problem_ = error.diagnostics().front().message;
+    warn_(summary_problem_);
   }
+}
+
+void Records::flush() {
+  metrics_.flush();
+  log_.flush();
+}
+
+std::vector<std::string> Records::missing() const {
+  std::vector<std::string> sentences{metrics_.missing(), log_.missing(), summary_problem_};
+  std::erase(sentences, "");
+  return sentences;
 }
 
 }  // namespace pmaptrain::train

@@ -1,8 +1,9 @@
 // The recorders of a run folder: metrics.jsonl, log.txt and summary.json. None of them can stop the training.
 #pragma once
 
-#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/train/events.h"
 #include "core/train/record_file.h"
@@ -17,39 +18,34 @@ std::string metrics_line(const Event& event);
 // The summary document, indented, with its end of line. `version` is the program's.
 std::string summary_json(const Ended& ended, const std::string& version);
 
-// Appends to metrics.jsonl, one line and one write for each logged step, epoch and evaluation.
-class JsonlRecorder : public Consumer {
+// What a run folder gets while the run goes on: metrics.jsonl, one line and one write for each logged step, epoch and
+// evaluation; log.txt, what a terminal shows, as plain lines, with the final report at the end; summary.json when the
+// run ends, whole or not at all.
+class Records : public Consumer {
  public:
-  JsonlRecorder(std::filesystem::path path, Warn warn) : file_(std::move(path), std::move(warn)) {}
+  // The places outlive this.
+  Records(FilePlace metrics, FilePlace log, FilePlace summary, std::string version, const Warn& warn)
+      : metrics_(std::move(metrics), warn),
+        log_(std::move(log), warn),
+        summary_(std::move(summary)),
+        version_(std::move(version)),
+        warn_(warn) {}
   void on(const Event& event) override;
 
- private:
-  AppendFile file_;
-};
-
-// Appends to log.txt what a terminal shows, as plain lines, with the final report at the end.
-class TextRecorder : public Consumer {
- public:
-  TextRecorder(std::filesystem::path path, Warn warn, bool verbose = false)
-      : lines_(verbose), file_(std::move(path), std::move(warn)) {}
-  void on(const Event& event) override;
+  // Tries again to write what could not be written, and asks the system to bring the lines to the disk.
+  void flush();
+  // What the files lack by now, as sentences; empty when all is there.
+  std::vector<std::string> missing() const;
 
  private:
-  EventLines lines_;
-  AppendFile file_;
-};
+  void write_summary(const Ended& ended);
 
-// Writes summary.json when the run ends, whole or not at all.
-class SummaryRecorder : public Consumer {
- public:
-  SummaryRecorder(std::filesystem::path path, std::string version, Warn warn)
-      : path_(std::move(path)), version_(std::move(version)), warn_(std::move(warn)) {}
-  void on(const Event& event) override;
-
- private:
-  std::filesystem::path path_;
+  AppendFile metrics_, log_;
+  FilePlace summary_;
   std::string version_;
   Warn warn_;
+  EventLines lines_;
+  std::string summary_problem_;
 };
 
 }  // namespace pmaptrain::train

@@ -1,71 +1,47 @@
-// Writing files so that a reader, a crash or a full disk never meets half of one.
+// A file that grows line by line while training runs, and what happens when it cannot.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
+#include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "core/train/file_writer.h"
 
 namespace pmaptrain::train {
 
-// Where a recorder says, once, that it cannot write any more. Called from the thread that emits the events.
+// Where a recorder says, once, that it cannot write. Called from the thread that emits the events.
 using Warn = std::function<void(const std::string&)>;
 
-// An open file descriptor, closed with its owner. -1: none.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-  }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
-
-// Writes all of `bytes`; false, with errno set, when that fails.
-bool write_all(int fd, std::span<const std::byte> bytes);
-
-// A file that grows line by line while training runs. A failure (a full disk, a vanished share) is told once through
-// `warn`; later lines are dropped, and training goes on.
+// Training goes on when the file cannot be written (a disk that is full for a moment, a share that is away): lines wait
+// in memory and are tried again with the next ones. Of more than `most_waiting` bytes the oldest lines are given up.
 class AppendFile {
  public:
-  AppendFile(std::filesystem::path path, Warn warn);
-  // `text` is whole lines with their ends. One write each, so that a reader sees whole lines; where only a part gets
-  // out, that part is taken back.
-  void write(std::string_view text);
+  static constexpr std::size_t most_waiting = std::size_t{1} << 20;
+
+  AppendFile(FilePlace place, Warn warn);
+  // `lines` is whole lines with their ends. A reader sees whole lines: where only a part gets out, it is taken back.
+  void write(std::string_view lines);
+  // Tries again, and asks the system to bring what was written to the disk.
+  void flush();
+
+  // What the file lacks, as a sentence with the reason; empty when all is there. Lines that wait may still get there.
+  std::string missing() const;
 
  private:
-  void give_up(int error);
+  bool open();
+  void try_again();
+  void failed(int error, std::string_view what);
 
-  std::filesystem::path path_;
+  FilePlace place_;
   Warn warn_;
   Descriptor file_;
+  std::string waiting_;
+  std::int64_t lost_ = 0;      // lines given up
+  bool flush_failed_ = false;  // what the system had taken may not be on the disk, and it would not say so again
+  std::string problem_;        // the system's words of the last failure
+  bool warned_ = false;
 };
-
-// Makes `path` hold the concatenated parts, or leaves it as it was: a temporary file beside it, flushed to the disk,
-// then renamed. A device or a pipe is written to. Throws Error (failed) with the path and the system's reason.
-void write_whole(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
-void write_whole(const std::filesystem::path& path, std::string_view text);
-
-// Flushes a file or a directory to the disk. Throws Error (failed).
-void flush_to_disk(const std::filesystem::path& path);
-
-// Throws Error (failed): "'path' cannot be <done>: <the system's words for `error`>", with a help where one is known.
-[[noreturn]] void fail_file(const std::filesystem::path& path, std::string_view done, int error);
 
 }  // namespace pmaptrain::train

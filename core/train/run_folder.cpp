@@ -17,13 +17,14 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/train/run_folder_errors.h"
 
 namespace pmaptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view marker_name = ".pmaptrain";
+const std::string marker_name = ".pmaptrain";
 constexpr std::string_view marker_line = "pmaptrain run folder\n";
 constexpr std::string_view marker_text =
     "pmaptrain run folder\n"
@@ -34,90 +35,17 @@ constexpr std::string_view marker_text =
 constexpr std::array<std::string_view, 5> written = {"summary.json", "metrics.jsonl", "log.txt", "checkpoints",
                                                      "config.yaml"};
 
-[[noreturn]] void fail_usage(std::string message, std::string help, std::vector<std::string> notes = {}) {
-  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), std::move(notes)});
+// Whether a killed process of ours leaves a file of this name: what temporary_name() makes of `of`.
+bool is_temporary_of(const std::string& name, std::string_view of) {
+  const std::string prefix = ".tmp-" + std::string(of) + "-";
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
 }
 
-[[noreturn]] void fail_to_make(const fs::path& path, int error) {
-  fail_resource(
-      fmt::format("the run folder '{}' cannot be made: {}", path.string(), std::generic_category().message(error)),
-      "choose another place with --run-dir");
-}
-
-[[noreturn]] void fail_taken(const fs::path& dir) {
-  fail_resource(fmt::format("another pmaptrain is writing the run folder '{}'", dir.string()),
-                "wait until it ends, or write to another folder with --run-dir");
-}
-
-// As a shell reads it back.
-std::string quoted(const std::string& text) {
-  constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
-  if (!text.empty() && text.find_first_not_of(safe) == std::string::npos) return text;
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
-}
-
-// Whether another folder can be named after this one: neither '.' nor '/' can.
-bool has_siblings(const fs::path& dir) {
-  const fs::path name = dir.filename();
-  return !name.empty() && name != "." && name != "..";
-}
-
-// dir-2, dir-3, ...: the first that is not there.
-fs::path free_sibling(const fs::path& dir) {
-  for (int i = 2;; ++i) {
-    fs::path sibling = dir;
-    sibling += "-" + std::to_string(i);
-    std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(sibling, ignored))) return sibling;
-  }
-}
-
-// `replaceable`: whether --overwrite would be obeyed.
-[[noreturn]] void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool replaceable) {
-  const std::string message = fmt::format("the run folder '{}' exists", dir.string());
-  std::error_code ignored;
-  if (!fs::is_directory(dir, ignored)) {
-    fail_usage(message + " and is no folder",
-               fmt::format("choose another with {}", options.explicit_dir ? "--run-dir" : "--name or --run-dir"));
-  }
-  std::vector<std::pair<std::string, std::string>> commands;
-  // How this folder was chosen, to be said again where it is to be used again.
-  const std::string same = options.explicit_dir    ? " --run-dir " + quoted(dir.string())
-                           : options.explicit_name ? " --name " + quoted(dir.filename().string())
-                                                   : "";
-  if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
-  if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
-  if (has_siblings(dir)) {
-    const fs::path other = free_sibling(dir);
-    commands.emplace_back(
-        options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
-        "keep it, write another");
-  }
-  std::size_t width = 0;
-  for (const auto& command : commands) width = std::max(width, command.first.size());
-  std::string help = !replaceable           ? "pmaptrain did not write it; choose another"
-                     : commands.size() == 1 ? "choose another with --run-dir, or"
-                                            : "one of";
-  if (commands.empty()) help += " with --run-dir";
-  for (const auto& [arguments, meaning] : commands) {
-    help += fmt::format("\n{}{:<{}}   # {}", options.command, arguments, width, meaning);
-  }
-  fail_usage(message, std::move(help));
-}
-
-// The marker, opened, when it is one (else errno says why, or is 0); nothing is created.
-Descriptor open_marker(const fs::path& dir) {
-  errno = 0;
-  Descriptor file(::open((dir / marker_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return {};
-  std::array<char, marker_line.size()> line{};
-  const ssize_t count = ::pread(file.get(), line.data(), line.size(), 0);
-  const bool ours =
-      count == static_cast<ssize_t>(line.size()) && std::string_view(line.data(), line.size()) == marker_line;
-  if (!ours) file.reset();
-  return file;
+bool is_temporary(const std::string& name) {
+  return is_temporary_of(name, marker_name) || std::any_of(written.begin(), written.end(), [&](std::string_view file) {
+           return is_temporary_of(name, file);
+         });
 }
 
 enum class Lock : std::uint8_t { held, taken, unsupported };
@@ -131,9 +59,59 @@ Lock lock(const Descriptor& file) {
   return Lock::held;
 }
 
-bool is_empty_folder(const fs::path& dir) {
-  std::error_code ignored;
-  return fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored);
+// A folder that exists, before anything is done to it.
+struct Found {
+  bool there = false;
+  Directory directory;  // where it is one that may be opened
+  Descriptor marker;    // open where there is one that may be read
+  bool ours = false;    // the marker says so
+  bool unwritten =
+      false;        // what a process leaves that is killed while it begins: nothing but a marker without its text
+  int problem = 0;  // why it may not be read or written; 0: it may
+};
+
+// The first bytes of the marker, at most as many as a whole one has.
+std::string text_of(const Descriptor& marker) {
+  std::string text(marker_text.size() + 1, '\0');
+  const ssize_t count = ::pread(marker.get(), text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+Found find(const fs::path& dir) {
+  Found found;
+  struct stat status = {};
+  if (::lstat(dir.c_str(), &status) != 0) {
+    if (errno == ENOENT) return found;
+    fail_run_folder(dir, "made", errno);
+  }
+  found.there = true;
+  Descriptor fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) {
+    if (errno != ENOTDIR && errno != ENOENT) found.problem = errno;
+    return found;
+  }
+  found.directory = Directory(std::move(fd), dir);
+  const auto open_marker = [&](int how) {
+    const int flags = how | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    found.marker = Descriptor(::openat(found.directory.fd(), marker_name.c_str(), flags));
+    return static_cast<bool>(found.marker);
+  };
+  // On some network file systems only a file that is open for writing can be locked.
+  if (!open_marker(O_RDWR) && errno != ENOENT && errno != ELOOP && errno != EISDIR) {
+    found.problem = errno;
+    open_marker(O_RDONLY);
+  }
+  if (found.problem == 0 && ::faccessat(found.directory.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) found.problem = errno;
+  const std::string text = found.marker ? text_of(found.marker) : "";
+  found.ours = text.starts_with(marker_line);
+  if (found.ours) return found;
+  const std::vector<std::string> names = found.directory.names();
+  const bool nothing_else = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return is_temporary_of(name, marker_name) || (name == marker_name && found.marker);
+  });
+  found.unwritten = nothing_else && marker_text.starts_with(text);
+  return found;
 }
 
 // Whether clear() would take `file` away.
@@ -143,32 +121,22 @@ bool is_cleared(const fs::path& dir, const fs::path& file) {
   return !inside.empty() && std::find(written.begin(), written.end(), inside.begin()->string()) != written.end();
 }
 
-// Throws what the options do not allow; else the marker of a folder to be replaced, or none where there is no folder
-// or an empty one.
-Descriptor judge(const fs::path& dir, const RunFolderOptions& options) {
-  std::error_code error;
-  const fs::file_status status = fs::symlink_status(dir, error);
-  if (status.type() == fs::file_type::not_found) return {};
-  if (status.type() == fs::file_type::none) fail_to_make(dir, error.value());
-  Descriptor marker = open_marker(dir);
-  const int marker_error = errno;
-  if (marker && lock(marker) == Lock::taken) fail_taken(dir);
-  if (!options.overwrite) fail_exists(dir, options, static_cast<bool>(marker) || is_empty_folder(dir));
-  if (!fs::is_directory(dir, error)) {
-    fail_usage(fmt::format("'{}' is not a folder, so --overwrite leaves it alone", dir.string()),
-               "choose another place with --run-dir");
+// Throws what the options do not allow.
+void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
+  if (!found.there) return;
+  if (found.marker && lock(found.marker) == Lock::taken) fail_taken(dir);
+  const bool replaceable = (found.ours || found.unwritten) && found.problem == 0;
+  if (!options.overwrite) {
+    fail_exists(dir, options, replaceable,
+                found.problem != 0 ? fmt::format("it may not be written ({})", system_words(found.problem))
+                                   : "pmaptrain did not write it");
   }
-  if (!marker && (marker_error == EACCES || marker_error == EROFS)) fail_to_make(dir, marker_error);
-  if (!marker && !is_empty_folder(dir)) {
-    fail_usage(fmt::format("'{}' was not written by pmaptrain, so --overwrite leaves it alone", dir.string()),
-               "choose another folder with --run-dir, or remove this one yourself");
-  }
+  if (found.problem != 0) fail_run_folder(dir, "replaced", found.problem);
+  if (found.directory.fd() < 0) fail_not_a_folder(dir);
+  if (!replaceable) fail_not_ours(dir);
   for (const fs::path& file : options.reads) {
-    if (!is_cleared(dir, file)) continue;
-    fail_usage(fmt::format("--overwrite would remove '{}', which this run reads", file.string()),
-               "copy it to another place first, or write to another folder with --name or --run-dir");
+    if (is_cleared(dir, file)) fail_would_remove(file);
   }
-  return marker;
 }
 
 fs::path normal(const fs::path& dir) {
@@ -178,132 +146,206 @@ fs::path normal(const fs::path& dir) {
 }
 
 // Removes what pmaptrain wrote, but not what a link there leads to.
-void clear(const fs::path& dir) {
-  for (const std::string_view name : written) {
-    std::error_code error;
-    fs::remove_all(dir / name, error);
-    if (error) fail_file(dir / name, "removed", error.value());
+void clear(const Directory& directory) {
+  for (const std::string& name : directory.names()) {
+    if (is_temporary(name)) directory.remove(name);
   }
-}
-
-void remove_quietly(const fs::path& path) {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
-}
-
-void move_to(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail_file(to, "written", errno);
-}
-
-// Exchanges two folders in one step, so that a crash leaves one or the other; false where a file system cannot.
-bool exchange(const fs::path& a, const fs::path& b) {
-  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
-}
-
-void flush_folder(const fs::path& dir) {
-  std::error_code error;
-  fs::recursive_directory_iterator entries(dir, error);
-  if (error) fail_file(dir, "read", error.value());
-  for (const fs::directory_entry& entry : entries) {
-    if (entry.is_regular_file() || entry.is_directory()) flush_to_disk(entry.path());
-  }
-  flush_to_disk(dir);
+  for (const std::string_view name : written) directory.remove(std::string(name));
 }
 
 }  // namespace
 
-void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) { judge(normal(dir), options); }
-
-RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options) {
+void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
   const fs::path path = normal(dir);
-  Descriptor marker = judge(path, options);
-  const bool replaces = static_cast<bool>(marker);
-  if (!replaces) {
-    std::error_code error;
-    if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-    if (error) fail_to_make(path.parent_path(), error.value());
-    // Of two that start at once, one makes the folder or the marker, and the other is told.
-    const bool made = ::mkdir(path.c_str(), 0777) == 0;
-    if (!made) {
-      if (errno != EEXIST) fail_to_make(path, errno);
-      if (!options.overwrite) fail_exists(path, options, true);
-    }
-    const fs::path file = path / marker_name;
-    marker = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!marker && errno == EEXIST) fail_taken(path);
-    if (!marker || !write_all(marker.get(), std::as_bytes(std::span(marker_text)))) {
-      const int problem = errno;
-      // Without its marker, a folder that was begun would never be taken for ours again.
-      if (marker) ::unlink(file.c_str());
-      if (made) ::rmdir(path.c_str());
-      fail_to_make(file, problem);
-    }
-  }
-  std::vector<std::string> warnings;
-  switch (lock(marker)) {
-    case Lock::held: break;
-    case Lock::taken: fail_taken(path);
-    case Lock::unsupported:
-      warnings.push_back(fmt::format(
-          "the file system of '{}' has no locks: nothing keeps a second pmaptrain from writing there", path.string()));
-  }
-  if (replaces) clear(path);
-  return {path, std::move(marker), std::move(warnings)};
+  judge(path, find(path), options);
 }
 
-void RunFolder::write_config(std::string_view text) const { write_whole(config(), text); }
+RunFolder RunFolder::claim(const fs::path& dir, const RunFolderOptions& options) {
+  RunFolder folder(normal(dir), options);
+  Found found = find(folder.path_);
+  judge(folder.path_, found, options);
+  folder.directory_ = std::move(found.directory);
+  folder.marker_ = std::move(found.marker);
+  folder.replaces_ = found.ours;
+  if (folder.marker_) folder.lock_marker();
+  return folder;
+}
+
+void RunFolder::begin() {
+  if (directory_.fd() >= 0) check_in_place();
+  if (replaces_) {
+    clear(directory_);
+  } else {
+    make();
+  }
+}
+
+RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options) {
+  RunFolder folder = claim(dir, options);
+  folder.begin();
+  return folder;
+}
+
+void RunFolder::make() {
+  bool made = false;
+  const bool had_marker = static_cast<bool>(marker_);
+  if (directory_.fd() < 0) {
+    const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+    std::error_code error;
+    fs::create_directories(above, error);
+    if (error) fail_run_folder(above, "made", error.value());
+    // Of two that start at once, one makes the folder or the marker, and the other is told.
+    if (::mkdir(path_.c_str(), 0777) != 0) {
+      if (errno == EEXIST) fail_appeared();
+      fail_run_folder(path_, "made", errno);
+    }
+    made = true;
+  }
+  try {
+    if (made) {
+      directory_ = Directory(Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path_);
+      if (directory_.fd() < 0) fail_run_folder(path_, "made", errno);
+    }
+    for (const std::string& name : directory_.names()) {
+      if (is_temporary(name)) directory_.remove(name);
+    }
+    write_marker();
+    if (made) {
+      const Descriptor above(::openat(directory_.fd(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (above) flush_to_disk(above.get(), path_.parent_path());
+    }
+  } catch (const Error& error) {
+    const bool others = error.status() != ExitStatus::failed;  // another process has the folder now
+    if (!others && !had_marker) directory_.remove_quietly(marker_name);
+    if (made) ::rmdir(path_.c_str());
+    if (others) throw;
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    std::string& message = diagnostics.front().message;
+    message = fmt::format("the run folder '{}' cannot be made: {}", path_.string(), message);
+    throw Error(ExitStatus::resource, std::move(diagnostics));
+  }
+}
+
+// A folder that was not there when this one was claimed.
+void RunFolder::fail_appeared() const {
+  if (options_.overwrite) fail_taken(path_);
+  judge(path_, find(path_), options_);
+  fail_run_folder(path_, "made", EEXIST);
+}
+
+// The marker is there with its whole text, or not at all: a folder whose marker says nothing would be taken for
+// somebody else's.
+void RunFolder::write_marker() {
+  const auto bytes = std::as_bytes(std::span(marker_text));
+  if (marker_) {  // without its text, and locked
+    if (::pwrite(marker_.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+      fail_file(path_ / marker_name, "written", errno);
+    }
+    flush_to_disk(marker_.get(), path_ / marker_name);
+    return;
+  }
+  const std::string temporary = temporary_name(marker_name);
+  {
+    FileWriter writer(directory_.place(temporary), path_ / marker_name);
+    writer.write(bytes);
+    writer.close();
+  }
+  const int fd = directory_.fd();
+  // A file system that cannot rename without replacing may still make a second name for a file.
+  if (::renameat2(fd, temporary.c_str(), fd, marker_name.c_str(), RENAME_NOREPLACE) != 0) {
+    int problem = errno;
+    if (problem == EINVAL || problem == ENOSYS) {
+      problem = ::linkat(fd, temporary.c_str(), fd, marker_name.c_str(), 0) == 0 ? 0 : errno;
+    }
+    directory_.remove_quietly(temporary);
+    if (problem == EEXIST) fail_taken(path_);
+    if (problem != 0) fail_file(path_ / marker_name, "written", problem);
+  }
+  marker_ = Descriptor(::openat(fd, marker_name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!marker_) fail_file(path_ / marker_name, "opened", errno);
+  lock_marker();
+  directory_.flush();
+}
+
+void RunFolder::lock_marker() {
+  switch (lock(marker_)) {
+    case Lock::held: break;
+    case Lock::taken: fail_taken(path_);
+    case Lock::unsupported:
+      warnings_.push_back(fmt::format(
+          "the file system of '{}' has no locks: nothing keeps a second pmaptrain from writing there", path_.string()));
+  }
+}
+
+void RunFolder::check_in_place() const {
+  const Directory::Whereabouts found = directory_.whereabouts();
+  if (!found.in_place) fail_moved(path_, found.now);
+}
+
+bool RunFolder::is_removed() const {
+  const Directory::Whereabouts found = directory_.whereabouts();
+  return !found.in_place && found.now.empty();
+}
+
+void RunFolder::write_config(std::string_view text) const { write_whole(place("config.yaml"), text); }
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
 
-fs::path RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const fs::path&)>& fill) const {
-  const fs::path checkpoints = path_ / "checkpoints";
+void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
   const std::string name = checkpoint_name(step);
-  const fs::path temporary = checkpoints / (".tmp-" + name), replaced = checkpoints / (".old-" + name),
-                 final_place = checkpoints / name;
-  std::error_code error;
-  fs::create_directories(checkpoints, error);
-  if (error) fail_file(checkpoints, "made", error.value());
-  remove_quietly(temporary);  // of a process that died
-  remove_quietly(replaced);
-  if (::mkdir(temporary.c_str(), 0777) != 0) fail_file(temporary, "made", errno);
+  const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
+  const Directory checkpoints = directory_.enter("checkpoints", true);
+  checkpoints.remove(temporary);  // of a process that died
   try {
-    fill(temporary);
-    flush_folder(temporary);
-    if (!fs::exists(final_place, error)) {
-      move_to(temporary, final_place);
-    } else if (!exchange(temporary, final_place)) {
-      move_to(final_place, replaced);
-      move_to(temporary, final_place);
+    const Directory unfinished = checkpoints.enter(temporary, true);
+    fill(unfinished);
+    unfinished.flush();
+    if (!checkpoints.has(name)) {
+      checkpoints.rename(temporary, name);
+    } else if (!checkpoints.exchange(temporary, name)) {
+      checkpoints.remove(replaced);
+      checkpoints.rename(name, replaced);
+      checkpoints.rename(temporary, name);
     }
-    flush_to_disk(checkpoints);
+    checkpoints.flush();
   } catch (...) {
-    remove_quietly(temporary);
+    checkpoints.remove_quietly(temporary);
     throw;
   }
-  remove_quietly(temporary);
-  remove_quietly(replaced);
   link_checkpoint("last", step);
-  return checkpoints / name;
+  checkpoints.remove_quietly(temporary);
+  checkpoints.remove_quietly(replaced);
 }
 
 void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) const {
-  const fs::path checkpoints = path_ / "checkpoints", link = checkpoints / name,
-                 temporary = checkpoints / (".tmp-" + name);
-  remove_quietly(temporary);
-  if (::symlink(checkpoint_name(step).c_str(), temporary.c_str()) != 0) fail_file(link, "written", errno);
-  move_to(temporary, link);
-  flush_to_disk(checkpoints);
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  checkpoints.link(checkpoint_name(step), name);
+  checkpoints.flush();
 }
+
+namespace {
+
+[[noreturn]] void fail_checkpoint(std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
+}
+
+}  // namespace
 
 fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   const fs::path checkpoints = run / "checkpoints";
   std::error_code error;
   std::int64_t step = 0;
-  const auto [end, problem] = std::from_chars(which.data(), which.data() + which.size(), step);
-  const bool is_step = problem == std::errc() && end == which.data() + which.size() && step >= 0;
+  const auto [end, wrong] = std::from_chars(which.data(), which.data() + which.size(), step);
+  const bool is_step = wrong == std::errc() && end == which.data() + which.size() && step >= 0;
   const bool is_word = which == "last" || which == "best";
   const fs::path place = checkpoints / (is_step ? checkpoint_name(step) : which);
+  const auto check_readable = [&](const std::error_code& problem) {
+    if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
+    fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
+              "check the permissions of the run folder");
+  };
   if ((is_step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
+  check_readable(error);
 
   std::vector<std::int64_t> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
@@ -315,6 +357,7 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
       steps.push_back(value);
     }
   }
+  check_readable(error);
   std::sort(steps.begin(), steps.end());
   std::vector<std::string> there;
   there.reserve(steps.size() + 2);
@@ -323,10 +366,10 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
     if (fs::is_directory(checkpoints / word, error)) there.emplace_back(word);
   }
   if (!fs::is_directory(run, error)) {
-    fail_usage(fmt::format("'{}' is not a run folder: there is no such folder", run.string()),
+    fail_checkpoint(fmt::format("'{}' is not a run folder: there is no such folder", run.string()),
                "runs are written to runs/<name>");
   }
-  fail_usage(fmt::format("the run '{}' has no checkpoint '{}'", run.string(), which),
+  fail_checkpoint(fmt::format("the run '{}' has no checkpoint '{}'", run.string(), which),
              there.empty() ? "it has none: a run writes its first at its end" : "it has " + join(there, ", "));
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/train/record_file.h"
+#include "core/train/directory.h"
 
 namespace pmaptrain::train {
 
@@ -28,19 +28,29 @@ struct RunFolderOptions {
 
 class RunFolder {
  public:
-  // Whether create() would be refused as things stand; creates and locks nothing. Throws what create() throws.
+  // Whether claim() would be refused as things stand; locks nothing. Throws what claim() throws.
   static void check(const std::filesystem::path& dir, const RunFolderOptions& options);
 
-  // Makes the folder (and those above it) and locks it. Throws Error: usage when it exists (with the ready commands),
-  // or when --overwrite would replace what pmaptrain did not write; resource when another process writes there, or
-  // when it cannot be made.
+  // Locks the folder where there is one to replace, and touches nothing else; where there is none, makes none. Throws
+  // Error: usage when it exists (with the ready commands), or when --overwrite would replace what pmaptrain did not
+  // write; resource when another process writes there, or when it may not be written.
+  static RunFolder claim(const std::filesystem::path& dir, const RunFolderOptions& options);
+
+  // Makes the folder (and those above it) and locks it, or removes from it what pmaptrain wrote before. Throws Error:
+  // resource when it cannot be made; usage when another process has made it meanwhile.
+  void begin();
+
+  // claim() and begin().
   static RunFolder create(const std::filesystem::path& dir, const RunFolderOptions& options);
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path config() const { return path_ / "config.yaml"; }
-  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
-  std::filesystem::path log() const { return path_ / "log.txt"; }
-  std::filesystem::path summary() const { return path_ / "summary.json"; }
+  // A file directly in the folder, wherever that is moved.
+  FilePlace place(const std::string& name) const { return directory_.place(name); }
+
+  // Throws Error (failed) when the folder's path does not lead to it any more: it was moved, and the message says
+  // where, or it was removed.
+  void check_in_place() const;
+  bool is_removed() const;
 
   // What to tell the user: a file system without locks.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -50,20 +60,25 @@ class RunFolder {
 
   // Commits checkpoints/step-NNNNNNNN: `fill` writes files into a temporary folder, which is flushed to the disk and
   // then renamed, so that a checkpoint is complete or not there; checkpoints/last then leads to it. One of the same
-  // step is replaced. Throws Error (failed), and what `fill` throws; the temporary folder is then removed. Returns the
-  // checkpoint's folder.
-  std::filesystem::path commit_checkpoint(std::int64_t step,
-                                          const std::function<void(const std::filesystem::path&)>& fill) const;
+  // step is replaced. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
+  void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
 
   // Makes checkpoints/<name> lead to the checkpoint of `step`, in one rename. Throws Error (failed).
   void link_checkpoint(const std::string& name, std::int64_t step) const;
 
  private:
-  RunFolder(std::filesystem::path path, Descriptor lock, std::vector<std::string> warnings)
-      : path_(std::move(path)), lock_(std::move(lock)), warnings_(std::move(warnings)) {}
+  RunFolder(std::filesystem::path path, RunFolderOptions options)
+      : path_(std::move(path)), options_(std::move(options)) {}
+  void make();
+  [[noreturn]] void fail_appeared() const;
+  void write_marker();
+  void lock_marker();
 
   std::filesystem::path path_;
-  Descriptor lock_;
+  RunFolderOptions options_;
+  Directory directory_;
+  Descriptor marker_;      // locked
+  bool replaces_ = false;  // there is a run in it
   std::vector<std::string> warnings_;
 };
 
@@ -71,7 +86,7 @@ class RunFolder {
 std::string checkpoint_name(std::int64_t step);
 
 // The folder of a run's checkpoint: "last", "best" or a step. Throws Error (usage) that lists the checkpoints there
-// are.
+// are, or (data) when they cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& run, const std::string& which);
 
 }  // namespace pmaptrain::train

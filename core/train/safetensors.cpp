@@ -18,7 +18,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
-#include "core/train/record_file.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -54,9 +53,9 @@ struct TensorPlace {
 
 class Reader {
  public:
-  Reader(data::Bytes file, const std::string& path) : path_(path), file_(std::move(file)) {}
+  Reader(const data::Bytes& file, const std::string& path) : path_(path), file_(file) {}
 
-  Tensors read() {
+  std::vector<TensorView> read() {
     const std::uint64_t size = file_.size();
     if (size < length_bytes) fail(fmt::format("it has {} bytes, a header's length alone takes {}", size, length_bytes));
     const std::uint64_t length = data::read_little(file_.view(), 0, length_bytes);
@@ -69,12 +68,12 @@ class Reader {
     const std::span<const std::byte> text = file_.view().subspan(length_bytes, static_cast<std::size_t>(length));
     const std::vector<TensorPlace> places = places_in(parse(text), data_bytes);
 
-    Tensors tensors;
-    const std::byte* const base = text.data() + text.size();
+    std::vector<TensorView> tensors;
+    tensors.reserve(places.size());
+    const std::span<const std::byte> data = file_.view().subspan(length_bytes + static_cast<std::size_t>(length));
     for (const TensorPlace& place : places) {
-      tensors.emplace(place.name, Tensor{place.dtype, place.shape, {base + place.begin, base + place.end}});
+      tensors.push_back({place.name, place.dtype, place.shape, data.subspan(place.begin, place.end - place.begin)});
     }
-    file_.check_intact();
     return tensors;
   }
 
@@ -188,40 +187,50 @@ class Reader {
   }
 
   const std::string& path_;
-  data::Bytes file_;
+  const data::Bytes& file_;
 };
 
 }  // namespace
 
+std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path) {
+  return Reader(file, path).read();
+}
+
 Tensors read_safetensors(const std::string& path) { return parse_safetensors(data::map_file(path), path); }
 
-Tensors parse_safetensors(data::Bytes file, const std::string& path) { return Reader(std::move(file), path).read(); }
+Tensors parse_safetensors(const data::Bytes& file, const std::string& path) {
+  Tensors tensors;
+  for (const TensorView& view : view_safetensors(file, path)) {
+    tensors.emplace(view.name, Tensor{view.dtype, view.shape, {view.bytes.begin(), view.bytes.end()}});
+  }
+  file.check_intact();
+  return tensors;
+}
 
-void write_safetensors(const std::string& path, const Tensors& tensors) {
+void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
   // Wide elements first, so that each tensor is aligned for its own elements; then by name.
-  std::vector<const Tensors::value_type*> order;
-  for (const auto& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+  std::vector<const TensorView*> order;
+  for (const TensorView& tensor : tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
+    const std::size_t left = size_of(a->dtype), right = size_of(b->dtype);
+    return left != right ? left > right : a->name < b->name;
+  });
 
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  std::vector<std::span<const std::byte>> parts(2);
   std::uint64_t at = 0;
-  for (const auto* const entry : order) {
-    const auto& [name, tensor] = *entry;
-    assert(name != metadata_key && is_utf8(name));
-    assert(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)));
-    const std::uint64_t end = at + tensor.bytes.size();
-    header[name] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
+  for (const TensorView* const tensor : order) {
+    assert(tensor->name != metadata_key && is_utf8(tensor->name));
+    assert(tensor->bytes.size() == size_of(tensor->dtype) * static_cast<std::size_t>(numel(tensor->shape)));
+    const std::uint64_t end = at + tensor->bytes.size();
+    header[tensor->name] = {{"dtype", name_of(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {at, end}}};
     at = end;
-    parts.emplace_back(tensor.bytes);
   }
   std::string text = header.dump();
   while (text.size() % length_bytes != 0) text += ' ';  // the data begins aligned
   const std::uint64_t length = text.size();
-  parts[0] = std::as_bytes(std::span(&length, 1));
-  parts[1] = std::as_bytes(std::span(text));
-  write_whole(path, std::span<const std::span<const std::byte>>(parts));
+  sink.write(std::as_bytes(std::span(&length, 1)));
+  sink.write(std::as_bytes(std::span(text)));
+  for (const TensorView* const tensor : order) sink.write(tensor->bytes);
 }
 
 }  // namespace pmaptrain::train

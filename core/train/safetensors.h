@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/data/file.h"
+#include "core/train/file_writer.h"
 
 namespace pmaptrain::train {
 
@@ -22,14 +24,26 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
-// Reads every tensor. Every size that the header claims is compared with the file's before memory is taken. Throws
-// Error (data) for a file that is missing, truncated, damaged, or holds an element type that we have not. And the same
-// from bytes, of which `path` says whose they are.
-Tensors read_safetensors(const std::string& path);
-Tensors parse_safetensors(data::Bytes file, const std::string& path);
+// A tensor whose elements lie elsewhere: in a file, or in an executor's memory.
+struct TensorView {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::span<const std::byte> bytes;
+};
 
-// Writes the file whole or not at all. The same tensors give the same bytes. Throws Error (failed) with the system's
-// reason.
-void write_safetensors(const std::string& path, const Tensors& tensors);
+// The tensors of a file, in the order of their data; their elements are the file's own. Every size that the header
+// claims is compared with the file's before it is used. Throws Error (data) for a file that is truncated, damaged, or
+// holds an element type that we have not; `path` says whose bytes they are. Whoever has read the elements calls
+// file.check_intact().
+std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path);
+
+// Copies of every tensor. Throws Error (data) also for a file that is missing.
+Tensors read_safetensors(const std::string& path);
+Tensors parse_safetensors(const data::Bytes& file, const std::string& path);
+
+// Writes the tensors, element by element as they are: nothing but the header is copied. The same tensors give the same
+// bytes. Throws what the sink throws.
+void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors);
 
 }  // namespace pmaptrain::train

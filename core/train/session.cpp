@@ -30,42 +30,46 @@ std::vector<double> as_numbers(DType dtype, std::span<const std::byte> bytes) {
   });
 }
 
-class Session {
+}  // namespace
+
+class Session::Impl {
  public:
-  Session(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers)
+  Impl(const Setup& setup, SessionOptions options)
       : setup_(setup),
-        options_(options),
+        options_(std::move(options)),
         timetable_(setup.timetable),
         parts_(model::measure_parts(setup.model)),
-        consumers_(consumers.begin(), consumers.end()) {
-    private_copies_ = options.verify_replicas || timetable_.verify_every > 0;
+        folder_(RunFolder::claim(options_.run_dir, options_.folder)) {
+    private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
-    steps_ = options.max_steps ? std::min(*options.max_steps, timetable_.steps) : timetable_.steps;
+    steps_ = options_.max_steps ? std::min(*options_.max_steps, timetable_.steps) : timetable_.steps;
+    prepare();
   }
 
-  Ended run() {
-    RunFolder::check(options_.run_dir, options_.folder);
-    prepare();
-    folder_.emplace(RunFolder::create(options_.run_dir, options_.folder));
+  Ended run(std::span<Consumer* const> consumers) {
+    if (signalled()) return stopped_before_the_first_step();
+    folder_.begin();
     begin_ = logged_at_ = Clock::now();
+    consumers_.assign(consumers.begin(), consumers.end());
     add_recorders();
     emit(started());
     for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
     for (const std::string& note : setup_.source.notes) emit(Warned{note});
     for (const std::string& warning : setup_.warnings) emit(Warned{warning});
-    for (const std::string& warning : folder_->warnings()) emit(Warned{warning});
+    for (const std::string& warning : folder_.warnings()) emit(Warned{warning});
     if (setup_.mesh().devices() < 2) {
       emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
     }
     try {
-      folder_->write_config(setup_.loaded.resolved);
+      folder_.write_config(setup_.loaded.resolved);
       loop();
       finish();
     } catch (const Error& error) {
-      if (error.status() == ExitStatus::data) save_what_is_trained();
+      keep_what_is_trained();
       fail(static_cast<int>(error.status()));
       throw;
     } catch (...) {
+      keep_what_is_trained();
       fail(static_cast<int>(ExitStatus::failed));
       throw;
     }
@@ -75,6 +79,7 @@ class Session {
  private:
   // ---- before the first step ----
 
+  // Everything that can fail for want of something, up to the first batch.
   void prepare() {
     Plan plan = make_plan(setup_.training, {private_copies_});
     const int workers = worker_count(setup_.spec().mesh);
@@ -99,6 +104,11 @@ class Session {
       comparison.initial = parameter(truth.parameter);
       comparison.truth = truth.values;
     }
+    loader_.emplace(setup_.source.train,
+                    data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
+                                           setup_.batch.dataset),
+                    setup_.batch, data::LoaderOptions{0, steps_, 3});
+    feed(*executor_, loader_->next());
   }
 
   // What the source knows of this model's parameters: it made its targets by one dense layer on its features, so it
@@ -117,12 +127,19 @@ class Session {
     return truths;
   }
 
+  Ended stopped_before_the_first_step() const {
+    Ended ended;
+    ended.status = "stopped";
+    ended.reason = "signal";
+    ended.exit_status = 128 + signal();
+    return ended;
+  }
+
   void add_recorders() {
     const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
-    recorders_.push_back(std::make_unique<JsonlRecorder>(folder_->metrics(), warn));
-    recorders_.push_back(std::make_unique<TextRecorder>(folder_->log(), warn));
-    recorders_.push_back(std::make_unique<SummaryRecorder>(folder_->summary(), std::string(version), warn));
-    for (const auto& recorder : recorders_) consumers_.push_back(recorder.get());
+    records_.emplace(folder_.place("metrics.jsonl"), folder_.place("log.txt"), folder_.place("summary.json"),
+                     std::string(version), warn);
+    consumers_.push_back(&*records_);
   }
 
   Started started() const {
@@ -168,19 +185,16 @@ class Session {
 
   // ---- the loop ----
 
+  // The first batch is fed, and its step is run whatever happens: from here on the run ends with a checkpoint.
   void loop() {
-    data::Loader loader(
-        setup_.source.train,
-        data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
-                               setup_.batch.dataset),
-        setup_.batch, {0, steps_, 3});
     // A batch that never changes is fed once. Its rows do change, but only dropout reads them.
-    const bool resident = !loader.prefetches() && setup_.model.drawing_layers().empty();
-    if (resident && steps_ > 0) feed(*executor_, loader.next());
-    bool last = steps_ <= 0 || signalled();
+    const bool resident = !loader_->prefetches() && setup_.model.drawing_layers().empty();
+    bool last = false;
     while (!last) {
-      if (!resident) feed(*executor_, loader.next());
+      if (!resident && step_ > 0) feed(*executor_, loader_->next());
+      in_step_ = true;
       executor_->run();
+      in_step_ = false;
       ++step_;
       emit(Progressed{step_, epoch_of(step_)});
       const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
@@ -192,14 +206,14 @@ class Session {
       if (options_.between_steps) options_.between_steps(*executor_, step_);
       if (is_due(step_, timetable_.verify_every)) verify();
       if (!guard_.empty() && logged_step_ != step_) log();
-      if (epoch_ends) end_epoch();
+      if (epoch_ends) end_epoch(last || !guard_.empty());
       if (evaluates && !last) evaluate();  // after the last step it waits for the checkpoint
       last = last || !guard_.empty() || signalled();
     }
     if (step_ > 0 && logged_step_ != step_) log();  // a signal came while this step was thought not to be the last
   }
 
-  int signal() const { return options_.stop != nullptr ? static_cast<int>(*options_.stop) : 0; }
+  int signal() const { return options_.stop != nullptr ? options_.stop->load() : 0; }
   bool signalled() const { return signal() != 0; }
 
   void log() {
@@ -225,6 +239,7 @@ class Session {
     emit(event);
     check_count();
     check_finite();
+    folder_.check_in_place();
   }
 
   void check_count() const {
@@ -266,15 +281,28 @@ class Session {
     emit(Warned{guard_, true});
   }
 
+  // Whether the epoch's means are told. Of epochs that are shorter than the log interval only those at its steps are.
+  bool tells_epoch(bool last) const {
+    return last || timetable_.log_every <= timetable_.steps_per_epoch || logged_step_ == step_;
+  }
+
   // Means over the epoch so far, then the sums begin anew.
-  void end_epoch() {
+  void end_epoch(bool last) {
     const double examples = state("epoch/examples");
+    if (examples > 0 && tells_epoch(last)) tell_epoch(examples);
+    epoch_began_ = seconds_since(begin_);
+    for (const Input& input : setup_.training->inputs) {
+      const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
+      if (sum) executor_->set(input.name, std::vector<std::byte>(bytes(setup_.training->type(input.value))));
+    }
+  }
+
+  void tell_epoch(double examples) {
     EpochEnded event;
     event.step = step_;
     event.epoch = epoch_of(step_);
     event.examples = static_cast<std::int64_t>(examples);
     event.seconds = seconds_since(begin_) - epoch_began_;
-    epoch_began_ = seconds_since(begin_);
     std::vector<std::vector<double>> means;
     for (const model::MeasurePart& part : parts_) {
       const std::string name = "epoch/" + part.name;
@@ -282,19 +310,13 @@ class Session {
       for (double& sum : means.back()) sum /= examples;
     }
     event.measures = model::finish_measures(setup_.model, means);
-    for (const Input& input : setup_.training->inputs) {
-      const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
-      if (sum) executor_->set(input.name, std::vector<std::byte>(bytes(setup_.training->type(input.value))));
-    }
-    if (examples > 0) {
-      last_measures_ = event.measures;
-      emit(event);
-    }
+    last_measures_ = event.measures;
+    emit(event);
   }
 
   void evaluate() {
     if (!evaluator_ || evaluated_at_ == step_ || !guard_.empty()) return;
-    const auto evaluation = evaluator_->run(read_group(*executor_, Group::params), "the run", options_.stop);
+    const auto evaluation = evaluator_->run(view_group(*executor_, Group::params), "the run", options_.stop);
     if (!evaluation) return;  // a signal came
     logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation->seconds));
     evaluated_at_ = step_;
@@ -312,7 +334,7 @@ class Session {
 
   void finish() {
     if (private_copies_) verify();
-    if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch();
+    if (step_ > 0 && !is_due(step_, timetable_.steps_per_epoch)) end_epoch(true);
     check_any_good();
     save();
     if (!signalled()) evaluate();  // after the checkpoint, since it may take long and be cut short
@@ -336,25 +358,45 @@ class Session {
     }
     if (signalled()) ended_.exit_status = 128 + signal();  // the process ends by it, whatever else happened
     fill_totals(good_steps_.value_or(step_));
+    folder_.check_in_place();
+    records_->flush();
+    note_what_is_missing();
     emit(ended_);
+    note_what_is_missing();  // the last lines, or the summary
+  }
+
+  // Training is done, but not all that was to be kept of it could be written.
+  void note_what_is_missing() {
+    ended_.missing = records_->missing();
+    if (ended_.missing.empty() || ended_.exit_status != 0) return;
+    ended_.status = "failed";
+    ended_.reason = "error";
+    ended_.exit_status = static_cast<int>(ExitStatus::failed);
   }
 
   void save() {
+    folder_.check_in_place();
+    write_checkpoint();
+  }
+
+  void write_checkpoint() {
+    saved_ = true;  // or it cannot be, and a second try would end as the first
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
-    save_checkpoint(*folder_, setup_, *executor_, {steps, cursor, steps_skipped()});
-    saved_ = true;
+    records_->flush();
+    save_checkpoint(folder_, setup_, *executor_, {steps, cursor, steps_skipped()});
   }
 
-  // Data fails between steps, where parameters are those of a whole step. The data's error is what ends the run, even
-  // where the disk fails too.
-  void save_what_is_trained() {
-    if (saved_ || step_ == 0) return;
+  // Between steps, parameters are those of a whole step. What ended the run is told, even where the disk fails too.
+  void keep_what_is_trained() {
+    if (saved_ || step_ == 0 || in_step_ || folder_.is_removed()) return;
     try {
-      save();
+      write_checkpoint();
     } catch (const Error& error) {
       emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
+    } catch (const std::exception& error) {
+      emit(Warned{std::string("no checkpoint could be written: ") + error.what()});
     }
   }
 
@@ -380,17 +422,19 @@ class Session {
   }
 
   const Setup& setup_;
-  const SessionOptions& options_;
+  const SessionOptions options_;
   Timetable timetable_;
   std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
   std::vector<model::MeasurePart> parts_;
+  RunFolder folder_;
   bool private_copies_ = false;
+  bool in_step_ = false;
   bool saved_ = false;  // the run's checkpoint
 
   std::optional<CpuExecutor> executor_;
   std::optional<Evaluator> evaluator_;
-  std::optional<RunFolder> folder_;
-  std::vector<std::unique_ptr<Consumer>> recorders_;
+  std::optional<data::Loader> loader_;
+  std::optional<Records> records_;
   std::vector<Consumer*> consumers_;
   std::vector<std::string> recorder_warnings_;
 
@@ -405,10 +449,14 @@ class Session {
   Ended ended_;
 };
 
-}  // namespace
+Session::Session(const Setup& setup, SessionOptions options)
+    : impl_(std::make_unique<Impl>(setup, std::move(options))) {}
+Session::~Session() = default;
+
+Ended Session::run(std::span<Consumer* const> consumers) { return impl_->run(consumers); }
 
 Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers) {
-  return Session(setup, options, consumers).run();
+  return Session(setup, options).run(consumers);
 }
 
 Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
@@ -424,13 +472,15 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
                                               {}});
   }
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
-  const Tensors parameters = load_parameters(folder);
+  const CheckpointParameters parameters = load_parameters(folder);
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.rows_at_once(), setup.batch.devices);
   const auto program = std::make_shared<const Program>(evaluation_program(setup, batch));
   const int workers = worker_count(setup.spec().mesh);
   check_memory(estimate_evaluation(setup, make_plan(program), batch, workers), setup);
   Evaluator evaluator(program, dataset, batch, setup.model, split, {workers, KernelChoice::best});
-  return *evaluator.run(parameters, (folder / "params.safetensors").string());
+  const Evaluation result = *evaluator.run(parameters.tensors, parameters.path);
+  parameters.file.check_intact();
+  return result;
 }
 
 }  // namespace pmaptrain::train

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,14 +24,35 @@ struct SessionOptions {
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
-  const volatile std::sig_atomic_t* stop = nullptr;  // non-zero: end after the step under way
+  const std::atomic<int>* stop = nullptr;  // non-zero: end after the step under way
   // Called after every step; what a test damages here, the guards must find.
   std::function<void(CpuExecutor&, std::int64_t step)> between_steps = {};
 };
 
-// Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done, stopped
-// (max_steps, a signal) and stopped by a guard (exit status 5). Throws Error for what prevents or breaks a run; once
-// the folder exists an Ended event with status "failed" is sent before.
+// A run that is accepted: its memory and its threads are there, the first batch is read, and the run folder is locked
+// where there is one to replace. Nothing in that is touched before run().
+class Session {
+ public:
+  // `setup` outlives this. Throws Error for what prevents a run.
+  Session(const Setup& setup, SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done, stopped
+  // (max_steps, a signal), stopped by a guard (exit status 5), and failed where records of the run are missing (exit
+  // status 1; Ended::missing says which). A run that a signal stops before its first step writes nothing, emits nothing
+  // and leaves an old run folder as it was; Ended::run_dir is empty then. Throws Error for what breaks a run; once the
+  // folder exists an Ended event with status "failed" is sent before, and what was trained is in a checkpoint where
+  // that can still be written. To be called once.
+  Ended run(std::span<Consumer* const> consumers);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Both of the above.
 Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers);
 
 struct Evaluation {

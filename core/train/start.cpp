@@ -26,9 +26,9 @@ void set_hyper(CpuExecutor& executor, const Setup& setup, const Input& input) {
 
 void set_initial_values(CpuExecutor& executor, const Setup& setup) {
   const Program& program = *setup.training;
-  const auto parameters = initial_parameters(setup.model, setup.spec().model, setup.spec().seed);
+  const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
+  for (const model::Parameter& parameter : setup.model.parameters) executor.set(parameter.name, values.of(parameter));
   for (const Input& input : program.inputs) {
-    if (input.group == Group::params) executor.set(input.name, parameters.at(input.name));
     if (input.group == Group::state) executor.set(input.name, initial_state(program, input));
     if (input.group == Group::hyper) set_hyper(executor, setup, input);
   }

@@ -121,3 +121,31 @@ TEST_CASE("a batch of the whole dataset in file order is read once, without a th
   // Shuffling would change which device gets what.
   CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan_of(9, 9)).prefetches());
 }
+
+TEST_CASE("a loader that begins anew gives up what it had filled, and reads nothing before it is asked",
+          "[data][loader]") {
+  const auto dataset = std::make_shared<Numbers>(10);
+  const data::BatchPlan plan = plan_of(10, 4);
+  Loader loader(dataset, Sampler::in_order(10), plan, {0, 0, 3});
+  CHECK_THROWS_AS(loader.next(), std::out_of_range);
+  CHECK(dataset->reads == 0);
+  for (int round = 0; round < 50; ++round) {
+    loader.restart(0, plan.steps_per_epoch);
+    const std::int64_t steps = round % (plan.steps_per_epoch + 1);  // some rounds are cut short
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const data::Batch& batch = loader.next();
+      CHECK(batch.step == step);
+      CHECK(input(batch, 0) == step * plan.global);
+    }
+  }
+}
+
+TEST_CASE("a loader that begins anew tries again what could not be read", "[data][loader]") {
+  const data::BatchPlan plan = plan_of(10, 4);
+  Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, {0, 3, 3});
+  for (int round = 0; round < 3; ++round) {
+    CHECK(loader.next().step == 0);
+    CHECK_THROWS_WITH(loader.next(), "example cannot be read");
+    loader.restart(0, 3);
+  }
+}

@@ -2,6 +2,7 @@
 #include "core/train/checkpoint.h"
 
 #include <fstream>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "tests/catch.h"
@@ -84,7 +85,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   CHECK(diagnostic.help == "evaluate another checkpoint of the run");
 
   const std::string state_text = read_text(state);
-  for (const char* text : {"", "{", "[]", "{\"checksums\": 3}", "{\"checksums\": [1]}", "{\"checksums\": {}}",
+  for (const char* text : {"{", "[]", "{\"checksums\": 3}", "{\"checksums\": [1]}", "{\"checksums\": {}}",
                            "{\"checksums\": {\"params.safetensors\": 7}}"}) {
     INFO(text);
     std::ofstream(state) << text;
@@ -93,10 +94,16 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
         error_of(setup, root / "run").second.message.ends_with("is damaged: it has no checksum of params.safetensors"));
   }
 
+  std::ofstream(state) << "";
+  CHECK(error_of(setup, root / "run").second.message.ends_with("state.json' is empty"));
+
   std::ofstream(state) << state_text;
   fs::remove(parameters);
-  CHECK(error_of(setup, root / "run").first == ExitStatus::data);
-  CHECK(error_of(setup, root / "run").second.message.ends_with("cannot be read: No such file or directory"));
+  std::tie(status, diagnostic) = error_of(setup, root / "run");
+  CHECK(status == ExitStatus::data);
+  CHECK(diagnostic.message ==
+        "cannot open '" + (root / "run/checkpoints/last/params.safetensors") + "': No such file or directory");
+  CHECK(diagnostic.help == "the checkpoint is not complete: evaluate another one of the run");
 }
 
 TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[train]") {

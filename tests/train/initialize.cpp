@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"
+#include "tests/train/tensors.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -15,6 +16,14 @@ namespace {
 Numbers drawn(const std::string& name, std::uint64_t seed, std::int64_t fan_in = 100, std::int64_t count = 20000) {
   const model::Parameter parameter{name, {count}, {model::InitializerKind::lecun_normal, fan_in}, {}};
   return to_numbers(train::draw(parameter, seed, DType::f64), DType::f64);
+}
+
+std::map<std::string, std::vector<std::byte>> initial_values(const model::Model& model, const spec::ModelSpec& spec,
+                                                             std::uint64_t seed) {
+  std::map<std::string, std::vector<std::byte>> values;
+  const train::InitialValues initial(model, spec, seed);
+  for (const model::Parameter& parameter : model.parameters) values[parameter.name] = initial.of(parameter);
+  return values;
 }
 
 }  // namespace
@@ -46,7 +55,7 @@ TEST_CASE("model.init replaces the parameters that it names; biases begin at zer
   spec::Spec spec = classifier(Mesh());
   spec.model.initial_values["head.bias"] = {{3}, {0.5, -1.0, 2.0}, {}};
   const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
-  auto values = train::initial_parameters(model, spec.model, 3);
+  auto values = initial_values(model, spec.model, 3);
   CHECK(values.size() == 4);
   CHECK(to_numbers(values["head.bias"], DType::f32) == Numbers{0.5, -1.0, 2.0});
   CHECK(to_numbers(values["dense_0.bias"], DType::f32) == Numbers(4, 0.0));
@@ -61,8 +70,8 @@ class InitialFile {
   InitialFile() { spec_.model.initial_file = path; }
 
   auto load(const train::Tensors& tensors) const {
-    train::write_safetensors(path, tensors);
-    return train::initial_parameters(model::make_model(spec_, {DType::f32, {3}}, labels), spec_.model, 0);
+    testing::write_tensors(path, tensors);
+    return initial_values(model::make_model(spec_, {DType::f32, {3}}, labels), spec_.model, 0);
   }
   std::string refusal(const train::Tensors& tensors) const {
     try {

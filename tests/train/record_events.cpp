@@ -103,7 +103,7 @@ TEST_CASE("the summary has the documented fields", "[train]") {
 TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
   const TemporaryFolder folder;
   {
-    TextRecorder recorder(folder / "log.txt", nullptr);
+    Records recorder(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
     recorder.on(started());
     recorder.on(Progressed{1, 1});
     recorder.on(logged());
@@ -129,22 +129,69 @@ TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
         "run folder: runs/cnn\n");
 }
 
-TEST_CASE("a full disk is told once and never stops the training", "[train]") {
-  int warnings = 0;
-  std::string said;
-  const Warn warn = [&](const std::string& text) {
-    ++warnings;
-    said = text;
-  };
-  JsonlRecorder recorder("/dev/full", warn);
-  for (int i = 0; i < 3; ++i) recorder.on(logged());
-  CHECK(warnings == 1);
-  CHECK(said == "'/dev/full' cannot be written: No space left on device; training goes on without it");
+TEST_CASE("a full disk is told once for each file, never stops the training, and what is missing is counted",
+          "[train]") {
+  const TemporaryFolder folder;
+  std::vector<std::string> said;
+  Records records("/dev/full", folder / "log.txt", "/nonexistent/summary.json", "1",
+                  [&](const std::string& text) { said.push_back(text); });
+  for (int i = 0; i < 3; ++i) records.on(logged());
+  const std::string full =
+      "'/dev/full' cannot be written: No space left on device; its lines are kept in memory and "
+      "tried again";
+  CHECK(said == std::vector<std::string>{full});
+  CHECK(records.missing() == std::vector<std::string>{"'/dev/full' lacks 3 lines: No space left on device"});
+  records.on(ended());
+  CHECK(said.size() == 2);
+  CHECK(said.back() == "'/nonexistent/summary.json' cannot be written: No such file or directory");
+  CHECK(records.missing().size() == 2);
+  CHECK(records.missing().back() == said.back());
+}
 
-  SummaryRecorder summary("/nonexistent/summary.json", "1", warn);
-  summary.on(ended());
-  CHECK(warnings == 2);
-  CHECK(said == "'/nonexistent/summary.json' cannot be written: No such file or directory");
+TEST_CASE("what a disk has no room for waits and is written when there is room", "[train]") {
+  const TemporaryFolder folder;
+  int warnings = 0;
+  AppendFile file(folder / "metrics.jsonl", [&](const std::string&) { ++warnings; });
+  file.write("one\n");
+  {
+    const testing::FileSizeLimit limit(6);
+    file.write("two\n");
+    file.write("three\n");
+    CHECK(read_text(folder / "metrics.jsonl") == "one\n");  // no half of a line
+    CHECK(file.missing() == "'" + (folder / "metrics.jsonl") + "' lacks 2 lines: File too large");
+  }
+  file.write("four\n");
+  CHECK(read_text(folder / "metrics.jsonl") == "one\ntwo\nthree\nfour\n");
+  CHECK(file.missing().empty());
+  {
+    const testing::FileSizeLimit limit(6);
+    file.write("five\n");
+  }
+  file.flush();
+  CHECK(read_text(folder / "metrics.jsonl").ends_with("four\nfive\n"));
+  CHECK(warnings == 1);
+}
+
+TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[train]") {
+  const TemporaryFolder folder;
+  AppendFile file(folder / "later/metrics.jsonl", nullptr);
+  file.write("one\n");
+  CHECK(file.missing() == "'" + (folder / "later/metrics.jsonl") + "' lacks 1 line: No such file or directory");
+  fs::create_directory(folder / "later");
+  file.write("two\n");
+  CHECK(read_text(folder / "later/metrics.jsonl") == "one\ntwo\n");
+}
+
+TEST_CASE("of more lines than memory is kept for, the oldest are given up and counted", "[train]") {
+  const TemporaryFolder folder;
+  AppendFile file(folder / "later/metrics.jsonl", nullptr);
+  const std::string line = std::string(999, 'x') + "\n";
+  const std::size_t kept = AppendFile::most_waiting / line.size();
+  for (std::size_t i = 0; i < kept + 10; ++i) file.write(line);
+  fs::create_directory(folder / "later");
+  file.flush();
+  CHECK(read_text(folder / "later/metrics.jsonl").size() == kept * line.size());
+  CHECK(file.missing() == "'" + (folder / "later/metrics.jsonl") + "' lacks 10 lines: No such file or directory");
 }
 
 TEST_CASE("a file is written whole or stays as it was", "[train]") {
@@ -170,9 +217,11 @@ TEST_CASE("a line that only partly fits is taken back", "[train]") {
     const testing::FileSizeLimit limit(line.size() * 2 + 5);
     for (int i = 0; i < 4; ++i) file.write(line);
   }
+  CHECK(file.missing().ends_with("metrics.jsonl' lacks 2 lines: File too large"));
   CHECK(read_text(folder / "metrics.jsonl") == line + line);
   CHECK(warnings == 1);
-  CHECK(said.ends_with("metrics.jsonl' cannot be written: File too large; training goes on without it"));
+  CHECK(
+      said.ends_with("metrics.jsonl' cannot be written: File too large; its lines are kept in memory and tried again"));
 }
 
 TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[train]") {

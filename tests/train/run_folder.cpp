@@ -98,7 +98,8 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   const fs::path ours = root / "ours";
-  RunFolder::create(ours, {}).commit_checkpoint(1, [](const fs::path& dir) { write_text(dir / "state.json", "{}"); });
+  RunFolder::create(ours, {}).commit_checkpoint(
+      1, [](const Directory& dir) { write_text(dir.path() / "state.json", "{}"); });
   write_text(ours / "metrics.jsonl", "{}\n");
   write_text(ours / "notes.txt", "mine");
   const RunFolder again = RunFolder::create(ours, overwrite);
@@ -155,9 +156,10 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   const RunFolder folder = RunFolder::create(root / "run", {});
   const fs::path checkpoints = folder.path() / "checkpoints";
   const auto write = [](std::string text) {
-    return [text = std::move(text)](const fs::path& dir) { write_text(dir / "state.json", text); };
+    return [text = std::move(text)](const Directory& dir) { write_text(dir.path() / "state.json", text); };
   };
-  CHECK(folder.commit_checkpoint(100, write("a")) == checkpoints / "step-00000100");
+  folder.commit_checkpoint(100, write("a"));
+  CHECK(read_text(checkpoints / "step-00000100/state.json") == "a");
   CHECK(fs::read_symlink(checkpoints / "last") == "step-00000100");
   fs::create_directory(checkpoints / ".tmp-step-00000200");  // of a process that died
   write_text(checkpoints / ".tmp-step-00000200/junk", "junk");
@@ -167,8 +169,8 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   CHECK(read_text(checkpoints / "last/state.json") == "c");
 
   CHECK_THROWS_AS(folder.commit_checkpoint(300,
-                                           [](const fs::path& dir) {
-                                             write_text(dir / "half", "x");
+                                           [](const Directory& dir) {
+                                             write_text(dir.path() / "half", "x");
                                              fail_running("no");
                                            }),
                   Error);
@@ -189,7 +191,7 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
   const TemporaryFolder root;
   const RunFolder folder = RunFolder::create(root / "run", {});
   write_text(folder.path() / "checkpoints", "in the way");
-  const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const fs::path&) {}); });
+  const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const Directory&) {}); });
   CHECK(status == ExitStatus::failed);
   CHECK(error.message.find("/run/checkpoints' cannot be made: ") != std::string::npos);
   const auto [other, full] = error_of([] { fail_file("a/b", "written", ENOSPC); });
@@ -211,7 +213,8 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
   };
   const auto [status, error] = create({});
   CHECK(status == ExitStatus::resource);
-  CHECK(error.message == "the run folder '" + (dir / ".pmaptrain").string() + "' cannot be made: File too large");
+  CHECK(error.message == "the run folder '" + dir.string() + "' cannot be made: '" + (dir / ".pmaptrain").string() +
+                             "' cannot be written: File too large");
   CHECK_FALSE(fs::exists(dir));
   fs::create_directory(dir);  // somebody's own, and empty: it stays, and stays empty
   CHECK(create(overwrite).first == ExitStatus::resource);

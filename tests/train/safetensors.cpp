@@ -9,6 +9,7 @@
 #include "core/train/npy.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/train/tensors.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
@@ -62,17 +63,17 @@ std::string error_for(const std::string& bytes) {
 TEST_CASE("tensors come back from a safetensors file as they were", "[train]") {
   const TemporaryFolder folder;
   const std::string file = folder / "file";
-  write_safetensors(file, sample());
+  testing::write_tensors(file, sample());
   CHECK(read_safetensors(file) == sample());
-  write_safetensors(file, {});
+  testing::write_tensors(file, {});
   CHECK(read_safetensors(file).empty());
 }
 
 TEST_CASE("a safetensors file has an aligned header and the widest elements first", "[train]") {
   const TemporaryFolder folder;
   const std::string file = folder / "file";
-  write_safetensors(file, {{"a", tensor<std::uint8_t>(DType::u8, {1}, {65})},
-                           {"b", tensor<std::int32_t>(DType::i32, {1}, {0x44434241})}});
+  testing::write_tensors(file, {{"a", tensor<std::uint8_t>(DType::u8, {1}, {65})},
+                                {"b", tensor<std::int32_t>(DType::i32, {1}, {0x44434241})}});
   const std::string header =
       R"({"b":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');

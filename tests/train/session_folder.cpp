@@ -1,5 +1,6 @@
 // The run folder, and every way in which a run can end.
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -206,7 +207,7 @@ TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
 
 TEST_CASE("a signal ends the run after the step under way, logged and with a checkpoint", "[train]") {
   const TemporaryFolder root;
-  volatile std::sig_atomic_t stop = 0;
+  std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
   options.between_steps = [&](CpuExecutor&, std::int64_t step) {
@@ -220,12 +221,53 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   // No evaluation keeps whoever sent it waiting.
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, step 2, epoch 2");
   CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000002");
+}
 
-  options.between_steps = {};  // a signal that came before the first step
-  const Trained none = train_setup(setup_of_text(small_images), options);
-  CHECK(none.ended.reason == "signal");
-  CHECK(none.ended.steps == 0);
-  CHECK(none.metrics.empty());
+TEST_CASE("a run that a signal stops before its first step writes nothing and leaves an old run as it was", "[train]") {
+  const TemporaryFolder root;
+  const train::Setup setup = setup_of_text(small_images);
+  train_setup_in(root / "old", setup);
+  const std::string before = test::listing(root / "old");
+  for (const char* const name : {"old", "new"}) {
+    std::atomic<int> stop = 0;
+    train::SessionOptions options;
+    options.run_dir = root / name;
+    options.folder.overwrite = true;
+    options.stop = &stop;
+    Recording recording;
+    train::Consumer* const consumer = &recording;
+    train::Session session(setup, options);
+    stop = SIGINT;
+    const train::Ended ended = session.run({&consumer, 1});
+    CHECK(ended.reason == "signal");
+    CHECK(ended.exit_status == 128 + SIGINT);
+    CHECK(ended.steps == 0);
+    CHECK(ended.run_dir.empty());
+    CHECK(recording.events.empty());
+  }
+  CHECK(test::listing(root / "old") == before);
+  CHECK_FALSE(fs::exists(root / "new"));
+}
+
+TEST_CASE("a signal that comes while the folder is made still leaves a step and its checkpoint", "[train]") {
+  class Stopping : public train::Consumer {
+   public:
+    explicit Stopping(std::atomic<int>& stop) : stop_(stop) {}
+    void on(const train::Event&) override { stop_ = SIGTERM; }
+
+   private:
+    std::atomic<int>& stop_;
+  };
+  const TemporaryFolder root;
+  std::atomic<int> stop = 0;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  options.stop = &stop;
+  Stopping consumer(stop);
+  train::Consumer* const first = &consumer;
+  const train::Ended ended = train::train(setup_of_text(small_images), options, {&first, 1});
+  CHECK(ended.steps == 1);
+  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000001");
 }
 
 TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summary that says so", "[train]") {
@@ -234,7 +276,7 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
   for (const auto& [eval_every, steps] : cases) {
     INFO(eval_every);
     const TemporaryFolder root;
-    volatile std::sig_atomic_t stop = 0;
+    std::atomic<int> stop = 0;
     train::SessionOptions options;
     options.stop = &stop;
     train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
@@ -270,8 +312,8 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
     CHECK(summary["exit_status"] == (as_error ? 3 : 1));
     CHECK(summary["steps"] == 1);
     CHECK(failed.recording.of<train::Ended>().size() == 1);
-    // Data fails between steps: what is trained is kept. Of anything else nobody knows.
-    CHECK(fs::exists(root / "run/checkpoints/step-00000001/params.safetensors") == as_error);
+    // Between two steps the parameters are those of a whole step: what is trained is kept, whatever failed.
+    CHECK(fs::exists(root / "run/checkpoints/step-00000001/params.safetensors"));
   }
 }
 
@@ -332,7 +374,8 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
   CHECK(summary_of(root / "run")["exit_status"] == 1);
   const auto warned = recording.of<train::Warned>();
   CHECK(std::any_of(warned.begin(), warned.end(), [](const train::Warned& w) {
-    return w.text.ends_with("metrics.jsonl' cannot be written: File too large; training goes on without it");
+    return w.text.ends_with(
+        "metrics.jsonl' cannot be written: File too large; its lines are kept in memory and tried again");
   }));
 }
 

@@ -28,9 +28,10 @@ struct CpuExecutor::Impl {
       const BlockSignals blocked;
       for (int w = 1; w < count; ++w) threads.emplace_back([this, w, &options] { serve(w, options); });
     } catch (const std::system_error& error) {
+      const std::size_t failed = threads.size() + 2;  // the first is the host's own
       stop();
-      fail_resource("thread " + std::to_string(threads.size() + 1) + " of " + std::to_string(count) +
-                        " could not be started: " + error.what(),
+      fail_resource("thread " + std::to_string(failed) + " of " + std::to_string(count) +
+                        " could not be started: " + error.code().message(),
                     "fewer workers (mesh.workers, --workers) need fewer threads");
     }
     guarded([&] { workers[0] = std::make_unique<Worker>(plan, memory, maker(options), 0, count); });

@@ -1,0 +1,127 @@
+#include "core/train/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+namespace pmaptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+struct CloseStream {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+// The names in an open directory; none, with errno set, when it cannot be read.
+std::optional<std::vector<std::string>> names_in(int fd) {
+  // A descriptor of its own, since closedir() closes the one that it reads.
+  Descriptor own(::openat(fd, ".", open_flags));
+  if (!own) return std::nullopt;
+  const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(own.get()));
+  if (!stream) return std::nullopt;
+  own.release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* const entry = ::readdir(stream.get())) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+    errno = 0;
+  }
+  if (errno != 0) return std::nullopt;
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// 0, or the error number of what could not be removed.
+int remove_tree(int fd, const std::string& name) {
+  if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  const int problem = errno;
+  {
+    const Descriptor child(::openat(fd, name.c_str(), open_flags | O_NOFOLLOW));
+    if (!child) return errno == ENOTDIR || errno == ELOOP ? problem : errno;
+    const auto names = names_in(child.get());
+    if (!names) return errno;
+    for (const std::string& inner : *names) {
+      if (const int error = remove_tree(child.get(), inner); error != 0) return error;
+    }
+  }
+  return ::unlinkat(fd, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+bool same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+Directory Directory::enter(const std::string& name, bool make) const {
+  const bool made = make && ::mkdirat(fd_.get(), name.c_str(), 0777) == 0;
+  if (make && !made && errno != EEXIST) fail_file(path_ / name, "made", errno);
+  Descriptor fd(::openat(fd_.get(), name.c_str(), open_flags));
+  if (!fd) fail_file(path_ / name, made ? "opened" : make ? "made" : "opened", errno);
+  if (made) flush();
+  return {std::move(fd), path_ / name};
+}
+
+bool Directory::has(const std::string& name) const {
+  struct stat status = {};
+  return ::fstatat(fd_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::vector<std::string> Directory::names() const {
+  auto names = names_in(fd_.get());
+  if (!names) fail_file(path_, "read", errno);
+  return std::move(*names);
+}
+
+void Directory::rename(const std::string& from, const std::string& to) const {
+  if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) fail_file(path_ / to, "written", errno);
+}
+
+bool Directory::exchange(const std::string& a, const std::string& b) const {
+  return ::renameat2(fd_.get(), a.c_str(), fd_.get(), b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+void Directory::link(const std::string& target, const std::string& name) const {
+  const std::string temporary = ".tmp-" + name;
+  remove_quietly(temporary);
+  if (::symlinkat(target.c_str(), fd_.get(), temporary.c_str()) != 0) fail_file(path_ / name, "written", errno);
+  try {
+    rename(temporary, name);
+  } catch (...) {
+    remove_quietly(temporary);
+    throw;
+  }
+}
+
+void Directory::remove(const std::string& name) const {
+  if (const int error = remove_tree(fd_.get(), name); error != 0) fail_file(path_ / name, "removed", error);
+}
+
+void Directory::remove_quietly(const std::string& name) const { remove_tree(fd_.get(), name); }
+
+Directory::Whereabouts Directory::whereabouts() const {
+  struct stat open = {}, found = {};
+  if (::fstat(fd_.get(), &open) != 0) return {};
+  if (::stat(path_.c_str(), &found) == 0) {
+    if (same(open, found)) return {};
+  } else if (errno != ENOENT && errno != ENOTDIR) {
+    return {};  // a file system that does not answer says nothing about where the directory is
+  }
+  std::error_code error;
+  fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd_.get()), error);
+  if (error || ::stat(now.c_str(), &found) != 0 || !same(open, found)) now.clear();
+  return {false, std::move(now)};
+}
+
+}  // namespace pmaptrain::train

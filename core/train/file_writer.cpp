@@ -1,0 +1,158 @@
+#include "core/train/file_writer.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::train {
+namespace {
+
+std::string hex(XXH64_hash_t hash) { return fmt::format("{:016x}", hash); }
+
+// Whether the file is a device or a pipe: to be written to, not replaced.
+bool is_special(const FilePlace& place) {
+  struct stat status = {};
+  return ::fstatat(place.directory, place.name.c_str(), &status, 0) == 0 && !S_ISREG(status.st_mode) &&
+         !S_ISDIR(status.st_mode);
+}
+
+void write_special(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {
+  const Descriptor file(::openat(place.directory, place.name.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file) fail_file(place.shown, "written", errno);
+  for (const std::span<const std::byte> part : parts) {
+    if (write_all(file.get(), part) < part.size()) fail_file(place.shown, "written", errno);
+  }
+}
+
+// The same place under another file name.
+FilePlace beside(const FilePlace& place, const std::string& name) {
+  const std::filesystem::path sibling = std::filesystem::path(place.name).replace_filename(name);
+  return {place.directory, sibling.string(), std::filesystem::path(place.shown).replace_filename(name)};
+}
+
+void flush_folder_of(const FilePlace& place) {
+  std::filesystem::path folder = std::filesystem::path(place.name).parent_path();
+  if (folder.empty()) folder = ".";
+  const Descriptor open(::openat(place.directory, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!open) fail_file(place.shown.parent_path(), "flushed to the disk", errno);
+  flush_to_disk(open.get(), place.shown.parent_path());
+}
+
+}  // namespace
+
+std::string system_words(int error) { return std::generic_category().message(error); }
+
+std::string system_help(int error) {
+  switch (error) {
+    case ENOSPC: return "free some space, or write to another disk with --run-dir";
+    case EFBIG: return "a file may not become so large here: raise the limit (ulimit -f), or write to another disk";
+    case EDQUOT: return "your disk quota is used up: free some space, or write to another disk with --run-dir";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "write to a folder that is yours with --run-dir";
+    default: return "";
+  }
+}
+
+void fail_file(const std::filesystem::path& path, std::string_view done, int error) {
+  std::string message = fmt::format("'{}' cannot be {}: {}", path.string(), done, system_words(error));
+  throw Error(ExitStatus::failed, Diagnostic{"resource", {}, std::move(message), system_help(error), {}});
+}
+
+std::size_t write_all(int fd, std::span<const std::byte> bytes) {
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max() / 2;  // Linux writes at most 2 GiB at once
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::write(fd, bytes.data() + done, std::min(bytes.size() - done, most));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+void flush_to_disk(int fd, const std::filesystem::path& shown) {
+  // Some file systems cannot flush a directory and say EINVAL; they order renames themselves.
+  if (::fsync(fd) != 0 && errno != EINVAL) fail_file(shown, "flushed to the disk", errno);
+}
+
+std::string hash_hex(std::span<const std::byte> bytes) { return hex(XXH3_64bits(bytes.data(), bytes.size())); }
+
+struct FileWriter::Hash {
+  Hash() : state(XXH3_createState(), XXH3_freeState) {
+    if (!state) throw std::bad_alloc();
+    XXH3_64bits_reset(state.get());
+  }
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state;
+};
+
+FileWriter::FileWriter(FilePlace place, std::filesystem::path shown)
+    : place_(std::move(place)), shown_(std::move(shown)), hash_(std::make_unique<Hash>()) {
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  file_ = Descriptor(::openat(place_.directory, place_.name.c_str(), flags, 0666));
+  if (!file_) fail_file(shown_, "written", errno);
+}
+
+FileWriter::~FileWriter() {
+  if (file_) ::unlinkat(place_.directory, place_.name.c_str(), 0);
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  constexpr std::size_t slice = std::size_t{1} << 20;  // hashed while it is in a near cache
+  for (std::size_t at = 0; at < bytes.size(); at += slice) {
+    const std::span<const std::byte> part = bytes.subspan(at, std::min(slice, bytes.size() - at));
+    XXH3_64bits_update(hash_->state.get(), part.data(), part.size());
+    if (write_all(file_.get(), part) < part.size()) fail_file(shown_, "written", errno);
+  }
+}
+
+void FileWriter::close() {
+  flush_to_disk(file_.get(), shown_);
+  // On some network file systems only close() tells that a write failed.
+  if (::close(file_.get()) != 0 && errno != EINTR) {
+    const int error = errno;
+    file_.release();
+    ::unlinkat(place_.directory, place_.name.c_str(), 0);
+    fail_file(shown_, "written", error);
+  }
+  file_.release();
+}
+
+std::string FileWriter::checksum() const { return hex(XXH3_64bits_digest(hash_->state.get())); }
+
+std::string temporary_name(std::string_view file_name) { return fmt::format(".tmp-{}-{}", file_name, ::getpid()); }
+
+void write_whole(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {
+  if (is_special(place)) return write_special(place, parts);
+  const FilePlace temporary = beside(place, temporary_name(std::filesystem::path(place.name).filename().string()));
+  ::unlinkat(temporary.directory, temporary.name.c_str(), 0);  // of a process of the same number that was killed
+  {
+    FileWriter writer(temporary, place.shown);
+    for (const std::span<const std::byte> part : parts) writer.write(part);
+    writer.close();
+  }
+  if (::renameat(temporary.directory, temporary.name.c_str(), place.directory, place.name.c_str()) != 0) {
+    const int error = errno;
+    ::unlinkat(temporary.directory, temporary.name.c_str(), 0);
+    fail_file(place.shown, "written", error);
+  }
+  flush_folder_of(place);
+}
+
+void write_whole(const FilePlace& place, std::string_view text) {
+  const std::array parts{std::as_bytes(std::span(text))};
+  write_whole(place, std::span<const std::span<const std::byte>>(parts));
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,117 @@
+#include "core/train/run_folder_errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/train/file_writer.h"
+
+namespace pmaptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_usage(std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
+}
+
+// As a shell reads it back.
+std::string quoted(const std::string& text) {
+  constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
+  if (!text.empty() && text.find_first_not_of(safe) == std::string::npos) return text;
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
+}
+
+// Whether another folder can be named after this one: neither '.' nor '/' can.
+bool has_siblings(const fs::path& dir) {
+  const fs::path name = dir.filename();
+  return !name.empty() && name != "." && name != "..";
+}
+
+// dir-2, dir-3, ...: the first that is not there.
+fs::path free_sibling(const fs::path& dir) {
+  for (int i = 2;; ++i) {
+    fs::path sibling = dir;
+    sibling += "-" + std::to_string(i);
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(sibling, ignored))) return sibling;
+  }
+}
+
+}  // namespace
+
+void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool replaceable, const std::string& why_not) {
+  const std::string message = fmt::format("the run folder '{}' exists", dir.string());
+  std::error_code ignored;
+  if (!fs::is_directory(dir, ignored)) {
+    fail_usage(message + " and is no folder",
+               fmt::format("choose another with {}", options.explicit_dir ? "--run-dir" : "--name or --run-dir"));
+  }
+  std::vector<std::pair<std::string, std::string>> commands;
+  // How this folder was chosen, to be said again where it is to be used again.
+  const std::string same = options.explicit_dir    ? " --run-dir " + quoted(dir.string())
+                           : options.explicit_name ? " --name " + quoted(dir.filename().string())
+                                                   : "";
+  if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
+  if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
+  if (has_siblings(dir)) {
+    const fs::path other = free_sibling(dir);
+    commands.emplace_back(
+        options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
+        "keep it, write another");
+  }
+  std::size_t width = 0;
+  for (const auto& command : commands) width = std::max(width, command.first.size());
+  std::string help = !replaceable           ? why_not + "; choose another"
+                     : commands.size() == 1 ? "choose another with --run-dir, or"
+                                            : "one of";
+  if (commands.empty()) help += " with --run-dir";
+  for (const auto& [arguments, meaning] : commands) {
+    help += fmt::format("\n{}{:<{}}   # {}", options.command, arguments, width, meaning);
+  }
+  fail_usage(message, std::move(help));
+}
+
+void fail_not_ours(const fs::path& dir) {
+  fail_usage(fmt::format("'{}' was not written by pmaptrain, so --overwrite leaves it alone", dir.string()),
+             "choose another folder with --run-dir, or remove this one yourself");
+}
+
+void fail_not_a_folder(const fs::path& dir) {
+  fail_usage(fmt::format("'{}' is not a folder, so --overwrite leaves it alone", dir.string()),
+             "choose another place with --run-dir");
+}
+
+void fail_would_remove(const fs::path& file) {
+  fail_usage(fmt::format("--overwrite would remove '{}', which this run reads", file.string()),
+             "copy it to another place first, or write to another folder with --name or --run-dir");
+}
+
+void fail_taken(const fs::path& dir) {
+  fail_resource(fmt::format("another pmaptrain is writing the run folder '{}'", dir.string()),
+                "wait until it ends, or write to another folder with --run-dir");
+}
+
+void fail_run_folder(const fs::path& dir, std::string_view done, int error) {
+  fail_resource(fmt::format("the run folder '{}' cannot be {}: {}", dir.string(), done, system_words(error)),
+                "choose another place with --run-dir");
+}
+
+void fail_moved(const fs::path& dir, const fs::path& now) {
+  if (now.empty()) {
+    fail_running(fmt::format("the run folder '{}' was removed while the run went on", dir.string()),
+                 "nothing was written elsewhere, so this run leaves nothing; run it again, and leave its folder alone");
+  }
+  fail_running(
+      fmt::format("the run folder '{}' was moved to '{}' while the run went on", dir.string(), now.string()),
+      "the run stopped, and its last checkpoint is in the folder where that is now; leave a run's folder in its "
+      "place until the run ends");
+}
+
+}  // namespace pmaptrain::train
