@@ -74,12 +74,20 @@ class GuardMessage : public train::Consumer {
   std::string text = "a guard stopped the training";
 };
 
-// The summary document; where the run failed, with its errors, as every failure has them.
-std::string summary(const train::Ended& ended, const std::string& guard) {
-  std::string text = train::summary_json(ended, std::string(version));
+// Why a run that was trained ends with another status than 0.
+std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::string& guard) {
   std::vector<Diagnostic> errors;
-  if (ended.reason == "guard") errors.push_back({"guard", {}, guard, "", {}});
-  for (const std::string& missing : ended.missing) errors.push_back({"resource", {}, missing, "", {}});
+  if (ended.reason == "guard") errors.push_back({"guard", {}, guard});
+  for (const std::string& missing : ended.missing) {
+    errors.push_back(
+        {"resource", {}, missing, "the checkpoint is whole: pmaptrain eval " + shell_quoted(ended.run_dir)});
+  }
+  return errors;
+}
+
+// The summary document; where the run failed, with its errors, as every failure has them.
+std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& errors) {
+  std::string text = train::summary_json(ended, std::string(version));
   if (errors.empty()) return text;
   Json document = Json::parse(text);
   document["errors"] = errors_json(errors);
@@ -132,8 +140,13 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   const int signal = *StopSignals::flag();
   if (ended.run_dir.empty()) raise_by_default(signal);  // it came before the first step
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  streams.out << (options.json ? summary(ended, guard.text) : train::final_report(ended, color));
+  const std::vector<Diagnostic> errors = errors_of(ended, guard.text);
+  streams.out << (options.json ? summary(ended, errors) : train::final_report(ended, color));
   streams.out.flush();
+  // A guard's error has been shown as a line of the log.
+  if (!options.json && !ended.missing.empty()) {
+    streams.err << render(errors, display::use_color(options.display.color, streams.err_fd));
+  }
   if (signal != 0) raise_by_default(signal);
   return ended.exit_status;
 }

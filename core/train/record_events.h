@@ -32,14 +32,15 @@ class Records : public Consumer {
         warn_(warn) {}
   void on(const Event& event) override;
 
+  // Writes summary.json; a run's Ended does so too.
+  void write_summary(const Ended& ended);
+
   // Tries again to write what could not be written, and asks the system to bring the lines to the disk.
   void flush();
   // What the files lack by now, as sentences; empty when all is there.
   std::vector<std::string> missing() const;
 
  private:
-  void write_summary(const Ended& ended);
-
   AppendFile metrics_, log_;
   FilePlace summary_;
   std::string version_;

@@ -145,12 +145,18 @@ fs::path normal(const fs::path& dir) {
   return path;
 }
 
-// Removes what pmaptrain wrote, but not what a link there leads to.
+// Removes what pmaptrain wrote, but not what a link there leads to. What is being removed has another name, so that
+// whoever is interrupted leaves no half of a checkpoint under a checkpoint's name.
 void clear(const Directory& directory) {
   for (const std::string& name : directory.names()) {
     if (is_temporary(name)) directory.remove(name);
   }
-  for (const std::string_view name : written) directory.remove(std::string(name));
+  for (const std::string_view name : written) {
+    const std::string old(name), removed = temporary_name(name);
+    if (!directory.has(old)) continue;
+    directory.rename(old, removed);
+    directory.remove(removed);
+  }
 }
 
 }  // namespace
@@ -367,10 +373,10 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   }
   if (!fs::is_directory(run, error)) {
     fail_checkpoint(fmt::format("'{}' is not a run folder: there is no such folder", run.string()),
-               "runs are written to runs/<name>");
+                    "runs are written to runs/<name>");
   }
   fail_checkpoint(fmt::format("the run '{}' has no checkpoint '{}'", run.string(), which),
-             there.empty() ? "it has none: a run writes its first at its end" : "it has " + join(there, ", "));
+                  there.empty() ? "it has none: a run writes its first at its end" : "it has " + join(there, ", "));
 }
 
 }  // namespace pmaptrain::train

@@ -362,7 +362,9 @@ class Session::Impl {
     records_->flush();
     note_what_is_missing();
     emit(ended_);
+    const int told = ended_.exit_status;
     note_what_is_missing();  // the last lines, or the summary
+    if (ended_.exit_status != told) records_->write_summary(ended_);
   }
 
   // Training is done, but not all that was to be kept of it could be written.

@@ -1,0 +1,199 @@
+// Every call of the system that a run makes in its folders fails once, and from some moment on for ever. Whatever
+// fails, the exit status says it, a checkpoint is whole or not there, an old run is as it was or replaced, and nothing
+// else is touched.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/train/checkpoint.h"
+#include "core/train/npy.h"
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain::tests;
+using nlohmann::json;
+namespace fs = std::filesystem;
+namespace train = pmaptrain::train;
+
+namespace {
+
+struct Fault {
+  std::string kind;
+  int error;
+};
+
+const std::vector<Fault> faults = {{"open", EMFILE},   {"write", ENOSPC},   {"fsync", EIO},
+                                   {"rename", ENOSPC}, {"mkdir", ENOSPC},   {"mmap", ENOMEM},
+                                   {"thread", EAGAIN}, {"symlink", ENOSPC}, {"unlink", EIO}};
+
+constexpr int steps = 6;
+
+// A folder with data, a config, a run that is to be left alone, and in it a run that is begun anew each time.
+class Place {
+ public:
+  Place() {
+    train::Tensors arrays;
+    for (const auto& [name, rows] : {std::pair{"train", 12}, std::pair{"test", 5}}) {
+      std::vector<float> numbers;
+      for (int i = 0; i < rows * 2; ++i) numbers.push_back(0.1F * static_cast<float>(i % 7));
+      const auto tensor = [&](std::size_t count, pmaptrain::Shape shape) {
+        const auto bytes = std::as_bytes(std::span(numbers).first(count));
+        return train::Tensor{pmaptrain::DType::f32, std::move(shape), {bytes.begin(), bytes.end()}};
+      };
+      arrays[std::string("x_") + name] = tensor(numbers.size(), {rows, 2});
+      arrays[std::string("y_") + name] = tensor(static_cast<std::size_t>(rows), {rows, 1});
+    }
+    train::write_npz(folder_ / "data.npz", arrays);
+    config_ = folder_.write("config.yaml",
+                            "mesh: {axes: {devices: 2}, workers: 2}\n"
+                            "data:\n"
+                            "  source: {npz: {file: data.npz, train: [x_train, y_train], test: [x_test, y_test]}}\n"
+                            "  batch_size: 4\n"
+                            "model: {layers: [{dense: 3}, relu, {dense: 1}]}\n"
+                            "loss: mean_squared_error\n"
+                            "optimizer: {adam: {}, learning_rate: 0.01}\n"
+                            "train: {duration: 6 steps, log_every: 2 steps, eval_every: 1 epoch}\n");
+    REQUIRE(run("neighbour", "", {}).status == 0);
+    REQUIRE(run("first", "", {"--seed", "1", "--max-steps", "3"}).status == 0);
+    folder_.write("first/notes.txt", "somebody's own");
+    neighbour_ = pmaptrain::test::listing(folder_ / "neighbour");
+    old_ = pmaptrain::test::listing(folder_ / "first");
+    begin_with(false);
+    const Finished all = run("run", "PMAPTRAIN_FAULT_COUNTS=" + (folder_ / "counts"), {});
+    REQUIRE(all.status == 0);
+    whole_ = kept_of("run");
+  }
+
+  // How often a run of this kind calls what can fail.
+  std::map<std::string, int> counts(bool overwrite) {
+    begin_with(overwrite);
+    REQUIRE(run("run", "PMAPTRAIN_FAULT_COUNTS=" + (folder_ / "counts"), options(overwrite)).status == 0);
+    std::map<std::string, int> counts;
+    std::istringstream text(read_text(folder_ / "counts"));
+    std::string kind;
+    for (int count = 0; text >> kind >> count;) counts[kind] = count;
+    return counts;
+  }
+
+  void check(const Fault& fault, int call, bool ever_after, bool overwrite) {
+    begin_with(overwrite);
+    const std::string words =
+        fault.kind + ":" + std::to_string(call) + ":" + std::to_string(fault.error) + (ever_after ? ":all" : "");
+    const Finished result = run("run", "PMAPTRAIN_FAULT=" + words, options(overwrite));
+    INFO((overwrite ? "--overwrite, " : "")
+         << words << " (" << std::strerror(fault.error) << "): " << result.status << "\n"
+         << result.err << result.out);
+    const std::string run_folder = folder_ / "run";
+    CHECK(result.signal == 0);
+    CHECK((result.status == 0 || result.status == 1 || result.status == 3 || result.status == 4));
+    CHECK(pmaptrain::test::listing(folder_ / "neighbour") == neighbour_);
+    if (overwrite) CHECK(read_text(run_folder + "/notes.txt") == "somebody's own");
+    if (result.status != 0) CHECK(contains(result.err, "error: "));
+    if (result.status == 3 || result.status == 4) {  // refused: nothing was touched
+      if (overwrite) {
+        CHECK(pmaptrain::test::listing(run_folder) == old_);
+      } else {
+        CHECK_FALSE(fs::exists(run_folder));
+      }
+      return;
+    }
+    check_checkpoints(run_folder, result.status == 0);
+    if (result.status == 0) {
+      CHECK(kept_of("run") == whole_);
+      CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 0);
+    } else if (!ever_after && fs::exists(run_folder + "/summary.json") && !is_old_summary(run_folder)) {
+      CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 1);
+    }
+    // What cannot be opened or removed cannot be tidied up, but the next run does it.
+    if (has_temporary(run_folder)) {
+      CHECK((fault.kind == "unlink" || fault.kind == "open"));
+      CHECK((ever_after || fs::exists(run_folder + "/config.yaml")));  // it failed while an old run was removed
+      CHECK(run("run", "", {"--overwrite"}).status == 0);
+      CHECK_FALSE(has_temporary(run_folder));
+    }
+  }
+
+ private:
+  static std::vector<std::string> options(bool overwrite) {
+    return overwrite ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{};
+  }
+
+  static bool has_temporary(const std::string& run) {
+    const fs::recursive_directory_iterator entries(run);
+    return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
+      return entry.path().filename().string().starts_with(".tmp");
+    });
+  }
+
+  void begin_with(bool overwrite) {
+    fs::remove_all(folder_ / "run");
+    if (overwrite)
+      fs::copy(folder_ / "first", folder_ / "run", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  }
+
+  Finished run(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
+    std::string command = environment;
+    if (!environment.empty()) {
+      command += " PMAPTRAIN_FAULT_BELOW=" + folder_.path().string() +
+                 "/ LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() + " ASAN_OPTIONS=verify_asan_link_order=0";
+    }
+    command += " exec \"$PROGRAM\" run " + config_ + " --run-dir " + (folder_ / name) + " --progress plain";
+    for (const std::string& word : more) command += " " + word;
+    return run_shell(command);
+  }
+
+  // What a whole run leaves, without times: its parameters, its lines and its config.
+  std::string kept_of(const std::string& name) const {
+    const std::string run = folder_ / name;
+    std::string kept = read_text(run + "/checkpoints/last/params.safetensors") + read_text(run + "/config.yaml");
+    std::istringstream lines(read_text(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      json object = json::parse(line);
+      object.erase("seconds");
+      object.erase("examples_per_second");
+      kept += object.dump() + "\n";
+    }
+    return kept;
+  }
+
+  bool is_old_summary(const std::string& run) const { return contains(old_, read_text(run + "/summary.json")); }
+
+  static void check_checkpoints(const std::string& run, bool done) {
+    if (!fs::exists(run + "/checkpoints")) {
+      CHECK_FALSE(done);
+      return;
+    }
+    for (const auto& entry : fs::directory_iterator(run + "/checkpoints")) {
+      INFO(entry.path());
+      if (entry.path().filename().string().starts_with(".")) continue;
+      CHECK_NOTHROW(train::load_parameters(entry.path()));
+      CHECK_NOTHROW(train::read_safetensors((entry.path() / "optimizer.safetensors").string()));
+    }
+    if (!done) return;
+    CHECK(fs::read_symlink(run + "/checkpoints/last") == train::checkpoint_name(steps));
+  }
+
+  TemporaryFolder folder_;
+  std::string config_, neighbour_, old_, whole_;
+};
+
+}  // namespace
+
+TEST_CASE("whatever call of the system fails, a run ends as it says and loses nothing that was there", "[app]") {
+  Place place;
+  for (const bool overwrite : {false, true}) {
+    std::map<std::string, int> counts = place.counts(overwrite);
+    for (const Fault& fault : faults) {
+      INFO(fault.kind);
+      if (fault.kind != "unlink" || overwrite) CHECK(counts[fault.kind] > 0);
+      for (int call = 1; call <= counts[fault.kind]; ++call) {
+        place.check(fault, call, false, overwrite);
+        place.check(fault, call, true, overwrite);
+      }
+    }
+  }
+}
