@@ -54,6 +54,7 @@ std::string memory_text(const train::Setup& setup, const Plan& plan, int workers
                   {"gradients", bytes(m.gradients)},
                   {"activations and other values on the way", bytes(m.activations)},
                   {"batches", bytes(m.batch)},
+                  {"the kernel library's code and scratch", bytes(m.kernels)},
                   {"total", bytes(m.total)},
                   {"available", bytes(m.available)}},
                  {false, true});

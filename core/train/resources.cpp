@@ -18,6 +18,21 @@ std::size_t loader_bytes(const Setup& setup, const data::BatchPlan& batch) {
   return product_of(3 * row, static_cast<std::size_t>(batch.rows()));
 }
 
+std::size_t largest_parameter(const model::Model& model) {
+  std::size_t most = 0;
+  for (const model::Parameter& parameter : model.parameters) {
+    most = std::max(most, product_of(size_of(model.dtype), static_cast<std::size_t>(numel(parameter.shape))));
+  }
+  return most;
+}
+
+MemoryEstimate with_kernels(MemoryEstimate estimate, std::size_t total) {
+  estimate.kernels = kernel_bytes;
+  estimate.total = sum_of(total, kernel_bytes);
+  estimate.available = available_memory();
+  return estimate;
+}
+
 }  // namespace
 
 int worker_count(const spec::MeshSpec& mesh) {
@@ -50,40 +65,42 @@ MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers
   // Beside the plan's pools: the loader's batches, and all that evaluation has for itself.
   const std::size_t loaded = loader_bytes(setup, setup.batch);
   estimate.batch = sum_of(estimate.batch, loaded);
-  estimate.total = sum_of(held, loaded);
-  estimate.available = available_memory();
+  std::size_t later = loaded;
   if (setup.evaluation) {
     const MemoryEstimate evaluation =
         estimate_evaluation(setup, make_plan(setup.evaluation), *setup.evaluation_batch, workers);
     estimate.activations = sum_of(estimate.activations, evaluation.activations);
     estimate.batch = sum_of(estimate.batch, evaluation.batch);
-    estimate.total = sum_of(estimate.total, evaluation.total);
+    later = sum_of(later, evaluation.activations, evaluation.batch);
   }
-  return estimate;
+  // Before these are there, initial values are made, one parameter at a time.
+  const std::size_t initial = largest_parameter(setup.model);
+  if (initial > later) {
+    estimate.activations = sum_of(estimate.activations, initial - later);
+    later = initial;
+  }
+  return with_kernels(estimate, sum_of(held, later));
 }
 
 MemoryEstimate estimate_evaluation(const Setup& setup, const Plan& plan, const data::BatchPlan& batch, int workers) {
   MemoryEstimate estimate;
   estimate.activations = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
   estimate.batch = loader_bytes(setup, batch);
-  estimate.total = sum_of(estimate.activations, estimate.batch);
-  estimate.available = available_memory();
-  return estimate;
+  return with_kernels(estimate, sum_of(estimate.activations, estimate.batch));
 }
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup) {
   if (estimate.total <= estimate.available) return;
-  const std::pair<std::string, std::size_t> items[] = {{"parameters", estimate.parameters},
-                                                       {"optimizer state", estimate.optimizer},
-                                                       {"gradients", estimate.gradients},
-                                                       {"activations", estimate.activations},
-                                                       {"batches", estimate.batch}};
+  const std::pair<std::string, std::size_t> items[] = {
+      {"parameters", estimate.parameters}, {"optimizer state", estimate.optimizer},
+      {"gradients", estimate.gradients},   {"activations", estimate.activations},
+      {"batches", estimate.batch},         {"the kernel library", estimate.kernels}};
   const auto& largest = *std::max_element(std::begin(items), std::end(items),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
   std::string help = "a smaller model would fit";
   const bool by_batch = largest.first == "activations" || largest.first == "batches";
-  const std::size_t fixed = estimate.parameters + estimate.optimizer + estimate.gradients;
+  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels);
   if (by_batch && fixed < estimate.available) {
     const double share = static_cast<double>(estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = setup.batch.devices * setup.batch.microbatches;

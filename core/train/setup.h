@@ -58,11 +58,16 @@ int worker_count(const spec::MeshSpec& mesh);
 // whole batches.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
-// What one process will hold, in bytes: the plan, the batches read ahead, and evaluation (under activations).
+// What one process will hold beside itself, in bytes: the plan, the batches read ahead, evaluation (under activations),
+// and what the kernel library takes for its code and its scratch memory. Checkpoints take nothing: they are written
+// from where the parameters lie.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
   std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
+  std::size_t kernels = 0;
 };
+// Seen on the shipped configs and on dense layers of 4096: 7 to 10 MiB beyond the rest.
+inline constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers);
 // The same of an evaluation alone, by `plan` on batches of `batch`.
 MemoryEstimate estimate_evaluation(const Setup& setup, const Plan& plan, const data::BatchPlan& batch, int workers);

@@ -33,6 +33,12 @@ std::pair<ExitStatus, Diagnostic> error_of(const std::function<void()>& action) 
   return {ExitStatus::done, {}};
 }
 
+void write_into(const Directory& dir, const std::string& name, std::string_view text) {
+  FileWriter file(dir.place(name));
+  file.write(std::as_bytes(std::span(text)));
+  file.close();
+}
+
 int entries_in(const fs::path& path) {
   return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
 }
@@ -241,4 +247,102 @@ TEST_CASE("a folder that pmaptrain did not write is not offered for replacement"
   CHECK(status == ExitStatus::usage);
   CHECK(error.help == "pmaptrain did not write it; choose another\npmaptrain run CONFIG --run-dir " + dir.string() +
                           "-2   # keep it, write another");
+}
+
+TEST_CASE("what a killed run left half-written goes with --overwrite, and what looks like it stays", "[train]") {
+  const TemporaryFolder root;
+  const fs::path dir = root / "run";
+  RunFolder::create(dir, {}).write_config("name: cnn\n");
+  for (const char* const ours : {".tmp-config.yaml-17", ".tmp-summary.json-4194304"}) write_text(dir / ours, "half");
+  fs::create_directories(dir / ".tmp-checkpoints-17/step-00000100");
+  for (const char* const other : {".tmp-notes.txt-17", ".tmp-config.yaml-mine", ".tmp-config.yaml"}) {
+    write_text(dir / other, "mine");
+  }
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  RunFolder::create(dir, overwrite);
+  CHECK(entries_in(dir) == 4);  // the marker and what is somebody's own
+  CHECK(read_text(dir / ".tmp-config.yaml-mine") == "mine");
+}
+
+TEST_CASE("a folder whose making was killed is taken as a new one", "[train]") {
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  for (const std::string& marker : {std::string(), std::string("pmaptrain run fol")}) {
+    for (const bool temporary : {false, true}) {
+      INFO(marker << temporary);
+      const TemporaryFolder root;
+      const fs::path dir = root / "run";
+      fs::create_directory(dir);
+      write_text(dir / (temporary ? ".tmp-.pmaptrain-17" : ".pmaptrain"), marker);
+      CHECK(error_of([&] { RunFolder::check(dir, {}); }).second.help.find("--overwrite") != std::string::npos);
+      RunFolder::create(dir, overwrite);
+      CHECK(entries_in(dir) == 1);
+      CHECK(read_text(dir / ".pmaptrain").starts_with("pmaptrain run folder\n"));
+      CHECK(error_of([&] { RunFolder::create(dir, overwrite); }).first == ExitStatus::done);
+    }
+  }
+}
+
+TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[train]") {
+  const TemporaryFolder root;
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  RunFolder::create(root / "run", {}).write_config("name: cnn\n");
+  const std::string before = test::listing(root / "run");
+  {
+    const RunFolder claimed = RunFolder::claim(root / "run", overwrite);
+    CHECK(error_of([&] { RunFolder::check(root / "run", overwrite); }).first == ExitStatus::resource);
+    const RunFolder other = RunFolder::claim(root / "new", {});
+  }
+  CHECK(test::listing(root / "run") == before);
+  CHECK_FALSE(fs::exists(root / "new"));
+}
+
+TEST_CASE("of two that claim a folder that is not there, the second to begin is refused", "[train]") {
+  const TemporaryFolder root;
+  for (const bool overwrite : {false, true}) {
+    INFO(overwrite);
+    const fs::path dir = root / (overwrite ? "a" : "b");
+    RunFolderOptions options;
+    options.overwrite = overwrite;
+    RunFolder first = RunFolder::claim(dir, options), second = RunFolder::claim(dir, options);
+    first.begin();
+    first.write_config("name: first\n");
+    const auto [status, error] = error_of([&] { second.begin(); });
+    CHECK(status == ExitStatus::resource);
+    CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
+    CHECK(read_text(dir / "config.yaml") == "name: first\n");
+  }
+}
+
+TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is moved", "[train]") {
+  const TemporaryFolder root;
+  const RunFolder folder = RunFolder::create(root / "run", {});
+  CHECK_NOTHROW(folder.check_in_place());
+  fs::rename(root / "run", root / "moved");
+  RunFolder::create(root / "run", {});
+  const std::string other = test::listing(root / "run");
+  folder.commit_checkpoint(1, [](const Directory& dir) { write_into(dir, "state.json", "{}"); });
+  CHECK(read_text(root / "moved/checkpoints/last/state.json") == "{}");
+  CHECK(test::listing(root / "run") == other);
+  const auto [status, error] = error_of([&] { folder.check_in_place(); });
+  CHECK(status == ExitStatus::failed);
+  CHECK(error.message ==
+        "the run folder '" + (root / "run") + "' was moved to '" + (root / "moved") + "' while the run went on");
+  CHECK_FALSE(folder.is_removed());
+  fs::remove_all(root / "moved");
+  CHECK(folder.is_removed());
+  CHECK(error_of([&] { folder.check_in_place(); }).second.message ==
+        "the run folder '" + (root / "run") + "' was removed while the run went on");
+}
+
+TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
+  const TemporaryFolder root;
+  fs::create_directory(root / "run");
+  fs::create_symlink("checkpoints", root / "run/checkpoints");  // nobody can, and root neither
+  const auto [status, error] = error_of([&] { find_checkpoint(root / "run", "last"); });
+  CHECK(status == ExitStatus::data);
+  CHECK(error.message == "'" + (root / "run/checkpoints") + "' cannot be read: Too many levels of symbolic links");
+  CHECK(error.help == "check the permissions of the run folder");
 }

@@ -413,3 +413,109 @@ TEST_CASE("a checkpoint that cannot be written fails the run", "[train]") {
   CHECK(summary_of(root / "run")["status"] == "failed");
   CHECK(summary_of(root / "run")["exit_status"] == 1);
 }
+
+TEST_CASE("lines that a disk has no room for during a few steps are in the files at the end", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  std::optional<FileSizeLimit> limit;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step == 1) limit.emplace(10);
+    if (step == 4) limit.reset();
+  };
+  const Trained trained =
+      train_setup_in(root / "run", setup_of_text(small_images, {"train.duration=5 steps"}), options);
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.missing.empty());
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) ==
+        "step 1, step 2, step 3, epoch 3, eval 3, step 4, step 5, epoch 5, eval 5");
+  const auto warned = trained.of<train::Warned>();
+  CHECK(warned.size() == 2);  // once for each file
+  CHECK(read_text(root / "run/log.txt").find("step 3/5") != std::string::npos);
+}
+
+TEST_CASE("a run whose lines are missing at its end fails, and its summary says so", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  const train::Setup setup =
+      setup_of_text(small_images, {"train.duration=200 steps", "train.log_every=1 step", "train.eval_every=never"});
+  train::Ended ended;
+  {
+    const FileSizeLimit limit(12'000);  // more than a checkpoint's files need, less than the lines do
+    ended = train::train(setup, options, {});
+  }
+  CHECK(ended.status == "failed");
+  CHECK(ended.reason == "error");
+  CHECK(ended.exit_status == 1);
+  const auto lines = static_cast<int>(lines_of(root / "run/metrics.jsonl").size());
+  REQUIRE(ended.missing.size() == 2);
+  CHECK(ended.missing[0] ==
+        "'" + (root / "run/metrics.jsonl") + "' lacks " + std::to_string(267 - lines) + " lines: File too large");
+  CHECK(ended.missing[1].starts_with("'" + (root / "run/log.txt") + "' lacks "));
+  CHECK(summary_of(root / "run")["status"] == "failed");
+  CHECK(summary_of(root / "run")["exit_status"] == 1);
+  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000200");
+}
+
+TEST_CASE("a run folder that is moved gets the last checkpoint where it is, and the run fails", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step != 2) return;
+    fs::rename(root / "run", root / "moved");
+    fs::create_directory(root / "run");
+    test::write_text(root / "run/mine.txt", "somebody's own");
+  };
+  const Failed failed = fail_in(root / "run", setup_of_text(small_images, {"train.log_every=3 steps"}), options);
+  CHECK(failed.what == "error: the run folder '" + (root / "run") + "' was moved to '" + (root / "moved") +
+                           "' while the run went on\n  help: the run stopped, and its last checkpoint is in the folder "
+                           "where that is now; leave a run's folder in its place until the run ends\n");
+  CHECK(fs::read_symlink(root / "moved/checkpoints/last") == "step-00000003");
+  CHECK(order_of(lines_of(root / "moved/metrics.jsonl")) == "step 1, step 3");
+  CHECK(summary_of(root / "moved")["status"] == "failed");
+  CHECK(summary_of(root / "moved")["exit_status"] == 1);
+  CHECK(test::listing(root / "run") == "mine.txt: somebody's own\n");
+}
+
+TEST_CASE("a run folder that is removed fails the run at its next log, and nothing is written elsewhere", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  std::int64_t steps = 0;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    steps = step;
+    if (step == 1) fs::remove_all(root / "run");
+  };
+  const Failed failed = fail_in(root / "run", setup_of_text(small_images, {"train.log_every=2 steps"}), options);
+  CHECK(failed.what ==
+        "error: the run folder '" + (root / "run") +
+            "' was removed while the run went on\n  help: nothing was written elsewhere, so this run leaves "
+            "nothing; run it again, and leave its folder alone\n");
+  CHECK(steps == 1);  // the second was not passed on any more
+  CHECK(failed.recording.of<train::Ended>().front().exit_status == 1);
+  CHECK(fs::is_empty(root.path()));
+}
+
+TEST_CASE("a run folder that is moved before the last checkpoint has it, though nothing is logged before", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+    if (step == 4) fs::rename(root / "run", root / "moved");
+  };
+  const Failed failed = fail_in(root / "run", setup_of_text(small_images), options);
+  CHECK(failed.what.find("was moved to '" + (root / "moved") + "'") != std::string::npos);
+  CHECK(fs::read_symlink(root / "moved/checkpoints/last") == "step-00000004");
+}
+
+TEST_CASE("epochs shorter than the log interval have lines at its steps and at the end", "[train]") {
+  const TemporaryFolder root;
+  const auto order = [&](const std::string& log_every, const std::string& eval_every) {
+    const fs::path run = root / log_every;
+    train_setup_in(run,
+                   setup_of_text(small_images, {"data.batch_size=48", "train.duration=7 steps",
+                                                "train.log_every=" + log_every, "train.eval_every=" + eval_every}));
+    return order_of(lines_of(run / "metrics.jsonl"));
+  };
+  CHECK(order("3 steps", "5 steps") ==
+        "step 1, epoch 1, step 3, epoch 3, eval 5, step 6, epoch 6, step 7, epoch 7, eval 7");
+  CHECK(order("never", "never") == "step 1, epoch 1, epoch 2, epoch 3, epoch 4, epoch 5, epoch 6, step 7, epoch 7");
+}

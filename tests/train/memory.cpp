@@ -1,0 +1,73 @@
+// What a run takes of memory: what validate plans, and nothing that grows with the model at a checkpoint.
+#include <filesystem>
+#include <fstream>
+
+#include "core/train/checkpoint.h"
+#include "core/train/initialize.h"
+#include "core/train/start.h"
+#include "tests/catch.h"
+#include "tests/runtime/allocations.h"
+#include "tests/train/session_run.h"
+#include "tests/train/tensors.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+const std::string dense_model =
+    "model.layers=[flatten, {dense: 512}, relu, {dense: 1536}, relu, {dense: 3}]";  // 3.1 MiB of parameters
+
+TEST_CASE("a checkpoint is written from where the parameters lie: no copy of them is made", "[train]") {
+  const TemporaryFolder root;
+  const train::Setup setup = setup_of_text(small_images, {dense_model});
+  CpuExecutor executor(make_plan(setup.training), {1, KernelChoice::best});
+  train::set_initial_values(executor, setup);
+  const train::RunFolder folder = train::RunFolder::create(root / "run", {});
+  const test::Heap heap = test::watch_heap([&] { train::save_checkpoint(folder, setup, executor, {1, 16, 0}); });
+  CHECK(std::filesystem::file_size(root / "run/checkpoints/last/params.safetensors") > 2'000'000);
+  CHECK(heap.peak_bytes < 100'000);
+  const test::Heap read = test::watch_heap([&] { train::load_parameters(root / "run/checkpoints/last"); });
+  CHECK(read.peak_bytes < 100'000);
+}
+
+TEST_CASE("a run takes no more memory than is planned for it, at its start and at its checkpoint", "[train]") {
+  const TemporaryFolder root;
+  {
+    const train::Setup setup = setup_of_text(small_images, {dense_model});
+    train::Tensors tensors;
+    const train::InitialValues values(setup.model, setup.spec().model, 0);
+    for (const model::Parameter& parameter : setup.model.parameters) {
+      tensors[parameter.name] = {DType::f32, parameter.shape, values.of(parameter)};
+    }
+    write_tensors(root / "initial.safetensors", tensors);
+  }
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"train.eval_every=never"},
+      {"mesh.axes={a: 1}"},
+      {"optimizer={sgd: {}, learning_rate: 0.1}"},
+      {"model.init={from: " + (root / "initial.safetensors") + "}"},
+  };
+  for (std::vector<std::string> set : cases) {
+    INFO((set.empty() ? "" : set.back()));
+    set.push_back(dense_model);
+    const train::Setup setup = setup_of_text(small_images, set);
+    const train::MemoryEstimate estimate =
+        train::estimate_memory(setup, make_plan(setup.training), train::worker_count(setup.spec().mesh));
+    const auto planned = static_cast<std::int64_t>(estimate.total - estimate.kernels);
+    CHECK(planned > 5'000'000);
+    train_setup(setup);  // what the kernel library keeps for the process
+    const test::Heap heap = test::watch_heap([&] {
+      const TemporaryFolder folder;
+      train::SessionOptions options;
+      options.run_dir = folder / "run";
+      train::train(setup, options, {});
+    });
+    // Half of what a copy of the parameters would add.
+    constexpr std::int64_t scratch = 3 << 19;
+    CHECK(heap.peak_bytes < planned + scratch);
+    CHECK(static_cast<std::size_t>(scratch) * 2 < estimate.kernels);
+  }
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing
