@@ -49,7 +49,7 @@ Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<con
       executor_(make_plan(std::move(program)), options) {}
 
 std::optional<Evaluation> Evaluator::run(const Tensors& parameters, const std::string& file,
-                                         const volatile std::sig_atomic_t* stop) {
+                                         const std::atomic<int>* stop) {
   const Clock::time_point begin = Clock::now();
   const Program& program = *executor_.plan().program;
   write_group(executor_, Group::params, parameters, file);

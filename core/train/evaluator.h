@@ -1,7 +1,7 @@
 // Evaluation of parameters on a split, on all devices, every example counted once.
 #pragma once
 
-#include <csignal>
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -24,7 +24,7 @@ class Evaluator {
   // `file` is where the parameters are from, for the error when they do not fit. None once `stop`, asked before each
   // batch, is not zero: what was measured until then is of no split.
   std::optional<Evaluation> run(const Tensors& parameters, const std::string& file,
-                                const volatile std::sig_atomic_t* stop = nullptr);
+                                const std::atomic<int>* stop = nullptr);
 
  private:
   std::shared_ptr<const data::Dataset> dataset_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -24,7 +23,7 @@ struct SessionOptions {
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
-  const volatile std::sig_atomic_t* stop = nullptr;  // non-zero: end after the step under way
+  const std::atomic<int>* stop = nullptr;  // non-zero: end after the step under way
   // Called after every step; what a test damages here, the guards must find.
   std::function<void(CpuExecutor&, std::int64_t step)> between_steps = {};
 };

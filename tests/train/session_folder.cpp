@@ -1,5 +1,6 @@
 // The run folder, and every way in which a run can end.
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -206,7 +207,7 @@ TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
 
 TEST_CASE("a signal ends the run after the step under way, logged and with a checkpoint", "[train]") {
   const TemporaryFolder root;
-  volatile std::sig_atomic_t stop = 0;
+  std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
   options.between_steps = [&](CpuExecutor&, std::int64_t step) {
@@ -234,7 +235,7 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
   for (const auto& [eval_every, steps] : cases) {
     INFO(eval_every);
     const TemporaryFolder root;
-    volatile std::sig_atomic_t stop = 0;
+    std::atomic<int> stop = 0;
     train::SessionOptions options;
     options.stop = &stop;
     train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
