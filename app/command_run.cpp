@@ -6,6 +6,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/config_options.h"
+#include "app/deliver.h"
 #include "app/display/display.h"
 #include "app/json.h"
 #include "app/signals.h"
@@ -113,22 +114,19 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
+  const StopSignals signals;
+  session.stop = options.display.stop = signals.flag();
   train::Ended ended;
   GuardMessage guard;
-  int signal = 0;
   {
-    const StopSignals signals;
-    session.stop = signals.flag();
     const train::Setup setup = train::make_setup(std::move(loaded));
     const auto display = display::make_display(options.display);
     train::Consumer* const consumers[] = {display.get(), &guard};
     ended = train::train(setup, session, consumers);
-    signal = static_cast<int>(*signals.flag());
   }
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  streams.out << (options.json ? summary(ended, guard.text) : train::final_report(ended, color));
-  streams.out.flush();
-  if (signal != 0) raise_by_default(signal);
+  deliver(streams.out, options.json ? summary(ended, guard.text) : train::final_report(ended, color));
+  if (const int signal = *signals.flag(); signal != 0) raise_by_default(signal);
   return ended.exit_status;
 }
 

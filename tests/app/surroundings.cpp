@@ -78,6 +78,9 @@ class InTerminal {
   InTerminal(const InTerminal&) = delete;
   InTerminal& operator=(const InTerminal&) = delete;
 
+  // What is typed there.
+  void type(char key) const { REQUIRE(::write(terminal_, &key, 1) == 1); }
+  void send(int signal) const { ::kill(pid_, signal); }
   // Reads what it shows until `text` is in it; false when it ends before.
   bool wait_for(const std::string& text) {
     std::string shown;
@@ -132,23 +135,6 @@ Finished call_as_user(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("a second signal ends a run at once, with no half of a checkpoint", "[app]") {
-  const TemporaryFolder folder;
-  const std::string run = folder / "run";
-  Process process(long_run(run));
-  REQUIRE(process.wait_for("loss"));
-  process.send(SIGTERM);
-  process.send(SIGINT);
-  const Finished result = process.wait();
-  CHECK((result.signal == SIGINT || result.signal == SIGTERM));
-  CHECK(result.out.empty());
-  CHECK_FALSE(fs::exists(run + "/summary.json"));
-  CHECK_FALSE(fs::exists(run + "/checkpoints/last"));
-  lines_of(run + "/metrics.jsonl");  // whole lines
-  // What a dead process leaves does not hold the folder.
-  CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
-}
-
 TEST_CASE("a run whose terminal is closed stops in good order, and under nohup it goes on", "[app]") {
   for (const bool nohup : {false, true}) {
     INFO(nohup);
@@ -171,13 +157,42 @@ TEST_CASE("a run whose terminal is closed stops in good order, and under nohup i
   }
 }
 
+TEST_CASE("a terminal that Ctrl-S stopped stops neither the training nor its end by a signal", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  InTerminal terminal(
+      {"run", linear, "--run-dir", run, "--set", "train={duration: 100000000 epochs, log_every: 1 epoch}"}, false);
+  REQUIRE(terminal.wait_for("loss"));
+  terminal.type('\x13');
+  const auto size = fs::file_size(run + "/metrics.jsonl");
+  CHECK(wait_until([&] { return fs::file_size(run + "/metrics.jsonl") > size + 1'000'000; }));
+  const auto begin = std::chrono::steady_clock::now();
+  terminal.send(SIGTERM);
+  const int status = terminal.wait();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+  CHECK(summary_of(run)["reason"] == "signal");
+  CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+}
+
 TEST_CASE("a run without standard streams writes nothing into its own files that is not theirs", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
-  CHECK(run_shell("exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir " + run + " <&- >&- 2>&-").status == 0);
+  const std::string command = "exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir ";
+  // The report went nowhere, which is a failure; the run itself is whole.
+  CHECK(run_shell(command + run + " <&- >&- 2>&-").status == 1);
   CHECK(lines_of(run + "/metrics.jsonl").front()["event"] == "step");
   CHECK(read_text(run + "/config.yaml") == run_binary({"validate", linear, "--print-config"}).out);
   CHECK(summary_of(run)["steps"] == 3);
+  CHECK(summary_of(run)["exit_status"] == 0);
+  CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+
+  const Finished lost = run_shell("exec \"$PROGRAM\" --version >&-");
+  CHECK(lost.status == 1);
+  CHECK(lost.err == "error: standard output could not be written\n");
+  CHECK(run_shell(command + (folder / "quiet") + " <&- 2>&-").status == 0);
+  // What says nothing there loses nothing.
+  CHECK(run_shell("exec \"$PROGRAM\" validate nothing.yaml >&-").status == 2);
 }
 
 TEST_CASE("a run needs no HOME and nothing else of its environment", "[app]") {
