@@ -115,7 +115,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   train::RunFolder::check(session.run_dir, session.folder);
 
   const StopSignals signals;
-  session.stop = options.display.stop = signals.flag();
+  session.stop = options.display.stop = StopSignals::flag();
   train::Ended ended;
   GuardMessage guard;
   {
@@ -126,7 +126,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
   const bool color = display::use_color(options.display.color, streams.out_fd);
   deliver(streams.out, options.json ? summary(ended, guard.text) : train::final_report(ended, color));
-  if (const int signal = *signals.flag(); signal != 0) raise_by_default(signal);
+  if (const int signal = *StopSignals::flag(); signal != 0) raise_by_default(signal);
   return ended.exit_status;
 }
 

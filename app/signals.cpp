@@ -60,7 +60,7 @@ StopSignals::~StopSignals() {
   handling = false;
 }
 
-const std::atomic<int>* StopSignals::flag() const { return &received; }
+const std::atomic<int>* StopSignals::flag() { return &received; }
 
 const std::atomic<int>* stop_flag() { return handling ? &received : nullptr; }
 

@@ -18,7 +18,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   // 0, or the number of the first signal that came.
-  const std::atomic<int>* flag() const;
+  static const std::atomic<int>* flag();
 };
 
 // The flag of StopSignals while signals only set it, else null: then they end the process, whatever it waits for.

@@ -268,6 +268,7 @@ class Session {
 
   // Means over the epoch so far, then the sums begin anew.
   void end_epoch() {
+    check_data_unchanged();
     const double examples = state("epoch/examples");
     EpochEnded event;
     event.step = step_;
@@ -339,7 +340,18 @@ class Session {
     emit(ended_);
   }
 
+  // Data that was written into has been trained on in part; who goes on would never know.
+  void check_data_unchanged() const {
+    setup_.source.train->check_unchanged();
+    if (setup_.source.test) setup_.source.test->check_unchanged();
+  }
+
   void save() {
+    check_data_unchanged();
+    write_checkpoint();
+  }
+
+  void write_checkpoint() {
     const std::int64_t steps = good_steps_.value_or(step_);
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
@@ -352,7 +364,7 @@ class Session {
   void save_what_is_trained() {
     if (saved_ || step_ == 0) return;
     try {
-      save();
+      write_checkpoint();
     } catch (const Error& error) {
       emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
     }

@@ -80,7 +80,7 @@ TEST_CASE("signals within a second of the first are the same request, and a late
     const pmaptrain::app::StopSignals signals;
     ::raise(SIGTERM);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::raise(signal);
-    ::_exit(*signals.flag());
+    ::_exit(*pmaptrain::app::StopSignals::flag());
   });
   CHECK((WIFEXITED(within) && WEXITSTATUS(within) == SIGTERM));
   const int later = ending_of([] {

@@ -409,6 +409,45 @@ TEST_CASE("a data file that is cut short under a run ends it as data that is not
   CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
 }
 
+TEST_CASE("a data file that is written over in place under a run ends it at the epoch's end, with a checkpoint",
+          "[app]") {
+  const std::string count("\0\0\x03\xe8", 4), side("\0\0\0\x10", 4);  // 1000 images of 16 x 16
+  const std::string images = std::string("\0\0\x08\3", 4) + count + side + side + std::string(256'000, '\1');
+  const std::string labels = std::string("\0\0\x08\1", 4) + count + std::string(1000, '\1');
+  for (const std::string changed : {"train.idx", "test.idx"}) {
+    INFO(changed);
+    const TemporaryFolder folder;
+    for (const char* name : {"train.idx", "test.idx"}) folder.write(name, images);
+    for (const char* name : {"train_labels.idx", "test_labels.idx"}) folder.write(name, labels);
+    folder.write("long.yaml",
+                 "data: {source: {idx: {train: [train.idx, train_labels.idx], test: [test.idx, test_labels.idx]}}, "
+                 "batch_size: 8}\n"
+                 "model: {layers: [flatten, dense: 10]}\n"
+                 "loss: softmax_cross_entropy\n"
+                 "optimizer: {sgd: {}, learning_rate: 0.001}\n"
+                 "train: {duration: 1000000 epochs, log_every: 1 step, eval_every: never}\n");
+    const std::string run = folder / "run";
+    Process process({"run", folder / "long.yaml", "--run-dir", run});
+    REQUIRE(process.wait_for("loss"));
+    // A file that is renamed over the path is another one, and so are labels, which are in memory.
+    fs::rename(folder.write("new", images), folder / (changed == "test.idx" ? "train.idx" : "test.idx"));
+    folder.write("train_labels.idx", labels);
+    REQUIRE(process.wait_for("epoch       5/"));
+    folder.write(changed, images);
+    const Finished result = process.wait();
+    INFO(result.err);
+    CHECK(result.status == 3);
+    CHECK(contains(result.err, "long.yaml:1:"));
+    CHECK(contains(result.err, changed +
+                                   "' was changed while it was in use: its time of modification is no longer what "
+                                   "it was when the file was opened\n"));
+    CHECK(contains(result.err, "  help: write a new file and rename it over the old one"));
+    CHECK(summary_of(run)["exit_status"] == 3);
+    CHECK(summary_of(run)["steps"].get<int>() % 125 == 0);
+    CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
+  }
+}
+
 TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") {
   const TemporaryFolder folder;
   Process running(long_run(folder / "run"));
