@@ -42,7 +42,7 @@ bool wants_json(CommandArguments arguments) {
 // Errors of the command line itself must know --color before it is parsed.
 display::Color color_of(CommandArguments arguments) {
   display::Color color = display::Color::automatic;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     std::string_view word;
     if (arguments[i] == "--color" && i + 1 < arguments.size()) word = arguments[i + 1];
     if (arguments[i].starts_with("--color=")) word = std::string_view(arguments[i]).substr(std::strlen("--color="));
