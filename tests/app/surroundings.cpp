@@ -456,3 +456,27 @@ TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") 
   const Finished result = running.wait();
   CHECK((result.signal == SIGBUS || contains(result.err, "AddressSanitizer")));
 }
+
+TEST_CASE("a config in a folder whose name has the reserved characters makes a run folder that can be read", "[app]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a ${b}");
+  const std::string count("\0\0\0\x08", 4), side("\0\0\0\x02", 4);  // 8 images of 2 x 2
+  const std::string images = std::string("\0\0\x08\3", 4) + count + side + side + std::string(32, '\1');
+  const std::string labels = std::string("\0\0\x08\1", 4) + count + std::string(8, '\1');
+  folder.write("a ${b}/x.idx", images);
+  folder.write("a ${b}/y.idx", labels);
+  const std::string config = folder.write(
+      "a ${b}/${c}.yaml",
+      "data: {source: {idx: {train: [x.idx, y.idx]}}, batch_size: 8}\nmodel: {layers: [flatten, dense: 2]}\n"
+      "loss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 epoch}\n");
+  const std::string run = folder / "a ${b}/run";
+  const Finished trained = run_binary({"run", config, "--run-dir", run, "-q"});
+  INFO(trained.err);
+  CHECK(trained.status == 0);
+  CHECK(contains(read_text(run + "/config.yaml"), "name: \"\\x24{c}\"\n"));
+  CHECK(run_binary({"validate", run}).status == 0);
+  CHECK(run_binary({"validate", run, "--print-config"}).out == read_text(run + "/config.yaml"));
+  const Finished evaluated = run_binary({"eval", run, "--split", "train"});
+  INFO(evaluated.err);
+  CHECK(evaluated.status == 0);
+}
