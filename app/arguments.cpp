@@ -119,12 +119,18 @@ struct Arguments::Impl {
 
   void check_remaining() const {
     const std::vector<std::string> remaining = cli.remaining();
-    for (const std::string& argument : remaining) {
-      if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
+    const auto end = std::find(remaining.begin(), remaining.end(), "--");  // of the options
+    for (const std::string& argument : std::span(remaining.begin(), end)) {
+      if (!argument.starts_with("-") || argument == "-") continue;
       const std::string name = argument.substr(0, argument.find('='));
       const std::string near = nearest(name, names);
       fail_usage("pmaptrain " + command + " has no option '" + name + "'",
                  near.empty() ? hint() : "did you mean '" + near + "'?");
+    }
+    for (const std::string& argument : std::span(end, remaining.end())) {
+      if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
+      fail_usage("unexpected argument '" + argument + "' after '--', behind which nothing is an option",
+                 "write options before '--', or leave it out; " + hint());
     }
     for (const std::string& argument : remaining) {
       if (argument == "--") continue;
@@ -217,9 +223,9 @@ void Arguments::footer(std::string text) { impl_->footer = std::move(text); }
 
 bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out) {
   Impl& impl = *impl_;
-  if (std::find_if(arguments.begin(), arguments.end(), [](const std::string& argument) {
-        return argument == "--help" || argument == "-h";
-      }) != arguments.end()) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");  // of the options
+  if (std::find_if(arguments.begin(), end,
+                   [](const std::string& argument) { return argument == "--help" || argument == "-h"; }) != end) {
     out << help();
     return false;
   }

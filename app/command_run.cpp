@@ -1,11 +1,13 @@
 // run: train what a config describes.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/config_options.h"
+#include "app/deliver.h"
 #include "app/display/display.h"
 #include "app/json.h"
 #include "app/signals.h"
@@ -124,30 +126,28 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
-  session.stop = StopSignals::flag();
+  session.stop = options.display.stop = StopSignals::flag();
 
-  const train::Setup setup = train::make_setup(std::move(loaded));
-  const auto display = display::make_display(options.display);
-  GuardMessage guard;
-  train::Consumer* const consumers[] = {display.get(), &guard};
-  train::Session run(setup, std::move(session));
   train::Ended ended;
+  GuardMessage guard;
+  std::optional<StopSignals> signals;
   {
-    // Until here a signal simply ends the process: nothing has been written.
-    const StopSignals signals;
+    const train::Setup setup = train::make_setup(std::move(loaded));
+    const auto display = display::make_display(options.display);
+    train::Consumer* const consumers[] = {display.get(), &guard};
+    train::Session run(setup, std::move(session));
+    signals.emplace();  // until here a signal simply ends the process: nothing has been written
     ended = run.run(consumers);
   }
-  const int signal = *StopSignals::flag();
-  if (ended.run_dir.empty()) raise_by_default(signal);  // it came before the first step
+  if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
   const bool color = display::use_color(options.display.color, streams.out_fd);
   const std::vector<Diagnostic> errors = errors_of(ended, guard.text);
-  streams.out << (options.json ? summary(ended, errors) : train::final_report(ended, color));
-  streams.out.flush();
+  deliver(streams.out, options.json ? summary(ended, errors) : train::final_report(ended, color));
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {
-    streams.err << render(errors, display::use_color(options.display.color, streams.err_fd));
+    deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));
   }
-  if (signal != 0) raise_by_default(signal);
+  if (const int signal = *StopSignals::flag(); signal != 0) raise_by_default(signal);
   return ended.exit_status;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/deliver.h"
 #include "app/display/terminal.h"
 #include "app/failure.h"
 #include "core/base/error.h"
@@ -40,7 +42,7 @@ bool wants_json(CommandArguments arguments) {
 // Errors of the command line itself must know --color before it is parsed.
 display::Color color_of(CommandArguments arguments) {
   display::Color color = display::Color::automatic;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     std::string_view word;
     if (arguments[i] == "--color" && i + 1 < arguments.size()) word = arguments[i + 1];
     if (arguments[i].starts_with("--color=")) word = std::string_view(arguments[i]).substr(std::strlen("--color="));
@@ -103,12 +105,15 @@ std::string overview() {
 int run_program(CommandArguments arguments, const Streams& streams) {
   const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
     const int number = static_cast<int>(status);
+    bool delivered = true;
     if (wants_json(arguments)) {
-      streams.out << failure_json(diagnostics, number, !arguments.empty() && arguments.front() == "validate");
+      delivered = deliver(streams.out,
+                          failure_json(diagnostics, number, !arguments.empty() && arguments.front() == "validate"));
     } else {
       streams.out.flush();
-      streams.err << render(diagnostics, display::use_color(color_of(arguments), streams.err_fd));
+      delivered = deliver(streams.err, render(diagnostics, display::use_color(color_of(arguments), streams.err_fd)));
     }
+    if (!delivered) std::_Exit(number);
     return number;
   };
   try {

@@ -1,31 +1,48 @@
 #include "app/signals.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 
 namespace pmaptrain::app {
 namespace {
 
 constexpr std::array<int, 3> stopping = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::int64_t second = 1'000'000'000;
 
 std::atomic<int> received = 0;
+std::atomic<std::int64_t> received_at = 0;  // nanoseconds; 0: no signal came
+bool handling = false;
 std::array<struct sigaction, stopping.size()> previous;
 
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
+              "a signal's handler waits for nobody");
+
+// May run in several threads at once: exactly one of them sets the time, and that one's signal is the first.
 void handle(int signal) {
-  if (received != 0) {
+  const int error = errno;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  errno = error;
+  const std::int64_t at = now.tv_sec * second + now.tv_nsec + 1;
+  std::int64_t first = 0;
+  if (received_at.compare_exchange_strong(first, at)) {
+    received.store(signal);
+  } else if (at - first > second) {
     // Blocked until this handler returns, and then final.
-    ::signal(signal, SIG_DFL);
-    ::raise(signal);
-    return;
+    raise_by_default(signal);
   }
-  received = signal;
 }
 
 }  // namespace
 
 StopSignals::StopSignals() {
   received = 0;
+  received_at = 0;
+  handling = true;
   for (std::size_t i = 0; i < stopping.size(); ++i) {
     ::sigaction(stopping[i], nullptr, &previous[i]);
     if (previous[i].sa_handler == SIG_IGN) continue;
@@ -38,10 +55,14 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  if (received_at != 0) return;
   for (std::size_t i = 0; i < stopping.size(); ++i) ::sigaction(stopping[i], &previous[i], nullptr);
+  handling = false;
 }
 
 const std::atomic<int>* StopSignals::flag() { return &received; }
+
+const std::atomic<int>* stop_flag() { return handling ? &received : nullptr; }
 
 void raise_by_default(int signal) {
   ::signal(signal, SIG_DFL);

@@ -5,8 +5,11 @@
 
 namespace pmaptrain::app {
 
-// While it lives, INT, TERM and HUP only set a flag, each unless it was ignored at the start (nohup); a second one has
-// its default action at once. One at a time.
+// While it lives, INT, TERM and HUP only set a flag, each unless it was ignored at the start (nohup). What comes within
+// a second of the first is the same request: `timeout` signals its child and then the child's group, and a terminal
+// that goes away may send several. A later one has its default action at once. One at a time.
+//
+// Where a signal came, its handlers stay: the same request may come once more while the process ends.
 class StopSignals {
  public:
   StopSignals();
@@ -14,9 +17,12 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // 0, or the number of the signal that came.
+  // 0, or the number of the first signal that came.
   static const std::atomic<int>* flag();
 };
+
+// The flag of StopSignals while signals only set it, else null: then they end the process, whatever it waits for.
+const std::atomic<int>* stop_flag();
 
 // Ends the process by the signal's default action, so that shells and schedulers see it.
 void raise_by_default(int signal);

@@ -93,14 +93,18 @@ std::string line_text(const Line& whole, int width, bool color) {
   return text + "\n";
 }
 
+// What to let go where the reader stays away for long: step lines, and not what they lead to.
+Keep keep_of(const Line& line) { return line.kind == LineKind::step ? Keep::passing : Keep::longer; }
+
 // Only what went wrong.
 class SilentDisplay : public train::Consumer {
  public:
-  explicit SilentDisplay(const Terminal& terminal) : printer_(terminal.fd, false), color_(terminal.color) {}
+  SilentDisplay(const Terminal& terminal, const std::atomic<int>* stop)
+      : printer_(terminal.fd, false, stop), color_(terminal.color) {}
 
   void on(const train::Event& event) override {
     if (!std::holds_alternative<train::Warned>(event)) return;
-    for (const Line& line : lines_(event)) printer_.print(line_text(line, 0, color_));
+    for (const Line& line : lines_(event)) printer_.print(line_text(line, 0, color_), 1, keep_of(line));
   }
 
  private:
@@ -112,13 +116,15 @@ class SilentDisplay : public train::Consumer {
 // One line an event, whole lines only: for pipes, files and terminals that cannot move.
 class PlainDisplay : public train::Consumer {
  public:
-  PlainDisplay(const Terminal& terminal, bool verbose)
-      : printer_(terminal.fd, false), color_(terminal.color), lines_(verbose) {}
+  PlainDisplay(const Terminal& terminal, bool verbose, const std::atomic<int>* stop)
+      : printer_(terminal.fd, false, stop), color_(terminal.color), lines_(verbose) {}
 
   void on(const train::Event& event) override {
+    const std::vector<Line> lines = lines_(event);
+    if (lines.empty()) return;
     std::string text;
-    for (const Line& line : lines_(event)) text += line_text(line, 0, color_);
-    if (!text.empty()) printer_.print(text);
+    for (const Line& line : lines) text += line_text(line, 0, color_);
+    printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()));
   }
 
  private:
@@ -130,8 +136,8 @@ class PlainDisplay : public train::Consumer {
 // The same lines, above a bar.
 class BarDisplay : public train::Consumer {
  public:
-  BarDisplay(Terminal terminal, bool verbose)
-      : terminal_(std::move(terminal)), printer_(terminal_.fd, true), lines_(verbose) {}
+  BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
+      : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop), lines_(verbose) {}
 
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);
@@ -141,7 +147,8 @@ class BarDisplay : public train::Consumer {
     const int width = columns();
     std::string text;
     for (const Line& line : lines) text += line_text(line, width, terminal_.color);
-    printer_.print(text, running_ ? bar(width) : std::string());
+    printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()),
+                   running_ ? bar(width) : std::string());
   }
 
  private:
@@ -187,8 +194,7 @@ class BarDisplay : public train::Consumer {
     running_ = false;
     state_.step = event.steps;
     state_.seconds = event.seconds > 0 ? event.seconds : terminal_.now() - started_;
-    printer_.set_status(bar(columns()));
-    printer_.keep_status();
+    printer_.keep_status(bar(columns()));
   }
 
   // The last column stays free: with it, some terminals wrap.
@@ -210,11 +216,13 @@ class BarDisplay : public train::Consumer {
 }  // namespace
 
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
-  if (options.quiet || options.progress == Progress::none) return std::make_unique<SilentDisplay>(terminal);
-  if (options.progress == Progress::plain || !terminal.moving) {
-    return std::make_unique<PlainDisplay>(terminal, options.verbose);
+  if (options.quiet || options.progress == Progress::none) {
+    return std::make_unique<SilentDisplay>(terminal, options.stop);
   }
-  return std::make_unique<BarDisplay>(std::move(terminal), options.verbose);
+  if (options.progress == Progress::plain || !terminal.moving) {
+    return std::make_unique<PlainDisplay>(terminal, options.verbose, options.stop);
+  }
+  return std::make_unique<BarDisplay>(std::move(terminal), options.verbose, options.stop);
 }
 
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options) {

@@ -1,6 +1,19 @@
 #include "app/display/line_printer.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <mutex>
+#include <string_view>
+#include <system_error>
 #include <utility>
+
+#include "app/display/patience.h"
+#include "app/display/terminal.h"
+#include "core/base/error.h"
+#include "core/base/signals.h"
+#include "core/base/text.h"
 
 namespace pmaptrain::display {
 namespace {
@@ -8,36 +21,134 @@ namespace {
 constexpr std::string_view to_start = "\r";
 constexpr std::string_view erase_line = "\r\x1b[K";
 constexpr std::string_view erase_rest = "\x1b[K";
+constexpr std::size_t write_bytes = 8192;  // about as much is taken at a time: what is being written cannot go any more
+
+std::string gone_line(std::int64_t lines) {
+  return "... " + counted(lines, "line") + " not shown; log.txt has " + (lines == 1 ? "it" : "them") + "\n";
+}
 
 }  // namespace
 
-void LinePrinter::set_status(std::string text) {
-  if (!moving_ || text == status_) return;
-  // Overwritten in place and erased behind, so that nothing flickers.
-  output_.write(std::string(to_start) + text + std::string(erase_rest));
-  status_ = std::move(text);
-}
+struct LinePrinter::Queue {
+  struct Entry {
+    std::string text;
+    int lines = 1;
+    Keep keep = Keep::longer;
+  };
 
-void LinePrinter::print(std::string_view text) { print(text, status_); }
+  explicit Queue(int fd) : output(fd) {}
 
-void LinePrinter::print(std::string_view text, std::string status) {
-  std::string all(status_.empty() ? std::string_view() : erase_line);
-  all += text;
-  if (moving_) {
-    all += status;
-    status_ = std::move(status);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Entry> entries;
+  std::size_t bytes = 0;   // of the entries
+  std::int64_t gone = 0;   // lines that were dropped since the last write
+  std::string status;      // to be shown below the lines; empty: none
+  bool closing = false;    // nothing comes any more
+  bool finished = false;   // the thread has ended
+  bool broken = false;     // nobody reads any more
+  Output output;           // the thread's, as is what follows
+  std::string shown = {};  // the status line on the terminal
+
+  void push(Entry entry, std::optional<std::string> new_status) {
+    const std::lock_guard lock(mutex);
+    if (broken) return;
+    if (new_status) status = std::move(*new_status);
+    bytes += entry.text.size();
+    entries.push_back(std::move(entry));
+    while (bytes > max_waiting_bytes && entries.size() > 1) drop();
+    changed.notify_all();
   }
-  output_.write(all);
+
+  void drop() {
+    auto oldest = std::find_if(entries.begin(), entries.end(), [](const Entry& e) { return e.keep == Keep::passing; });
+    if (oldest == entries.end()) oldest = entries.begin();
+    bytes -= oldest->text.size();
+    gone += oldest->lines;
+    entries.erase(oldest);
+  }
+
+  // Takes the next piece of what waits. The status line follows the last of the lines.
+  std::string next() {
+    const bool lines = gone > 0 || !entries.empty();
+    if (!lines) {
+      // Overwritten in place and erased behind, so that nothing flickers.
+      shown = status;
+      return status.empty() ? std::string(erase_line) : std::string(to_start) + status + std::string(erase_rest);
+    }
+    std::string text(shown.empty() ? std::string_view() : erase_line);
+    if (gone > 0) text += gone_line(std::exchange(gone, 0));
+    while (!entries.empty() && text.size() < write_bytes) {
+      text += entries.front().text;
+      bytes -= entries.front().text.size();
+      entries.pop_front();
+    }
+    shown = entries.empty() ? status : std::string();
+    return text + shown;
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this] { return closing || gone > 0 || !entries.empty() || status != shown; });
+      if (gone == 0 && entries.empty() && status == shown) break;
+      const std::string text = next();
+      lock.unlock();
+      output.write(text);
+      lock.lock();
+      if (!output.broken()) continue;
+      broken = true;
+      break;
+    }
+    finished = true;
+    changed.notify_all();
+  }
+};
+
+LinePrinter::LinePrinter(int fd, bool moving, const std::atomic<int>* stop)
+    : queue_(std::make_shared<Queue>(fd)), stop_(stop), moving_(moving) {
+  const BlockSignals blocked;
+  try {
+    thread_ = std::thread([queue = queue_] {
+      // A job in the background whose terminal has `stty tostop` is stopped when it writes; blocked, it would write.
+      sigset_t tostop;
+      sigemptyset(&tostop);
+      sigaddset(&tostop, SIGTTOU);
+      pthread_sigmask(SIG_UNBLOCK, &tostop, nullptr);
+      queue->run();
+    });
+  } catch (const std::system_error& error) {
+    fail_resource(std::string("the thread that writes to standard error could not be started: ") + error.what(),
+                  "other processes of this user, or a limit on them (ulimit -u), leave no room for it");
+  }
 }
 
-void LinePrinter::clear_status() {
-  if (!status_.empty()) output_.write(erase_line);
-  status_.clear();
+LinePrinter::~LinePrinter() {
+  Patience patience(stop_);
+  std::unique_lock lock(queue_->mutex);
+  queue_->status.clear();
+  queue_->closing = true;
+  queue_->changed.notify_all();
+  while (!queue_->finished && !patience.is_over()) queue_->changed.wait_for(lock, Patience::interval);
+  const bool finished = queue_->finished;
+  lock.unlock();
+  finished ? thread_.join() : thread_.detach();
 }
 
-void LinePrinter::keep_status() {
-  if (!status_.empty()) output_.write("\n");
-  status_.clear();
+void LinePrinter::set_status(std::string text) {
+  if (!moving_) return;
+  const std::lock_guard lock(queue_->mutex);
+  queue_->status = std::move(text);
+  if (!queue_->broken) queue_->changed.notify_all();
+}
+
+void LinePrinter::print(std::string text, int lines, Keep keep, std::optional<std::string> status) {
+  if (!moving_) status.reset();
+  queue_->push({std::move(text), lines, keep}, std::move(status));
+}
+
+void LinePrinter::keep_status(std::string text) {
+  if (moving_) print(std::move(text) + "\n", 1, Keep::longer, std::string());
 }
 
 }  // namespace pmaptrain::display

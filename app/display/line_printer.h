@@ -1,38 +1,51 @@
 // Lines that stay and, on a terminal that can move its cursor, one status line below them that is redrawn in place.
 // Knows nothing of what the lines say.
+//
+// A thread of its own writes them, so whoever shows something never waits for the reader: a paused pager or a terminal
+// that Ctrl-S stopped must not stop the training. What waits is bounded. A status line is superseded by the next one;
+// lines are kept until they take max_waiting_bytes, then the oldest go, `passing` ones before others, and one line says
+// how many when the reader is back.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
-
-#include "app/display/terminal.h"
+#include <thread>
 
 namespace pmaptrain::display {
 
+enum class Keep : unsigned char { passing, longer };
+
 class LinePrinter {
  public:
-  // With `moving` false, status lines are not shown at all.
-  LinePrinter(int fd, bool moving) : output_(fd), moving_(moving) {}
-  ~LinePrinter() { clear_status(); }
+  static constexpr std::size_t max_waiting_bytes = std::size_t{1} << 20;
+
+  // With `moving` false, status lines are not shown at all. `stop`: what a signal sets, or null. Throws Error
+  // (resource) where the thread cannot be started.
+  LinePrinter(int fd, bool moving, const std::atomic<int>* stop = nullptr);
+  // Takes the status line away (the cursor is at the start of an empty line) and waits until everything is written,
+  // once a signal came for half a second at most. A thread that still waits for the reader then is left behind with
+  // what it has: the process is about to end, nothing that the thread holds is used by anybody else, and nothing can
+  // wake it without changing the descriptor for other processes.
+  ~LinePrinter();
   LinePrinter(const LinePrinter&) = delete;
   LinePrinter& operator=(const LinePrinter&) = delete;
 
   // Replaces the status line. `text` fits the terminal and has no end of line.
   void set_status(std::string text);
-  // Shows `text` (whole lines with their ends) above the status line, which may be renewed in the same write.
-  void print(std::string_view text);
-  void print(std::string_view text, std::string status);
-  // Takes the status line away: the cursor is at the start of an empty line.
-  void clear_status();
-  // Leaves the status line where it is: the cursor is at the start of the line below it.
-  void keep_status();
-
-  bool moving() const { return moving_; }
+  // Shows `text`, `lines` whole lines with their ends, above the status line, which may be renewed with it.
+  void print(std::string text, int lines = 1, Keep keep = Keep::longer, std::optional<std::string> status = {});
+  // Leaves this as a line; there is no status line then.
+  void keep_status(std::string text);
 
  private:
-  Output output_;
+  struct Queue;
+  std::shared_ptr<Queue> queue_;
+  const std::atomic<int>* stop_;
   bool moving_;
-  std::string status_;  // as shown; empty: none is
+  std::thread thread_;
 };
 
 }  // namespace pmaptrain::display

@@ -46,7 +46,8 @@ void let_writes_fail() {
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() gives the lowest number that is free, which is this one.
-    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
+    const int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", mode) < 0) return;
   }
 }
 
@@ -68,14 +69,13 @@ int columns_of(int fd) {
 }
 
 void Output::write(std::string_view text) {
-  constexpr int patience_ms = 1000;  // for a reader that is slow, where the descriptor does not block
   while (!text.empty() && !broken_) {
     const ssize_t count = ::write(fd_, text.data(), text.size());
     if (count >= 0) {
       text.remove_prefix(static_cast<std::size_t>(count));
     } else if (errno == EAGAIN) {
       pollfd ready{fd_, POLLOUT, 0};
-      if (::poll(&ready, 1, patience_ms) == 0) return;
+      ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
       broken_ = true;
     }

@@ -12,7 +12,8 @@ enum class Color : unsigned char { automatic, always, never };
 
 // A closed pipe, or a file beyond the limit on sizes, then makes writes fail instead of ending the process. Standard
 // streams that are closed are opened to /dev/null, so that no file of ours takes their place and gets what was meant
-// for them. Call it first in main.
+// for them; standard output only for reading, so that what was asked for and goes nowhere is a failure as on a full
+// disk. Call it first in main.
 void let_writes_fail();
 
 // Whether ANSI colours are to be used on `fd`: by `color`, else where it is a terminal that is not dumb and NO_COLOR
@@ -22,8 +23,9 @@ bool use_color(Color color, int fd);
 // Whether the locale's variables ask for UTF-8.
 bool locale_is_utf8();
 
-// Writes to a file descriptor that it does not own. Once a write fails (a closed pipe, a terminal that is gone, a full
-// disk), all later ones are dropped without a word: nobody is there to read it.
+// Writes to a file descriptor that it does not own, and waits for its reader, also where the descriptor does not block.
+// Once a write fails (a closed pipe, a terminal that is gone, a full disk), all later ones are dropped without a word:
+// nobody is there to read it.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}

@@ -95,6 +95,14 @@ class ArrayDataset : public Dataset {
     }
   }
 
+  void check_unchanged() const override {
+    try {
+      inputs_.bytes.check_unchanged();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
  private:

@@ -34,6 +34,9 @@ class Dataset {
   // Throws Error (data) when examples that were read are not what the file held when it was opened. fill() asks once a
   // batch.
   virtual void check_intact() const {}
+  // The same, and when a file that examples are still read from was written into. A run asks at the end of each epoch
+  // and before each checkpoint.
+  virtual void check_unchanged() const {}
   // The smallest and largest label (for i32 targets), to be checked against the model's classes. Datasets that know
   // theirs without a scan say so; others scan once when opened.
   virtual std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const { return std::nullopt; }

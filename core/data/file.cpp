@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/base/text.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -70,9 +71,13 @@ Bytes map_file(const std::string& path) {
   if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
   if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
   try {
-    return Bytes(std::make_shared<const Mapping>(file.release(), static_cast<std::size_t>(status.st_size), path));
+    return Bytes(std::make_shared<const Mapping>(file.release(), static_cast<std::size_t>(status.st_size),
+                                                 status.st_mtim, path));
   } catch (const std::system_error& error) {
-    fail_to_open(path, error.code().value());
+    if (error.code() != std::errc::not_enough_memory) fail_to_open(path, error.code().value());
+    fail_resource(fmt::format("'{}' cannot be mapped: there is no room for its {} in this process's address space",
+                              path, human_bytes(static_cast<double>(status.st_size))),
+                  "a limit on the address space (ulimit -v) or on mappings (vm.max_map_count) may be in the way");
   }
 }
 

@@ -36,6 +36,10 @@ class Bytes {
   void check_intact() const {
     if (mapping_ != nullptr) mapping_->check_intact();
   }
+  // Mapping::check_unchanged(), as well.
+  void check_unchanged() const {
+    if (mapping_ != nullptr) mapping_->check_unchanged();
+  }
 
  private:
   std::shared_ptr<const void> owner_;
@@ -43,8 +47,8 @@ class Bytes {
   const Mapping* mapping_ = nullptr;  // the owner, where it is one
 };
 
-// Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead. Whoever has read from
-// it calls check_intact().
+// Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead, and Error (resource)
+// where the process may not map so much. Whoever has read from it calls check_intact().
 Bytes map_file(const std::string& path);
 
 // Gives what map_file() and the readers of formats throw the place of the key that names the file, where it has none.

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -27,6 +28,9 @@ struct MappedRange {
 };
 
 namespace {
+
+constexpr std::string_view rename_help =
+    "write a new file and rename it over the old one: a run keeps the file that it opened";
 
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<MappedRange*>::is_always_lock_free,
               "a signal's handler waits for nobody");
@@ -94,8 +98,8 @@ MappedRange* enlist(const std::byte* start, std::size_t size) {
 
 }  // namespace
 
-Mapping::Mapping(int descriptor, std::size_t size, std::string path)
-    : descriptor_(descriptor), size_(size), path_(std::move(path)) {
+Mapping::Mapping(int descriptor, std::size_t size, timespec modified, std::string path)
+    : descriptor_(descriptor), size_(size), modified_(modified), path_(std::move(path)) {
   install_handler();
   void* const start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (start == MAP_FAILED) {
@@ -119,15 +123,33 @@ void Mapping::check_intact() const {
   const bool known = ::fstat(descriptor_, &status) == 0;
   const bool shorter = known && static_cast<std::uint64_t>(status.st_size) < size_;
   if (!shorter && !range_->broken.load()) return;
-  constexpr const char* help = "write a new file and rename it over the old one: a run keeps the file that it opened";
   if (shorter) {
     fail_data(
         fmt::format("'{}' was cut short while it was in use: it had {} bytes and has {}", path_, size_, status.st_size),
-        help);
+        std::string(rename_help));
   }
   fail_data(
       fmt::format("'{}' could not be read while it was in use: it was shorter for a time, or its disk fails", path_),
-      help);
+      std::string(rename_help));
+}
+
+void Mapping::check_unchanged() const {
+  check_intact();
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) return;
+  const bool longer = static_cast<std::uint64_t>(status.st_size) != size_;
+  const bool written = status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec;
+  if (longer) {
+    fail_data(
+        fmt::format("'{}' was changed while it was in use: it had {} bytes and has {}", path_, size_, status.st_size),
+        std::string(rename_help));
+  }
+  if (written) {
+    fail_data(fmt::format("'{}' was changed while it was in use: its time of modification is no longer what it was "
+                          "when the file was opened",
+                          path_),
+              std::string(rename_help));
+  }
 }
 
 }  // namespace pmaptrain::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ctime>
 #include <span>
 #include <string>
 
@@ -14,9 +15,9 @@ struct MappedRange;
 // whatever thread, and the mapping knows. Faults elsewhere go to the handler before it, by default the system's.
 class Mapping {
  public:
-  // Maps the `size` > 0 bytes of the open file `descriptor`, which becomes the mapping's own. Throws
-  // std::system_error.
-  Mapping(int descriptor, std::size_t size, std::string path);
+  // Maps the `size` > 0 bytes of the open file `descriptor`, which becomes the mapping's own; `modified` is the file's
+  // time of modification. Throws std::system_error.
+  Mapping(int descriptor, std::size_t size, timespec modified, std::string path);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -27,9 +28,14 @@ class Mapping {
   // reading, before what was read is used. Allocates nothing when all is well; costs a system call.
   void check_intact() const;
 
+  // The same, and when the file's size or time of modification is not what it was when it was opened: somebody wrote
+  // into it. It cannot see a writer that restores the time, nor one through a mapping until the system updates it.
+  void check_unchanged() const;
+
  private:
   int descriptor_;
   std::size_t size_;
+  timespec modified_;
   std::string path_;
   const std::byte* start_ = nullptr;
   MappedRange* range_ = nullptr;

@@ -205,7 +205,8 @@ std::string reference_markdown() {
       "`{conv: {features: 32, kernel_size: [3, 3]}}`. Durations and intervals are `100` or `100 steps`, `2 epochs`,\n"
       "`50000 examples`. Paths are relative to the file that they stand in; in an option, to the current directory.\n"
       "Numbers are decimal; what is quoted is text. Top-level keys that begin with `x-` are ignored: a place for\n"
-      "YAML anchors. `null` stands for a key's default.\n\n"
+      "YAML anchors. `null` stands for a key's default. `${` is reserved: nothing is substituted, and where a path\n"
+      "has these characters they are written `\"\\x24{\"`, as a run folder's config.yaml does.\n\n"
       "| key | takes | default | meaning |\n|---|---|---|---|\n";
   const auto top = children(root_key());
   for (const Key* key : top) {

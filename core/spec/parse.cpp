@@ -108,6 +108,9 @@ class Builder : public YAML::EventHandler {
         node.length = static_cast<int>(word.size());
       }
     }
+    if (node.is(Kind::blank) && !stack_.empty() && stack_.back().node.is(Kind::sequence)) {
+      if (const std::optional<YAML::Mark> dash = dash_before(mark)) node = at(*dash, Kind::blank);
+    }
     place(std::move(node), anchor);
   }
 
@@ -144,7 +147,7 @@ class Builder : public YAML::EventHandler {
       node.length = std::max(1, count_characters(value));
     }
     refuse_tag(node, tag, mark);
-    if (value.find("${") != std::string::npos) {
+    if (value.find("${") != std::string::npos && !is_spelt_out(mark)) {
       report(node, std::string(reserved_message), std::string(reserved_help));
       node.kind = Kind::invalid;
     }
@@ -187,6 +190,35 @@ class Builder : public YAML::EventHandler {
     stop(where, "this is nested more than 64 levels deep", "a config needs fewer than ten; is a bracket left open?");
   }
 
+  // yaml-cpp places an empty item of a list at what comes next, which may be many lines on. The '-' of such an item is
+  // the last thing before that but for comments, an anchor and a tag; none in a list in brackets.
+  std::optional<YAML::Mark> dash_before(const YAML::Mark& mark) const {
+    auto line = std::min(static_cast<std::size_t>(std::max(mark.line, 0)), parsed_lines_.size() - 1);
+    bool first = static_cast<std::size_t>(std::max(mark.line, 0)) == line;
+    while (true) {
+      std::string_view rest = parsed_lines_[line];
+      if (first) rest = rest.substr(0, static_cast<std::size_t>(std::max(mark.column, 0)));
+      first = false;
+      for (std::size_t i = rest.find('#'); i < rest.size(); i = rest.find('#', i + 1)) {
+        if (i == 0 || rest[i - 1] == ' ' || rest[i - 1] == '\t') rest = rest.substr(0, i);
+      }
+      while (true) {
+        rest = rest.substr(0, rest.find_last_not_of(" \t") + 1);
+        const std::size_t word = rest.find_last_of(" \t") + 1;
+        if (word >= rest.size() || (rest[word] != '&' && rest[word] != '!')) break;
+        rest = rest.substr(0, word);
+      }
+      if (!rest.empty()) {
+        if (rest.back() != '-') return std::nullopt;
+        YAML::Mark dash = mark;
+        dash.line = static_cast<int>(line);
+        dash.column = static_cast<int>(rest.size()) - 1;
+        return dash;
+      }
+      if (line-- == 0) return std::nullopt;
+    }
+  }
+
   // yaml-cpp takes the end of the text for a closing quote.
   void expect_closed(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(mark.line);
@@ -217,6 +249,20 @@ class Builder : public YAML::EventHandler {
     Node at_quote = at(opened, Kind::invalid);
     at_quote.length = 1;
     stop(at_quote, "the quote that opens here is never closed", std::string("write ") + quote + " where the text ends");
+  }
+
+  // Whether what begins here is text in double quotes whose "${" are written with an escape, as print_config() does:
+  // who writes that means nothing to be substituted.
+  bool is_spelt_out(const YAML::Mark& mark) const {
+    if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= parsed_lines_.size()) return false;
+    const std::string_view line = parsed_lines_[static_cast<std::size_t>(mark.line)];
+    const auto start = static_cast<std::size_t>(std::max(mark.column, 0));
+    if (start >= line.size() || line[start] != '"') return false;
+    for (std::size_t i = start + 1; i < line.size(); ++i) {
+      if (line[i] == '"') return line.substr(start, i - start).find("${") == std::string_view::npos;
+      if (line[i] == '\\') ++i;
+    }
+    return false;
   }
 
   void report(const Node& node, std::string message, std::string help) {

@@ -15,9 +15,12 @@ constexpr std::size_t longest_flow = 100;
 // A double-quoted scalar: every character of the text survives, and none does anything to a terminal.
 std::string quote(const std::string& text) {
   std::string result = "\"";
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
+    if (c == '$' && text.compare(i, 2, "${") == 0) {
+      result += "\\x24";  // "${" itself is reserved
+    } else if (c == '\n') {
       result += "\\n";
     } else if (c == '\t') {
       result += "\\t";

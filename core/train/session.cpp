@@ -288,6 +288,7 @@ class Session::Impl {
 
   // Means over the epoch so far, then the sums begin anew.
   void end_epoch(bool last) {
+    check_data_unchanged();
     const double examples = state("epoch/examples");
     if (examples > 0 && tells_epoch(last)) tell_epoch(examples);
     epoch_began_ = seconds_since(begin_);
@@ -376,8 +377,15 @@ class Session::Impl {
     ended_.exit_status = static_cast<int>(ExitStatus::failed);
   }
 
+  // Data that was written into has been trained on in part; who goes on would never know.
+  void check_data_unchanged() const {
+    setup_.source.train->check_unchanged();
+    if (setup_.source.test) setup_.source.test->check_unchanged();
+  }
+
   void save() {
     folder_.check_in_place();
+    check_data_unchanged();
     write_checkpoint();
   }
 

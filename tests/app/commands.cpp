@@ -84,6 +84,17 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
+  // Behind "--" nothing is an option, and so none is misspelt.
+  CHECK(call({"eval", "runs/x", "--", "--split", "train"}).err ==
+        "error: unexpected argument '--split' after '--', behind which nothing is an option\n"
+        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+  CHECK(call({"eval", "--", "runs/x", "--help", "--color=always"}).err ==
+        "error: unexpected argument '--help' after '--', behind which nothing is an option\n"
+        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+  CHECK(contains(call({"eval", "runs/x", "--splot", "--", "y"}).err, "pmaptrain eval has no option '--splot'"));
+  CHECK(
+      contains(call({"eval", "runs/x", "--", "y"}).err, "unexpected argument 'y'\n  help: pmaptrain eval takes RUN;"));
+  CHECK(contains(call({"validate", "--", "--config"}).err, "--config: error: there is no such file"));
   CHECK(contains(call({"validate", "--frobnicate", "3", "x.yaml"}).err, "pmaptrain validate --help lists"));
   CHECK(contains(call({"run", "a", "b"}).err, "unexpected argument 'b'"));
   CHECK(contains(call({"run"}).err, "error: pmaptrain run needs CONFIG\n  help: pmaptrain run configs/"));

@@ -4,11 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace pmaptrain::tests {
@@ -36,12 +34,19 @@ Process::Process(const std::vector<std::string>& arguments, int ignored, const s
   start(std::move(all), ignored, directory);
 }
 
-Process::Process(const Shell& shell) {
-  ::setenv("PROGRAM", binary_path().c_str(), 1);
-  start({"/bin/bash", "-c", shell.script}, 0, ".");
+Process::Process(const std::vector<std::string>& arguments, const Onto& onto) {
+  std::vector<std::string> all{binary_path()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  start(std::move(all), 0, ".", onto);
 }
 
-void Process::start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory) {
+Process::Process(const Shell& shell, const Onto& onto) {
+  ::setenv("PROGRAM", binary_path().c_str(), 1);
+  start({"/bin/bash", "-c", shell.script}, 0, ".", onto);
+}
+
+void Process::start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory,
+                    const Onto& onto) {
   std::vector<char*> argv;
   for (std::string& argument : all) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -49,8 +54,9 @@ void Process::start(std::vector<std::string> all, int ignored, const std::filesy
   pid_ = ::fork();
   if (pid_ == 0) {
     if (ignored != 0) std::signal(ignored, SIG_IGN);
-    const int out_fd = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const int err_fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const auto file = [](const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600); };
+    const int out_fd = onto.out >= 0 ? onto.out : file(out);
+    const int err_fd = onto.err >= 0 ? onto.err : file(err);
     ::dup2(out_fd, STDOUT_FILENO);
     ::dup2(err_fd, STDERR_FILENO);
     if (::chdir(directory.c_str()) != 0) ::_exit(126);
@@ -66,14 +72,15 @@ Process::~Process() {
 }
 
 bool Process::wait_for(const std::string& text) const {
-  for (int i = 0; i < 6000; ++i) {
-    if (errors().find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  return wait_until([&] { return errors().find(text) != std::string::npos; });
 }
 
 void Process::send(int signal) const { ::kill(pid_, signal); }
+
+bool Process::running() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
 
 Finished Process::wait() {
   int status = 0;

@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/files.h"
@@ -29,6 +31,11 @@ struct Shell {
   std::string script;
 };
 
+// Descriptors that stand for the process's standard streams; -1: a file. They stay the caller's.
+struct Onto {
+  int out = -1, err = -1;
+};
+
 // The binary PMAPTRAIN_BIN with these arguments, its streams in files.
 class Process {
  public:
@@ -36,7 +43,8 @@ class Process {
   // default where the test does.
   explicit Process(const std::vector<std::string>& arguments, int ignored = 0,
                    const std::filesystem::path& directory = ".");
-  explicit Process(const Shell& shell);
+  explicit Process(const Shell& shell, const Onto& onto = {});
+  Process(const std::vector<std::string>& arguments, const Onto& onto);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -46,14 +54,25 @@ class Process {
   // Waits up to a minute for `text` on standard error; false if it never came.
   bool wait_for(const std::string& text) const;
   void send(int signal) const;
+  bool running() const;
   Finished wait();
 
  private:
-  void start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory);
+  void start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory, const Onto& onto = {});
 
   TemporaryFolder folder_;
   pid_t pid_ = -1;
 };
+
+// Waits up to a minute for something; false if it never came.
+template <class F>
+bool wait_until(F&& happened) {
+  for (int i = 0; i < 6000; ++i) {
+    if (happened()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
 
 Finished run_binary(const std::vector<std::string>& arguments);
 Finished run_shell(const std::string& script);

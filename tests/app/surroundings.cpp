@@ -1,6 +1,7 @@
 // What the world around a run may do to it: signals, terminals that go away, clocks that jump, disks that fill up, and
 // folders that are not ours. Whatever happens, the exit status says it, and nothing half-written is left.
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +79,9 @@ class InTerminal {
   InTerminal(const InTerminal&) = delete;
   InTerminal& operator=(const InTerminal&) = delete;
 
+  // What is typed there.
+  void type(char key) const { REQUIRE(::write(terminal_, &key, 1) == 1); }
+  void send(int signal) const { ::kill(pid_, signal); }
   // Reads what it shows until `text` is in it; false when it ends before.
   bool wait_for(const std::string& text) {
     std::string shown;
@@ -107,14 +111,17 @@ class InTerminal {
 };
 
 // What the command line gives to a user who may not do everything: root may, so a child of root's becomes nobody.
-Finished call_as_user(const std::vector<std::string>& arguments) {
+// `before` is done as that user. Status 126: it cannot be done here.
+Finished call_as_user(const std::vector<std::string>& arguments, const std::function<bool()>& before = {}) {
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
   const std::string out = folder / "out", err = folder / "err";
   const pid_t child = ::fork();
   if (child == 0) {
     constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) ::_exit(126);
+    // Root in a container may be allowed neither this nor anything else.
+    if (::geteuid() == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) != 0) ::_exit(126);
+    if (before && !before()) ::_exit(126);
     const Finished result = call(arguments);
     std::ofstream(out) << result.out;
     std::ofstream(err) << result.err;
@@ -131,23 +138,6 @@ Finished call_as_user(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-
-TEST_CASE("a second signal ends a run at once, with no half of a checkpoint", "[app]") {
-  const TemporaryFolder folder;
-  const std::string run = folder / "run";
-  Process process(long_run(run));
-  REQUIRE(process.wait_for("loss"));
-  process.send(SIGTERM);
-  process.send(SIGINT);
-  const Finished result = process.wait();
-  CHECK((result.signal == SIGINT || result.signal == SIGTERM));
-  CHECK(result.out.empty());
-  CHECK_FALSE(fs::exists(run + "/summary.json"));
-  CHECK_FALSE(fs::exists(run + "/checkpoints/last"));
-  lines_of(run + "/metrics.jsonl");  // whole lines
-  // What a dead process leaves does not hold the folder.
-  CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
-}
 
 TEST_CASE("a run whose terminal is closed stops in good order, and under nohup it goes on", "[app]") {
   for (const bool nohup : {false, true}) {
@@ -171,13 +161,42 @@ TEST_CASE("a run whose terminal is closed stops in good order, and under nohup i
   }
 }
 
+TEST_CASE("a terminal that Ctrl-S stopped stops neither the training nor its end by a signal", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  InTerminal terminal(
+      {"run", linear, "--run-dir", run, "--set", "train={duration: 100000000 epochs, log_every: 1 epoch}"}, false);
+  REQUIRE(terminal.wait_for("loss"));
+  terminal.type('\x13');
+  const auto size = fs::file_size(run + "/metrics.jsonl");
+  CHECK(wait_until([&] { return fs::file_size(run + "/metrics.jsonl") > size + 1'000'000; }));
+  const auto begin = std::chrono::steady_clock::now();
+  terminal.send(SIGTERM);
+  const int status = terminal.wait();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+  CHECK(summary_of(run)["reason"] == "signal");
+  CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+}
+
 TEST_CASE("a run without standard streams writes nothing into its own files that is not theirs", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
-  CHECK(run_shell("exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir " + run + " <&- >&- 2>&-").status == 0);
+  const std::string command = "exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir ";
+  // The report went nowhere, which is a failure; the run itself is whole.
+  CHECK(run_shell(command + run + " <&- >&- 2>&-").status == 1);
   CHECK(lines_of(run + "/metrics.jsonl").front()["event"] == "step");
   CHECK(read_text(run + "/config.yaml") == run_binary({"validate", linear, "--print-config"}).out);
   CHECK(summary_of(run)["steps"] == 3);
+  CHECK(summary_of(run)["exit_status"] == 0);
+  CHECK(fs::exists(run + "/checkpoints/last/state.json"));
+
+  const Finished lost = run_shell("exec \"$PROGRAM\" --version >&-");
+  CHECK(lost.status == 1);
+  CHECK(lost.err == "error: standard output could not be written\n");
+  CHECK(run_shell(command + (folder / "quiet") + " <&- 2>&-").status == 0);
+  // What says nothing there loses nothing.
+  CHECK(run_shell("exec \"$PROGRAM\" validate nothing.yaml >&-").status == 2);
 }
 
 TEST_CASE("a run needs no HOME and nothing else of its environment", "[app]") {
@@ -260,18 +279,22 @@ TEST_CASE("a second writer in a run folder is refused and disturbs nothing", "[a
   CHECK(fs::exists(run + "/checkpoints/last/state.json"));
 }
 
-TEST_CASE("a disk that is really full fails the run, and what was written before is whole", "[app]") {
+TEST_CASE("a disk that is really full fails the run, and what was written before is whole", "[app][user]") {
   const TemporaryFolder folder;
-  const std::string disk = folder / "disk";
-  // A file system of 16 KiB in a name space of its own; its files are copied out before it goes.
-  const Finished result =
-      run_shell("unshare --mount bash -c 'mkdir " + disk + " && mount -t tmpfs -o size=16k none " + disk +
-                " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk + "/run; status=$?; cp -r " +
-                disk + "/run " + folder.path().string() + "/copy; exit $status' || exit $?");
-  if (result.status != 1) {
-    INFO(result.status << result.err);
-    CHECK(result.out.empty());  // the program itself was not reached
-    WARN("no file system can be mounted here; RLIMIT_FSIZE alone stands for a full disk");
+  const std::string disk = folder / "disk", mounted = folder / "mounted";
+  // A file system of 16 KiB in a name space of its own; its files are copied out before it goes. Who is not root may
+  // perhaps be that of a name space of users.
+  Finished result;
+  for (const std::string user : {"", " --user --map-root-user"}) {
+    result = run_shell("exec unshare" + user + " --mount bash -c 'mkdir -p " + disk +
+                       " && mount -t tmpfs -o size=16k none " + disk + " && touch " + mounted +
+                       " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk +
+                       "/run; status=$?; cp -r " + disk + "/run " + folder.path().string() + "/copy; exit $status'");
+    if (fs::exists(mounted)) break;
+  }
+  if (!fs::exists(mounted)) {
+    WARN("skipped: no file system can be mounted here (" << result.err
+                                                         << "); RLIMIT_FSIZE alone stands for a full disk");
     return;
   }
   const json document = failure_of(result, 1);
@@ -285,8 +308,17 @@ TEST_CASE("a disk that is really full fails the run, and what was written before
   }
 }
 
-TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app]") {
+TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app][user]") {
   const TemporaryFolder folder;
+  const std::string closed = folder / "closed";
+  fs::create_directory(closed);
+  // Whoever is not root can remove what is in a folder only while he may write there.
+  struct Reopen {
+    ~Reopen() {
+      for (const std::string& folder : folders) ::chmod(folder.c_str(), 0755);
+    }
+    std::vector<std::string> folders;
+  } const reopen{{closed, folder / "other"}};
   REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
   const auto put = [&](const std::string& name, const std::string& text, mode_t mode) {
     const std::string path = folder.write(name, text);
@@ -297,10 +329,17 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   const std::string secret = put("secret.yaml", read_text(linear), 0);
   const std::string data = put("secret.npy", "x", 0);
   const std::string program = put("p.pmt", "batch %x:f32[1]{}\nreturn y = %x\n", 0644);
-  const Finished reachable = call_as_user({"validate", config});
+  const Finished reachable = call_as_user({"validate", config}, [&] { return ::access(secret.c_str(), R_OK) != 0; });
   if (reachable.status != 0) {
-    WARN("a user cannot reach the temporary folder: " + reachable.err);
+    WARN("skipped: " + (reachable.status == 126 ? "this process may read everything, and cannot become who may not"
+                                                : "a user cannot reach the temporary folder: " + reachable.err));
     return;
+  }
+  // The runs of somebody else, in a folder that only he writes to.
+  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
+  for (const auto& [path, mode] :
+       {std::pair{closed, 0555}, {folder / "other", 0555}, {folder / "other/.pmaptrain", 0444}}) {
+    REQUIRE(::chmod(path.c_str(), static_cast<mode_t>(mode)) == 0);
   }
 
   const Finished hidden = call_as_user({"validate", secret});
@@ -318,26 +357,50 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   CHECK(images.status == 3);
   CHECK(contains(images.err, "cannot open '" + data + "': Permission denied"));
 
-  const Finished run = call_as_user({"run", config, "--run-dir", folder / "run", "--json"});
+  const Finished run = call_as_user({"run", config, "--run-dir", closed + "/run", "--json"});
   CHECK(contains(failure_of(run, 4)["errors"][0]["message"],
-                 "the run folder '" + (folder / "run") + "' cannot be made: Permission denied"));
-  CHECK_FALSE(fs::exists(folder / "run"));
-  CHECK(call_as_user({"run", config, "--run-dir", folder / "a/b/run"}).status == 4);
-  const Finished written = call_as_user({"init", "cnn", folder / "new.yaml"});
+                 "the run folder '" + closed + "/run' cannot be made: Permission denied"));
+  CHECK_FALSE(fs::exists(closed + "/run"));
+  CHECK(call_as_user({"run", config, "--run-dir", closed + "/a/b/run"}).status == 4);
+  const Finished written = call_as_user({"init", "cnn", closed + "/new.yaml"});
   CHECK(written.status == 1);
   CHECK(contains(written.err, "new.yaml' cannot be written: Permission denied"));
 
-  // Somebody else's run: its folder is not taken, and a checkpoint that is closed to us is said to be so.
-  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
-  if (::geteuid() == 0) {
-    const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
-    CHECK(taken.status == 4);
-    CHECK(contains(taken.err, "Permission denied"));
-  }
+  // Somebody else's run is not taken, and a checkpoint that is closed to us is said to be so.
+  const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
+  CHECK(taken.status == 4);
+  CHECK(contains(taken.err, "Permission denied"));
   REQUIRE(::chmod((folder / "other/checkpoints/step-00000001/params.safetensors").c_str(), 0) == 0);
   const Finished evaluated = call_as_user({"eval", folder / "other", "--split", "train"});
   CHECK(evaluated.status == 3);
   CHECK(contains(evaluated.err, "params.safetensors': Permission denied"));
+}
+
+TEST_CASE("a run that cannot have the display's thread is refused before anything is made", "[app][user]") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const std::string config = folder.write("open.yaml", read_text(linear));
+  // Of the user's threads, this process's own is one already.
+  const auto have_no_thread = [] {
+    const rlimit one{1, 1};
+    if (::setrlimit(RLIMIT_NPROC, &one) != 0) return false;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::system_error&) {
+      return true;
+    }
+    return false;
+  };
+  const Finished result = call_as_user({"run", config, "--run-dir", folder / "run"}, have_no_thread);
+  if (result.status == 126) {
+    WARN("skipped: this process may have any number of threads, and cannot become who may not");
+    return;
+  }
+  CHECK(result.status == 4);
+  CHECK(result.err ==
+        "error: the thread that writes to standard error could not be started: Resource temporarily unavailable\n"
+        "  help: other processes of this user, or a limit on them (ulimit -u), leave no room for it\n");
+  CHECK_FALSE(fs::exists(folder / "run"));
 }
 
 TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {
@@ -394,6 +457,45 @@ TEST_CASE("a data file that is cut short under a run ends it as data that is not
   CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
 }
 
+TEST_CASE("a data file that is written over in place under a run ends it at the epoch's end, with a checkpoint",
+          "[app]") {
+  const std::string count("\0\0\x03\xe8", 4), side("\0\0\0\x10", 4);  // 1000 images of 16 x 16
+  const std::string images = std::string("\0\0\x08\3", 4) + count + side + side + std::string(256'000, '\1');
+  const std::string labels = std::string("\0\0\x08\1", 4) + count + std::string(1000, '\1');
+  for (const std::string changed : {"train.idx", "test.idx"}) {
+    INFO(changed);
+    const TemporaryFolder folder;
+    for (const char* name : {"train.idx", "test.idx"}) folder.write(name, images);
+    for (const char* name : {"train_labels.idx", "test_labels.idx"}) folder.write(name, labels);
+    folder.write("long.yaml",
+                 "data: {source: {idx: {train: [train.idx, train_labels.idx], test: [test.idx, test_labels.idx]}}, "
+                 "batch_size: 8}\n"
+                 "model: {layers: [flatten, dense: 10]}\n"
+                 "loss: softmax_cross_entropy\n"
+                 "optimizer: {sgd: {}, learning_rate: 0.001}\n"
+                 "train: {duration: 1000000 epochs, log_every: 1 step, eval_every: never}\n");
+    const std::string run = folder / "run";
+    Process process({"run", folder / "long.yaml", "--run-dir", run});
+    REQUIRE(process.wait_for("loss"));
+    // A file that is renamed over the path is another one, and so are labels, which are in memory.
+    fs::rename(folder.write("new", images), folder / (changed == "test.idx" ? "train.idx" : "test.idx"));
+    folder.write("train_labels.idx", labels);
+    REQUIRE(process.wait_for("epoch       5/"));
+    std::fstream(folder / changed, std::ios::binary | std::ios::in | std::ios::out) << images;  // not cut short before
+    const Finished result = process.wait();
+    INFO(result.err);
+    CHECK(result.status == 3);
+    CHECK(contains(result.err, "long.yaml:1:"));
+    CHECK(contains(result.err, changed +
+                                   "' was changed while it was in use: its time of modification is no longer what "
+                                   "it was when the file was opened\n"));
+    CHECK(contains(result.err, "  help: write a new file and rename it over the old one"));
+    CHECK(summary_of(run)["exit_status"] == 3);
+    CHECK(summary_of(run)["steps"].get<int>() % 125 == 0);
+    CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
+  }
+}
+
 TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") {
   const TemporaryFolder folder;
   Process running(long_run(folder / "run"));
@@ -401,4 +503,28 @@ TEST_CASE("a bus error that is not a file's ends a run by its signal", "[app]") 
   running.send(SIGBUS);
   const Finished result = running.wait();
   CHECK((result.signal == SIGBUS || contains(result.err, "AddressSanitizer")));
+}
+
+TEST_CASE("a config in a folder whose name has the reserved characters makes a run folder that can be read", "[app]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a ${b}");
+  const std::string count("\0\0\0\x08", 4), side("\0\0\0\x02", 4);  // 8 images of 2 x 2
+  const std::string images = std::string("\0\0\x08\3", 4) + count + side + side + std::string(32, '\1');
+  const std::string labels = std::string("\0\0\x08\1", 4) + count + std::string(8, '\1');
+  folder.write("a ${b}/x.idx", images);
+  folder.write("a ${b}/y.idx", labels);
+  const std::string config = folder.write(
+      "a ${b}/${c}.yaml",
+      "data: {source: {idx: {train: [x.idx, y.idx]}}, batch_size: 8}\nmodel: {layers: [flatten, dense: 2]}\n"
+      "loss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 epoch}\n");
+  const std::string run = folder / "a ${b}/run";
+  const Finished trained = run_binary({"run", config, "--run-dir", run, "-q"});
+  INFO(trained.err);
+  CHECK(trained.status == 0);
+  CHECK(contains(read_text(run + "/config.yaml"), "name: \"\\x24{c}\"\n"));
+  CHECK(run_binary({"validate", run}).status == 0);
+  CHECK(run_binary({"validate", run, "--print-config"}).out == read_text(run + "/config.yaml"));
+  const Finished evaluated = run_binary({"eval", run, "--split", "train"});
+  INFO(evaluated.err);
+  CHECK(evaluated.status == 0);
 }

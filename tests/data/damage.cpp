@@ -72,6 +72,48 @@ TEST_CASE("a file that was shorter for a time is told from one that never was", 
   CHECK(contains(error_of([&] { unread.check_intact(); }), "it had 8192 bytes and has 8191"));
 }
 
+TEST_CASE("a file that is written into while it is in use is told from one that is replaced", "[data]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("x", std::string(page, 'a'));
+  const auto wait_for_the_clock = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const data::Bytes bytes = data::map_file(path);
+  CHECK_NOTHROW(bytes.check_unchanged());
+  wait_for_the_clock();  // files' times are those of the system's last tick
+  std::filesystem::rename(folder.write("new", std::string(page, 'b')), path);
+  CHECK_NOTHROW(bytes.check_unchanged());
+  CHECK(bytes.data()[0] == std::byte{'a'});
+
+  const data::Bytes other = data::map_file(path);
+  wait_for_the_clock();
+  folder.write("x", std::string(page, 'c'));
+  CHECK_NOTHROW(other.check_intact());
+  CHECK(error_of([&] { other.slice(0, 1).check_unchanged(); }) ==
+        "'" + path +
+            "' was changed while it was in use: its time of modification is no longer what it was when the file was "
+            "opened | write a new file and rename it over the old one: a run keeps the file that it opened");
+  folder.write("x", std::string(page + 1, 'c'));
+  CHECK(contains(error_of([&] { other.check_unchanged(); }),
+                 "'" + path + "' was changed while it was in use: it had 4096 bytes and has 4097 | write a new file"));
+  std::filesystem::resize_file(path, 1);
+  CHECK(contains(error_of([&] { other.check_unchanged(); }), "was cut short while it was in use"));
+  CHECK_NOTHROW(bytes.check_unchanged());
+}
+
+TEST_CASE("a file that this process may not map is a matter of resources", "[data]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("x", "a");
+  std::error_code error;
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 47, error);  // without a block; no address space holds it
+  if (error) {
+    WARN("no file can be so large here: " + error.message());
+    return;
+  }
+  CHECK(test::refusal([&] { data::map_file(path); }, ExitStatus::resource) ==
+        "'" + path +
+            "' cannot be mapped: there is no room for its 128.0 TiB in this process's address space | a limit on the "
+            "address space (ulimit -v) or on mappings (vm.max_map_count) may be in the way");
+}
+
 TEST_CASE("several threads may read a file that is cut short, whatever signals they block", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(64 * page, 'a'));

@@ -275,7 +275,12 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
         "pad: -1 before and 0 after dimension 1 of f32[2,6]: one is negative (slice takes elements away)");
   CHECK(refusal_of(ReduceSum{{2}}, {x}) == "reduce_sum: there is no dimension 2 among 2 (dimensions are 0 to 1)");
   CHECK(refusal_of(ReduceSum{{1, 0}}, {x}) ==
-        "reduce_sum: dims=[1,0] does not rise (name each dimension once, in rising order)");
+        "reduce_sum: dims=[1,0] does not rise: 0 stands behind 1 (their order means nothing here: write dims=[0,1])");
+  CHECK(refusal_of(ReduceMax{{0, 1, 1}}, {x}) ==
+        "reduce_max: dims=[0,1,1] does not rise: 1 stands twice (their order means nothing here: write dims=[0,1])");
+  CHECK(refusal_of(Broadcast{{6, 2}, {1, 0}}, {x}) ==
+        "broadcast: dims=[1,0] does not rise: 0 stands behind 1 (transpose the operand first: broadcast keeps its "
+        "dimensions in order)");
   CHECK(refusal_of(ReduceMax{{0}}, {type(DType::f32, {0, 2})}) ==
         "reduce_max: f32[0,2] has nothing along dimension 0 (the largest of nothing is not defined)");
   CHECK(refusal_of(ReduceSum{{0}}, {type(DType::boolean, {2})}) ==

@@ -235,7 +235,7 @@ TEST_CASE("joining, scattering, running sums and choosing say what does not fit"
         "concatenate: i32[2,6] does not continue f32[2,6] along dimension 0 (operands have one element type and, but "
         "for that dimension, one shape)");
   CHECK(refusal_of(Reverse{{1, 0}}, {x}) ==
-        "reverse: dims=[1,0] does not rise (name each dimension once, in rising order)");
+        "reverse: dims=[1,0] does not rise: 0 stands behind 1 (their order means nothing here: write dims=[0,1])");
   CHECK(refusal_of(ScatterAdd{3}, {type(DType::i32, {3}), x}) ==
         "scatter_add: updates f32[2,6] do not begin with the dimensions of the indices i32[3] (indices are [I...] and "
         "updates [I..., rest...])");

@@ -357,6 +357,17 @@ TEST_CASE("a path with control characters survives being resolved, and does noth
   CHECK(std::get<FashionMnist>(again.spec.data.source).dir == path);
 }
 
+TEST_CASE("a path that has the reserved characters is resolved to what can be read again", "[spec]") {
+  const std::string folder = "/data/${USER}/a$b";
+  std::string text = complete;
+  text.replace(text.find("fashion_mnist"), 13, "{fashion_mnist: {dir: files}}");
+  const Loaded loaded = load_text(text, folder + "/x.yaml", folder, {});
+  CHECK(contains(loaded.resolved, R"("/data/\x24{USER}/a$b/files")"));
+  const Loaded again = load_text(loaded.resolved, "config.yaml", "/base", {});
+  CHECK(std::get<FashionMnist>(again.spec.data.source).dir == folder + "/files");
+  CHECK(again.resolved == loaded.resolved);
+}
+
 TEST_CASE("the default and the example of every key are what the key takes", "[spec]") {
   for (const Key& key : keys()) {
     INFO(key.path);

@@ -4,8 +4,10 @@
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
+using test::contains;
 
 TEST_CASE("a duplicate key is refused with the line of the first", "[spec]") {
   CHECK(errors_of(R"(name: a
@@ -111,6 +113,8 @@ TEST_CASE("a key that is not a name is refused", "[spec]") {
 }
 
 TEST_CASE("a reserved substitution is refused", "[spec]") {
+  CHECK(contains(errors_of("name: \"a ${x}\"\n" + std::string(base)), "c.yaml:1:7: error: '${' is reserved"));
+  CHECK(contains(errors_of("name: \"a \\\"\n  ${x}\"\n" + std::string(base)), "c.yaml:1:7: error: '${' is reserved"));
   CHECK(errors_of(R"(name: ${USER}-run
 )" + std::string(base)) ==
         R"(c.yaml:1:7: error: '${' is reserved; nothing is substituted in a config
@@ -118,6 +122,35 @@ TEST_CASE("a reserved substitution is refused", "[spec]") {
       |       ^~~~~~~~~~~
   help: write the value itself, or set it on the command line with --set
 )");
+}
+
+TEST_CASE("an empty item of a list is reported at its own '-', however far the next text is", "[spec]") {
+  CHECK(errors_of(R"(x-list:
+  - a
+  - # nothing yet
+
+  # and nothing here
+
+  - - &b
+    - c
+  -
+)" + std::string(base)) ==
+        R"(c.yaml:3:3: error: this list item has no value
+    3 |   - # nothing yet
+      |   ^
+  help: write its value, or remove the item
+c.yaml:7:5: error: this list item has no value
+    7 |   - - &b
+      |     ^
+  help: write its value, or remove the item
+c.yaml:9:3: error: this list item has no value
+    9 |   -
+      |   ^
+  help: write its value, or remove the item
+)");
+  CHECK(contains(errors_of(std::string(base) + "x-list:\n-   "), ":1: error: this list item has no value\n"));
+  // In brackets it has nothing of its own.
+  CHECK(contains(errors_of("x-list: [a, # -\n  , b]\n" + std::string(base)), "c.yaml:2:3: error: this list item"));
 }
 
 TEST_CASE("a blank value is reported at its key", "[spec]") {

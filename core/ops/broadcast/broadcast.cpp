@@ -88,7 +88,7 @@ std::vector<Type> Broadcast::infer(const InferContext& context) const {
   expect_operands(name, context.operands, 1);
   expect_sizes(name, shape);
   expect_rank(name, shape);
-  expect_rising_dims(name, dims, shape.size());
+  expect_rising_dims(name, dims, shape.size(), "transpose the operand first: broadcast keeps its dimensions in order");
   const Type& x = context.operands[0];
   if (dims.size() != x.shape.size()) {
     throw TypeError(6,

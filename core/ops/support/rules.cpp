@@ -50,7 +50,7 @@ void expect_sizes(std::string_view op, const Shape& shape) {
   }
 }
 
-void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims, std::size_t rank) {
+void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims, std::size_t rank, std::string help) {
   std::int64_t previous = -1;
   for (std::int64_t dim : dims) {
     if (dim < 0 || dim >= static_cast<std::int64_t>(rank)) {
@@ -58,8 +58,15 @@ void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims,
                       rank == 0 ? "a scalar has no dimensions" : fmt::format("dimensions are 0 to {}", rank - 1));
     }
     if (dim <= previous) {
-      throw TypeError(6, fmt::format("{}: dims={} does not rise", op, to_string(Shape(dims.begin(), dims.end()))),
-                      "name each dimension once, in rising order");
+      Shape rising(dims.begin(), dims.end());
+      std::sort(rising.begin(), rising.end());
+      rising.erase(std::unique(rising.begin(), rising.end()), rising.end());
+      if (help.empty()) help = fmt::format("their order means nothing here: write dims={}", to_string(rising));
+      throw TypeError(
+          6,
+          fmt::format("{}: dims={} does not rise: {} stands {}", op, to_string(Shape(dims.begin(), dims.end())), dim,
+                      dim == previous ? std::string("twice") : fmt::format("behind {}", previous)),
+          help);
     }
     previous = dim;
   }

@@ -30,8 +30,10 @@ void expect_index_type(std::string_view op, std::string_view what, const Type& t
 void expect_rank(std::string_view op, const Shape& shape);
 void expect_sizes(std::string_view op, const Shape& shape);
 
-// `dims` are dimensions of an operand of `rank` dimensions, each at most once and in rising order.
-void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims, std::size_t rank);
+// `dims` are dimensions of an operand of `rank` dimensions, each at most once and in rising order. `help` is for those
+// that do not rise; by default, that they are to be written so.
+void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims, std::size_t rank,
+                        std::string help = {});
 
 // Reads each operand and writes each result once.
 Cost traffic(std::span<const Type> operands, std::span<const Type> results, double flops = 0);

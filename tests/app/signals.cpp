@@ -1,0 +1,235 @@
+// Signals that end a run, and readers of its output who do not read: neither keeps the other from its due.
+#include "app/signals.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain::tests;
+using nlohmann::json;
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Its steps are short, and there are more than anybody waits for.
+std::vector<std::string> endless(const std::string& run, const std::string& log_every) {
+  return {"run", linear, "--run-dir", run, "--set", "train={duration: 100000000 epochs, log_every: " + log_every + "}"};
+}
+
+json summary(const std::string& run) { return json::parse(read_text(fs::path(run) / "summary.json")); }
+
+void sleep(int ms) { std::this_thread::sleep_for(milliseconds(ms)); }
+
+// A pipe that nobody reads, and that is full from the start.
+class UnreadPipe {
+ public:
+  UnreadPipe() {
+    REQUIRE(::pipe2(ends_, O_CLOEXEC) == 0);
+    REQUIRE(::fcntl(ends_[1], F_SETPIPE_SZ, 4096) == 4096);
+    REQUIRE(::write(ends_[1], std::string(4096, '#').data(), 4096) == 4096);
+  }
+  ~UnreadPipe() {
+    ::close(ends_[0]);
+    if (ends_[1] >= 0) ::close(ends_[1]);
+  }
+  UnreadPipe(const UnreadPipe&) = delete;
+  UnreadPipe& operator=(const UnreadPipe&) = delete;
+  int fd() const { return ends_[1]; }
+  // What the others with this descriptor write until they are gone.
+  std::string read_all() {
+    ::close(std::exchange(ends_[1], -1));
+    std::string text;
+    char bytes[4096];
+    for (ssize_t count; (count = ::read(ends_[0], bytes, sizeof bytes)) > 0;) {
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+    return text.substr(4096);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+// How a process ends that does this; as waitpid says it.
+template <class F>
+int ending_of(F&& action) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    action();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("signals within a second of the first are the same request, and a later one ends the process", "[app]") {
+  const int within = ending_of([] {
+    const pmaptrain::app::StopSignals signals;
+    ::raise(SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::raise(signal);
+    ::_exit(*pmaptrain::app::StopSignals::flag());
+  });
+  CHECK((WIFEXITED(within) && WEXITSTATUS(within) == SIGTERM));
+  const int later = ending_of([] {
+    const pmaptrain::app::StopSignals signals;
+    ::raise(SIGTERM);
+    sleep(1050);
+    ::raise(SIGINT);
+  });
+  CHECK((WIFSIGNALED(later) && WTERMSIG(later) == SIGINT));
+  // Where one came, the process is still to end by it.
+  const int after = ending_of([] {
+    {
+      const pmaptrain::app::StopSignals signals;
+      ::raise(SIGHUP);
+    }
+    ::raise(SIGTERM);
+    pmaptrain::app::raise_by_default(*pmaptrain::app::stop_flag());
+  });
+  CHECK((WIFSIGNALED(after) && WTERMSIG(after) == SIGHUP));
+}
+
+TEST_CASE("two signals in quick succession end a run by the first, with a checkpoint and the report", "[app]") {
+  for (int i = 0; i < 20; ++i) {
+    INFO(i);
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    Process process(endless(run, "never"));
+    REQUIRE(process.wait_for("loss"));
+    process.send(SIGTERM);
+    if (i > 0) sleep(i / 2);  // of signals that wait together the system delivers the lowest first
+    process.send(i > 0 ? SIGINT : SIGTERM);
+    const Finished result = process.wait();
+    CHECK(result.signal == SIGTERM);
+    CHECK(contains(result.out, "stopped by a signal"));
+    CHECK(summary(run)["exit_status"] == 128 + SIGTERM);
+    CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
+  }
+}
+
+TEST_CASE("timeout, which signals its child and then the child's group, ends a run in good order", "[app]") {
+  for (int i = 0; i < 10; ++i) {
+    INFO(i);
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    const bool by_time = i == 0;
+    Process process(Shell{std::string("exec timeout ") + (by_time ? "2" : "60") + " \"$PROGRAM\" run " + linear +
+                          " --run-dir " + run + " --set train.duration='100000000 epochs'"});
+    REQUIRE(process.wait_for("loss"));
+    if (!by_time) process.send(SIGTERM);  // it passes this on as it does its own
+    const Finished result = process.wait();
+    CHECK((by_time ? result.status == 124 : result.signal == SIGTERM || result.status == 128 + SIGTERM));
+    CHECK(contains(result.out, "stopped by a signal"));
+    CHECK(summary(run)["exit_status"] == 128 + SIGTERM);
+    CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
+  }
+}
+
+TEST_CASE("a second signal more than a second later ends a run at once, with no half of a checkpoint", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  // A step takes so long that the first signal comes well before its end; then the process is held for a second.
+  Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--workers", "1", "--set", "data.batch_size=4096",
+                   "--set", "data.source.synthetic_images.test=64"});
+  REQUIRE(process.wait_for("loss"));
+  process.send(SIGTERM);
+  sleep(50);
+  process.send(SIGSTOP);
+  sleep(1050);
+  process.send(SIGINT);
+  process.send(SIGCONT);
+  const Finished result = process.wait();
+  CHECK(result.signal == SIGINT);
+  CHECK(result.out.empty());
+  CHECK_FALSE(fs::exists(run + "/summary.json"));
+  CHECK_FALSE(fs::exists(run + "/checkpoints/last"));
+  std::istringstream metrics(read_text(run + "/metrics.jsonl"));
+  for (std::string line; std::getline(metrics, line);) CHECK(json::accept(line));  // whole lines
+  // What a dead process leaves does not hold the folder.
+  CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
+}
+
+TEST_CASE("a reader who does not read stops neither the training nor its end by a signal", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  UnreadPipe pipe;
+  Process process(endless(run, "1 epoch"), Onto{pipe.fd(), pipe.fd()});
+  const std::string metrics = run + "/metrics.jsonl";
+  CHECK(wait_until([&] { return fs::exists(metrics) && fs::file_size(metrics) > 3'000'000; }));
+  process.send(SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(process.wait().signal == SIGTERM);
+  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(5000));  // 1 s and what a busy machine adds
+  CHECK(summary(run)["reason"] == "signal");
+  CHECK(fs::exists(run + "/checkpoints/last/params.safetensors"));
+  // What was dropped on the way to the terminal is in the log.
+  std::size_t lines = 0;
+  for (const char c : read_text(run + "/log.txt")) lines += c == '\n' ? 1 : 0;
+  CHECK(lines > summary(run)["steps"].get<std::size_t>());
+}
+
+TEST_CASE("an end without a signal waits for the reader, who gets every line in order", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  UnreadPipe pipe;
+  Process process({"run", linear, "--run-dir", run, "--set", "train={duration: 500 epochs, log_every: 1 epoch}"},
+                  Onto{-1, pipe.fd()});
+  REQUIRE(wait_until([&] { return fs::exists(run + "/summary.json"); }));
+  sleep(200);
+  CHECK(process.running());
+  const std::string shown = pipe.read_all();
+  CHECK(process.wait().status == 0);
+  CHECK(contains(shown, "step   1/500 "));
+  CHECK(contains(shown, "step 500/500 "));
+  CHECK(read_text(run + "/log.txt").starts_with(shown));
+}
+
+TEST_CASE("a report that nobody reads is waited for, until a signal comes", "[app]") {
+  for (const bool as_json : {false, true}) {
+    INFO(as_json);
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    UnreadPipe pipe;
+    std::vector<std::string> arguments{"run", linear, "--run-dir", run};
+    if (as_json) arguments.emplace_back("--json");
+    Process process(arguments, Onto{pipe.fd(), -1});
+    REQUIRE(wait_until([&] { return fs::exists(run + "/summary.json"); }));
+    sleep(200);
+    CHECK(process.running());
+    process.send(SIGTERM);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(process.wait().signal == SIGTERM);
+    CHECK(std::chrono::steady_clock::now() - begin < milliseconds(5000));
+    CHECK(summary(run)["exit_status"] == 0);
+  }
+}
+
+TEST_CASE("an error that nobody reads does not hold a process that a signal has asked to end", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  UnreadPipe pipe;
+  // The checkpoint cannot be written, so what a signal ends is a failure.
+  Process process(Shell{"ulimit -f 4; exec \"$PROGRAM\" run configs/cnn.yaml --set "
+                        "data.source.synthetic_images.test=64 --run-dir " +
+                        run},
+                  Onto{-1, pipe.fd()});
+  REQUIRE(wait_until([&] { return contains(read_text(run + "/metrics.jsonl"), "loss"); }));
+  process.send(SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  const Finished result = process.wait();
+  CHECK(result.status == 1);
+  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(10000));
+}
