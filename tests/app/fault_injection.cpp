@@ -3,11 +3,14 @@
 // else is touched.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "core/train/checkpoint.h"
 #include "core/train/npy.h"
@@ -195,4 +198,55 @@ TEST_CASE("whatever call of the system fails, a run ends as it says and loses no
       }
     }
   }
+}
+
+TEST_CASE("a thread that cannot be started is named before anything is touched", "[app]") {
+  const TemporaryFolder folder;
+  const auto refused = [&](int thread) {
+    const Finished result =
+        run_shell("PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN) +
+                  " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
+                  " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" run " +
+                  "configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --max-steps 1 --run-dir " +
+                  (folder / "run"));
+    CHECK(result.status == 4);
+    CHECK_FALSE(fs::exists(folder / "run"));
+    return result.err;
+  };
+  std::vector<std::string> said;
+  for (int thread = 1; thread <= 7; ++thread) said.push_back(refused(thread));
+  const std::string why = " could not be started: Resource temporarily unavailable\n  help: ";
+  const std::string fewer = "fewer workers (mesh.workers, --workers) need fewer threads\n";
+  const std::string limit = "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes\n";
+  const std::vector<std::string> workers = {"error: thread 2 of 3" + why + fewer, "error: thread 3 of 3" + why + fewer};
+  const std::string loader = "error: the thread that reads batches ahead" + why + limit;
+  CHECK(contains(said[0], why));  // the display's
+  // The training's, then the evaluation's.
+  CHECK(std::vector(said.begin() + 1, said.begin() + 3) == workers);
+  CHECK(std::vector(said.begin() + 3, said.begin() + 5) == workers);
+  CHECK(said[5] == loader);
+  CHECK(said[6] == loader);
+}
+
+TEST_CASE("a signal before the first step ends the process at once, and an old run stays as it was", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  REQUIRE(run_binary({"run", linear, "--run-dir", run, "-q"}).status == 0);
+  const std::string before = pmaptrain::test::listing(run);
+  // Initial values of so many parameters take their time.
+  const std::string large = "model.layers=[{dense: 6000}, {dense: 6000}, {dense: 1}]";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const std::string& name : {std::string("run"), std::string("new")}) {
+      Process process({"run", linear, "--run-dir", folder / name, "--overwrite", "--set", large});
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));  // far from its first step
+      process.send(signal);
+      const Finished result = process.wait();
+      INFO(result.err);
+      CHECK(result.signal == signal);
+      CHECK(result.out.empty());
+      CHECK(result.err.empty());
+    }
+  }
+  CHECK(pmaptrain::test::listing(run) == before);
+  CHECK_FALSE(fs::exists(folder / "new"));
 }
