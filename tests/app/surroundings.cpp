@@ -1,6 +1,7 @@
 // What the world around a run may do to it: signals, terminals that go away, clocks that jump, disks that fill up, and
 // folders that are not ours. Whatever happens, the exit status says it, and nothing half-written is left.
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,14 +111,17 @@ class InTerminal {
 };
 
 // What the command line gives to a user who may not do everything: root may, so a child of root's becomes nobody.
-Finished call_as_user(const std::vector<std::string>& arguments) {
+// `before` is done as that user. Status 126: it cannot be done here.
+Finished call_as_user(const std::vector<std::string>& arguments, const std::function<bool()>& before = {}) {
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
   const std::string out = folder / "out", err = folder / "err";
   const pid_t child = ::fork();
   if (child == 0) {
     constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) ::_exit(126);
+    // Root in a container may be allowed neither this nor anything else.
+    if (::geteuid() == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) != 0) ::_exit(126);
+    if (before && !before()) ::_exit(126);
     const Finished result = call(arguments);
     std::ofstream(out) << result.out;
     std::ofstream(err) << result.err;
@@ -275,18 +279,22 @@ TEST_CASE("a second writer in a run folder is refused and disturbs nothing", "[a
   CHECK(fs::exists(run + "/checkpoints/last/state.json"));
 }
 
-TEST_CASE("a disk that is really full fails the run, and what was written before is whole", "[app]") {
+TEST_CASE("a disk that is really full fails the run, and what was written before is whole", "[app][user]") {
   const TemporaryFolder folder;
-  const std::string disk = folder / "disk";
-  // A file system of 16 KiB in a name space of its own; its files are copied out before it goes.
-  const Finished result =
-      run_shell("unshare --mount bash -c 'mkdir " + disk + " && mount -t tmpfs -o size=16k none " + disk +
-                " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk + "/run; status=$?; cp -r " +
-                disk + "/run " + folder.path().string() + "/copy; exit $status' || exit $?");
-  if (result.status != 1) {
-    INFO(result.status << result.err);
-    CHECK(result.out.empty());  // the program itself was not reached
-    WARN("no file system can be mounted here; RLIMIT_FSIZE alone stands for a full disk");
+  const std::string disk = folder / "disk", mounted = folder / "mounted";
+  // A file system of 16 KiB in a name space of its own; its files are copied out before it goes. Who is not root may
+  // perhaps be that of a name space of users.
+  Finished result;
+  for (const std::string user : {"", " --user --map-root-user"}) {
+    result = run_shell("exec unshare" + user + " --mount bash -c 'mkdir -p " + disk +
+                       " && mount -t tmpfs -o size=16k none " + disk + " && touch " + mounted +
+                       " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk +
+                       "/run; status=$?; cp -r " + disk + "/run " + folder.path().string() + "/copy; exit $status'");
+    if (fs::exists(mounted)) break;
+  }
+  if (!fs::exists(mounted)) {
+    WARN("skipped: no file system can be mounted here (" << result.err
+                                                         << "); RLIMIT_FSIZE alone stands for a full disk");
     return;
   }
   const json document = failure_of(result, 1);
@@ -300,8 +308,17 @@ TEST_CASE("a disk that is really full fails the run, and what was written before
   }
 }
 
-TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app]") {
+TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app][user]") {
   const TemporaryFolder folder;
+  const std::string closed = folder / "closed";
+  fs::create_directory(closed);
+  // Whoever is not root can remove what is in a folder only while he may write there.
+  struct Reopen {
+    ~Reopen() {
+      for (const std::string& folder : folders) ::chmod(folder.c_str(), 0755);
+    }
+    std::vector<std::string> folders;
+  } const reopen{{closed, folder / "other"}};
   REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
   const auto put = [&](const std::string& name, const std::string& text, mode_t mode) {
     const std::string path = folder.write(name, text);
@@ -312,10 +329,17 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   const std::string secret = put("secret.yaml", read_text(linear), 0);
   const std::string data = put("secret.npy", "x", 0);
   const std::string program = put("p.pmt", "batch %x:f32[1]{}\nreturn y = %x\n", 0644);
-  const Finished reachable = call_as_user({"validate", config});
+  const Finished reachable = call_as_user({"validate", config}, [&] { return ::access(secret.c_str(), R_OK) != 0; });
   if (reachable.status != 0) {
-    WARN("a user cannot reach the temporary folder: " + reachable.err);
+    WARN("skipped: " + (reachable.status == 126 ? "this process may read everything, and cannot become who may not"
+                                                : "a user cannot reach the temporary folder: " + reachable.err));
     return;
+  }
+  // The runs of somebody else, in a folder that only he writes to.
+  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
+  for (const auto& [path, mode] :
+       {std::pair{closed, 0555}, {folder / "other", 0555}, {folder / "other/.pmaptrain", 0444}}) {
+    REQUIRE(::chmod(path.c_str(), static_cast<mode_t>(mode)) == 0);
   }
 
   const Finished hidden = call_as_user({"validate", secret});
@@ -333,26 +357,50 @@ TEST_CASE("files and folders that a user may not read or write are named with th
   CHECK(images.status == 3);
   CHECK(contains(images.err, "cannot open '" + data + "': Permission denied"));
 
-  const Finished run = call_as_user({"run", config, "--run-dir", folder / "run", "--json"});
+  const Finished run = call_as_user({"run", config, "--run-dir", closed + "/run", "--json"});
   CHECK(contains(failure_of(run, 4)["errors"][0]["message"],
-                 "the run folder '" + (folder / "run") + "' cannot be made: Permission denied"));
-  CHECK_FALSE(fs::exists(folder / "run"));
-  CHECK(call_as_user({"run", config, "--run-dir", folder / "a/b/run"}).status == 4);
-  const Finished written = call_as_user({"init", "cnn", folder / "new.yaml"});
+                 "the run folder '" + closed + "/run' cannot be made: Permission denied"));
+  CHECK_FALSE(fs::exists(closed + "/run"));
+  CHECK(call_as_user({"run", config, "--run-dir", closed + "/a/b/run"}).status == 4);
+  const Finished written = call_as_user({"init", "cnn", closed + "/new.yaml"});
   CHECK(written.status == 1);
   CHECK(contains(written.err, "new.yaml' cannot be written: Permission denied"));
 
-  // Somebody else's run: its folder is not taken, and a checkpoint that is closed to us is said to be so.
-  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
-  if (::geteuid() == 0) {
-    const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
-    CHECK(taken.status == 4);
-    CHECK(contains(taken.err, "Permission denied"));
-  }
+  // Somebody else's run is not taken, and a checkpoint that is closed to us is said to be so.
+  const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
+  CHECK(taken.status == 4);
+  CHECK(contains(taken.err, "Permission denied"));
   REQUIRE(::chmod((folder / "other/checkpoints/step-00000001/params.safetensors").c_str(), 0) == 0);
   const Finished evaluated = call_as_user({"eval", folder / "other", "--split", "train"});
   CHECK(evaluated.status == 3);
   CHECK(contains(evaluated.err, "params.safetensors' cannot be read"));
+}
+
+TEST_CASE("a run that cannot have the display's thread is refused before anything is made", "[app][user]") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const std::string config = folder.write("open.yaml", read_text(linear));
+  // Of the user's threads, this process's own is one already.
+  const auto have_no_thread = [] {
+    const rlimit one{1, 1};
+    if (::setrlimit(RLIMIT_NPROC, &one) != 0) return false;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::system_error&) {
+      return true;
+    }
+    return false;
+  };
+  const Finished result = call_as_user({"run", config, "--run-dir", folder / "run"}, have_no_thread);
+  if (result.status == 126) {
+    WARN("skipped: this process may have any number of threads, and cannot become who may not");
+    return;
+  }
+  CHECK(result.status == 4);
+  CHECK(result.err ==
+        "error: the thread that writes to standard error could not be started: Resource temporarily unavailable\n"
+        "  help: other processes of this user, or a limit on them (ulimit -u), leave no room for it\n");
+  CHECK_FALSE(fs::exists(folder / "run"));
 }
 
 TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {
@@ -433,7 +481,7 @@ TEST_CASE("a data file that is written over in place under a run ends it at the 
     fs::rename(folder.write("new", images), folder / (changed == "test.idx" ? "train.idx" : "test.idx"));
     folder.write("train_labels.idx", labels);
     REQUIRE(process.wait_for("epoch       5/"));
-    folder.write(changed, images);
+    std::fstream(folder / changed, std::ios::binary | std::ios::in | std::ios::out) << images;  // not cut short before
     const Finished result = process.wait();
     INFO(result.err);
     CHECK(result.status == 3);
