@@ -320,10 +320,11 @@ class StepBuilder {
     }
   }
 
+  // All inputs are declared before the first equation, so that an input's value is its place.
   void replace(Value input, Value next) {
-    for (Input& candidate : program_.inputs) {
-      if (candidate.value == input) candidate.next = next;
-    }
+    Input& replaced = program_.inputs.at(static_cast<std::size_t>(input.id));
+    assert(replaced.value == input);
+    replaced.next = next;
   }
 
   void output_measures(const std::vector<Value>& measures, Value count) {
