@@ -109,6 +109,21 @@ struct Result {
   std::string key() const { return update ? name + ".next" : name; }
 };
 
+// An archive names an update NAME.next, which an output may be called, too.
+void check_archive_names(const Program& program) {
+  for (const Input& input : program.inputs) {
+    if (!input.next || program.find_output(input.name + ".next") == nullptr) continue;
+    throw Error(ExitStatus::usage,
+                Diagnostic{"program",
+                           input.update_place,
+                           fmt::format("--output cannot hold both the update of '{0}', which an archive calls "
+                                       "'{0}.next', and the output '{0}.next'",
+                                       input.name),
+                           fmt::format("return '{}.next' under another name", input.name),
+                           {}});
+  }
+}
+
 std::vector<Result> results_of(const CpuExecutor& executor, const Program& program) {
   std::vector<Result> results;
   for (const Output& output : program.outputs) {
@@ -147,8 +162,9 @@ std::string json_of(const std::vector<Result>& results, const Mesh& mesh) {
     Json entry{{"name", result.name}, {"update", result.update}, {"type", to_string(result.type, mesh)}};
     entry["values"] = Json::array();
     for (const Holders& group : distinct(mesh, result.value)) {
-      entry["values"].push_back(
-          {{"devices", group.devices}, {"value", value_json(result.type.dtype, result.type.shape, group.value)}});
+      Json row{{"devices", group.devices}, {"value", value_json(result.type.dtype, result.type.shape, group.value)}};
+      if (!all_finite(result.type.dtype, group.value)) row["finite"] = false;
+      entry["values"].push_back(std::move(row));
     }
     json["results"].push_back(std::move(entry));
   }
@@ -182,6 +198,7 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
 
   const auto program =
       std::make_shared<const Program>(parse_program(read_program(path), path, all_ops(), axes_of(mesh)));
+  if (output) check_archive_names(*program);
   spec::MeshSpec carried;
   carried.mesh = program->mesh;
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));

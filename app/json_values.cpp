@@ -35,4 +35,17 @@ Json value_json(DType dtype, const Shape& shape, std::span<const std::byte> valu
   return nested(dtype, shape, value, 0, index);
 }
 
+bool all_finite(DType dtype, std::span<const std::byte> value) {
+  return dispatch(dtype, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      for (std::size_t i = 0; i < value.size(); i += sizeof(T)) {
+        T number{};
+        std::memcpy(&number, value.data() + i, sizeof number);
+        if (!std::isfinite(number)) return false;
+      }
+    }
+    return true;
+  });
+}
+
 }  // namespace pmaptrain::app

@@ -179,7 +179,7 @@ void fill_rows(const BatchPlan& plan, std::int64_t step, std::int64_t* rows) {
   const std::int64_t count = plan.examples_in(k);
   const std::int64_t first = epoch * plan.dataset + k * plan.global;
   for (std::int64_t r = 0; r < count; ++r) rows[r] = first + r;
-  std::fill(rows + count, rows + plan.rows(), 0);
+  std::fill(rows + count, rows + plan.rows(), rows[count - 1]);
 }
 
 void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
@@ -196,9 +196,10 @@ void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan,
     dataset.read(sampler.index(epoch, k * plan.global + r), to_input, to_target);
   }
   dataset.check_intact();
-  const auto padding = static_cast<std::size_t>(plan.rows() - count);
-  std::memset(to_input, 0, padding * input);
-  std::memset(to_target, 0, padding * target);
+  for (std::int64_t r = count; r < plan.rows(); ++r, to_input += input, to_target += target) {
+    std::memcpy(to_input, to_input - input, input);
+    std::memcpy(to_target, to_target - target, target);
+  }
   std::fill(buffers.mask, buffers.mask + count, 1.0F);
   std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
   fill_rows(plan, step, buffers.rows);

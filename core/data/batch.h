@@ -2,7 +2,9 @@
 //
 // Batch k of an epoch covers the positions [k * global, (k + 1) * global) of the epoch's order. Its rows are those
 // examples in order, then padding: row r belongs to device r / rows_per_device, and to microbatch
-// r % rows_per_device / (rows_per_device / microbatches) of it. Only the last rows are padding.
+// r % rows_per_device / (rows_per_device / microbatches) of it. Only the last rows are padding. Each repeats the
+// batch's last example, its number in the sample stream included: whatever the model computes of padding, it also
+// computes of an example, so padding is never the only row that overflows. The mask says which rows count.
 #pragma once
 
 #include <cstddef>
@@ -49,12 +51,12 @@ struct BatchBuffers {
   std::byte* targets = nullptr;
   float* mask = nullptr;         // 1 for an example, 0 for padding
   std::int64_t* rows = nullptr;  // the example's position in the sample stream, epoch * dataset + position: dropout's
-                                 // row counter. 0 for padding
+                                 // row counter
   std::size_t input_bytes = 0, target_bytes = 0;  // of one example, as the dataset's fields have them
 };
 
-// Fills a batch; steps count from 0 over all epochs. Padding is zero in every buffer. Several threads may fill
-// different buffers at once. Throws Error (data) when a file of the dataset was cut short.
+// Fills a batch; steps count from 0 over all epochs. Several threads may fill different buffers at once. Throws Error
+// (data) when a file of the dataset was cut short.
 void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
           const BatchBuffers& buffers);
 

@@ -1,6 +1,6 @@
 #include "core/graph/check.h"
 
-#include <set>
+#include <unordered_set>
 
 #include "core/graph/text.h"
 
@@ -12,27 +12,35 @@ class Checker {
   Checker(const Program& program, std::string_view after) : program_(program), after_(after) {}
 
   void run() {
-    std::set<Value> visible;
-    std::set<std::string> names;
+    region_of_.assign(program_.types.size(), nowhere);
+    std::unordered_set<std::string> names;
     for (const Input& input : program_.inputs) {
-      define(input.value, visible, nullptr, 0);
+      define(input.value, 0, nullptr, 0);
       const std::string error = size_error(program_.type(input.value), program_.mesh);
       if (!error.empty()) fail("input '" + input.name + "': " + error);
       if (!names.insert(input.name).second) fail("two inputs are named '" + input.name + "'");
     }
-    check_equations(program_.equations, visible);
-    for (const Input& input : program_.inputs) check_update(input, visible);
+    check_equations(program_.equations, 0);
+    for (const Input& input : program_.inputs) check_update(input);
     for (const Output& output : program_.outputs) {
-      if (!visible.contains(output.value)) fail("output '" + output.name + "' is a value that no equation defines");
+      if (!visible(output.value, 0)) fail("output '" + output.name + "' is a value that no equation defines");
     }
   }
 
  private:
-  void check_equations(const std::vector<Equation>& equations, std::set<Value>& visible) {
+  static constexpr int nowhere = -1;
+
+  // Whether an input of the program (region 0) or of a region, or an equation so far in it, defines the value.
+  bool visible(Value value, int region) const {
+    return value.id >= 0 && static_cast<std::size_t>(value.id) < region_of_.size() &&
+           region_of_[static_cast<std::size_t>(value.id)] == region;
+  }
+
+  void check_equations(const std::vector<Equation>& equations, int here) {
     for (std::size_t i = 0; i < equations.size(); ++i) {
       const Equation& equation = equations[i];
       for (Value operand : equation.operands) {
-        if (!visible.contains(operand)) {
+        if (!visible(operand, here)) {
           fail("%" + std::to_string(operand.id) + " is used where no equation before has defined it", &equations, i);
         }
       }
@@ -42,16 +50,16 @@ class Checker {
       }
       std::vector<Type> params, yields;
       for (const Region& region : equation.regions) {
-        std::set<Value> inside;  // a region sees only its own values
+        const int inside = ++regions_;  // a region sees only its own values
         for (Value param : region.params) define(param, inside, &equations, i);
         check_equations(region.equations, inside);
         for (Value result : region.results) {
-          if (!inside.contains(result)) fail("the region yields a value that it does not define", &equations, i);
+          if (!visible(result, inside)) fail("the region yields a value that it does not define", &equations, i);
         }
         params = types_of(program_, region.params);
         yields = types_of(program_, region.results);
       }
-      for (Value result : equation.results) define(result, visible, &equations, i);
+      for (Value result : equation.results) define(result, here, &equations, i);
       check_types(equations, i, params, yields);
     }
   }
@@ -73,13 +81,13 @@ class Checker {
   }
 
   // Rule 4. This is where a forgotten reduction is refused.
-  void check_update(const Input& input, const std::set<Value>& visible) {
+  void check_update(const Input& input) {
     place_ = input.update_place;
     const bool replaced = input.next.has_value();
     const bool keeps = input.group == Group::params || input.group == Group::state;
     if (!replaced) return;
     if (!keeps) fail("'" + input.name + "' is a " + std::string(to_string(input.group)) + " input: it has no update");
-    if (!visible.contains(*input.next)) fail("the update of '" + input.name + "' is a value that no equation defines");
+    if (!visible(*input.next, 0)) fail("the update of '" + input.name + "' is a value that no equation defines");
     const Type& old_type = program_.type(input.value);
     const Type& new_type = program_.type(*input.next);
     if (old_type == new_type) return;
@@ -106,12 +114,13 @@ class Checker {
     return program_.equations.size();
   }
 
-  void define(Value value, std::set<Value>& visible, const std::vector<Equation>* equations, std::size_t i) {
+  void define(Value value, int region, const std::vector<Equation>* equations, std::size_t i) {
     if (value.id < 0 || static_cast<std::size_t>(value.id) >= program_.types.size()) {
       fail("a value has no type", equations, i);
     }
-    if (!defined_.insert(value).second) fail("%" + std::to_string(value.id) + " is defined twice", equations, i);
-    visible.insert(value);
+    int& defined = region_of_[static_cast<std::size_t>(value.id)];
+    if (defined != nowhere) fail("%" + std::to_string(value.id) + " is defined twice", equations, i);
+    defined = region;
   }
 
   [[noreturn]] void fail(std::string message, const std::vector<Equation>* equations = nullptr, std::size_t i = 0,
@@ -132,7 +141,8 @@ class Checker {
 
   const Program& program_;
   std::string_view after_;
-  std::set<Value> defined_;
+  std::vector<int> region_of_;  // by value: the region that defines it, so far; 0 is the program
+  int regions_ = 0;
   Place place_;  // of what is checked, where no equation has one
 };
 

@@ -77,6 +77,12 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
   return std::visit(ExampleLosses{b, output, targets}, model.loss);
 }
 
+Value masked(Builder& b, const Rows& rows, Value values) {
+  const Shape shape = b.type(values).shape;
+  const Value count = shape.size() == 1 ? rows.count : broadcast_along(b, rows.count, shape, 0);
+  return select(b, count, values, scalar_like(b, values, 0.0));
+}
+
 std::vector<MeasurePart> measure_parts(const Model& model) {
   std::vector<MeasurePart> parts{{"loss", {}}};
   for (const PlannedMetric& metric : model.metrics) {
@@ -99,16 +105,18 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
 
 LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask) {
   LocalSums sums;
-  Value weights;
+  Rows rows;
   {
     const Builder::Scope scope(b, {"loss", model.loss_place});
-    weights = cast(b, mask, model.dtype);
-    sums.measures.push_back(sum_from(b, mul(b, example_losses(b, model, output, targets), weights), 0));
-    sums.count = sum_from(b, weights, 0);
+    rows.weights = cast(b, mask, model.dtype);
+    rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    const Value losses = example_losses(b, model, output, targets);
+    sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
+    sums.count = sum_from(b, rows.weights, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   for (const PlannedMetric& metric : model.metrics) {
-    for (Value sum : metric.sums(b, output, targets, weights)) sums.measures.push_back(sum);
+    for (Value sum : metric.sums(b, output, targets, rows)) sums.measures.push_back(sum);
   }
   return sums;
 }

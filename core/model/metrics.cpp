@@ -15,8 +15,8 @@ using PerExample = std::function<Value(Builder& b, Value output, Value targets)>
 // The mean of a value of each example, [B].
 PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish)(double) = nullptr) {
   PlannedMetric metric{{name}, {{name, {}}}, {}, {}};
-  metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, Value weights) {
-    return std::vector<Value>{sum_from(b, mul(b, value(b, output, targets), weights), 0)};
+  metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, const Rows& rows) {
+    return std::vector<Value>{sum_from(b, masked(b, rows, value(b, output, targets)), 0)};
   };
   metric.finish = [finish](Means means) {
     const double mean = means.front().front();
@@ -66,14 +66,14 @@ PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, b
   for (std::int64_t c = 0; metric.per_class && c < classes; ++c)
     planned.names.push_back(name + "_" + std::to_string(c));
   if (!metric.per_class) planned.names.push_back(name);
-  planned.sums = [classes, binary](Builder& b, Value output, Value targets, Value weights) {
+  planned.sums = [classes, binary](Builder& b, Value output, Value targets, const Rows& rows) {
     const Value said = said_class(b, output, binary);
     const Value right = right_class(b, targets);
-    const Value hit = cast(b, b.emit(ops::Eq{}, {said, right}), b.type(weights).dtype);
+    const Value hit = cast(b, b.emit(ops::Eq{}, {said, right}), b.type(rows.weights).dtype);
     const ops::ScatterAdd count{classes};
-    const Value hits = b.emit(count, {right, mul(b, hit, weights)});
-    const Value times_said = b.emit(count, {said, weights});
-    return std::vector{hits, times_said, b.emit(count, {right, weights})};
+    const Value hits = b.emit(count, {right, masked(b, rows, hit)});
+    const Value times_said = b.emit(count, {said, rows.weights});
+    return std::vector{hits, times_said, b.emit(count, {right, rows.weights})};
   };
   planned.finish = [metric, binary](Means means) {
     std::vector<double> quotients;
@@ -101,15 +101,11 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   const Shape shape = {outputs};
   PlannedMetric metric{
       {name}, {{name + ".error", shape}, {name + ".target", shape, true}, {name + ".square", shape, true}}, {}, {}};
-  metric.sums = [outputs](Builder& b, Value output, Value targets, Value weights) {
-    const Shape rows = {b.type(output).shape.front(), outputs};
-    const Value weight = broadcast_along(b, weights, rows, 0);
-    const auto sum = [&](Value values) {
-      const Value factor = cast(b, weight, b.type(values).dtype);
-      return b.emit(ops::ReduceSum{{0}}, {mul(b, values, factor)});
-    };
-    const Value error = b.emit(ops::Reshape{rows}, {difference(b, output, targets)});
-    const Value target = cast(b, b.emit(ops::Reshape{rows}, {targets}), DType::f64);
+  metric.sums = [outputs](Builder& b, Value output, Value targets, const Rows& rows) {
+    const ops::Reshape flat{{b.type(output).shape.front(), outputs}};
+    const auto sum = [&](Value values) { return b.emit(ops::ReduceSum{{0}}, {masked(b, rows, values)}); };
+    const Value error = b.emit(flat, {difference(b, output, targets)});
+    const Value target = cast(b, b.emit(flat, {targets}), DType::f64);
     const Value errors = sum(mul(b, error, error));
     const Value total = sum(target);
     return std::vector{errors, total, sum(mul(b, target, target))};

@@ -23,13 +23,22 @@ struct MeasurePart {
   bool wide = false;  // f64: for a value that is the difference of much larger ones
 };
 
+// Which of a device's rows are examples; the others are padding.
+struct Rows {
+  Value count;    // bool[B]
+  Value weights;  // [B] of the model's dtype: 1 for an example, 0 for padding
+};
+
+// `values` [B, ...] of examples, and 0 for padding whatever its value: 0 · ∞ would be NaN.
+Value masked(Builder& b, const Rows& rows, Value values);
+
 // A metric as sums over examples and what makes values of them: so it is the same however the examples are cut into
 // batches, devices and microbatches.
 struct PlannedMetric {
   std::vector<std::string> names;  // of its values
   std::vector<MeasurePart> parts;
-  // The parts' sums over this device's rows; `weights` [B] is 1 for an example and 0 for padding.
-  std::function<std::vector<Value>(Builder& b, Value output, Value targets, Value weights)> sums;
+  // The parts' sums over this device's rows.
+  std::function<std::vector<Value>(Builder& b, Value output, Value targets, const Rows& rows)> sums;
   // The values, from the parts' means over all examples.
   std::function<std::vector<double>(std::span<const std::vector<double>> means)> finish;
 };

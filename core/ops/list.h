@@ -20,6 +20,7 @@
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
+#include "core/ops/norms/norms.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/pad/pad.h"
 #include "core/ops/random/random.h"
@@ -36,18 +37,18 @@ namespace pmaptrain::ops {
 template <class... Ops>
 struct OpList {};
 
-using AllOps = OpList<                                                       //
-    Constant, Iota, Cast,                                                    //
-    Add, Sub, Mul, Div, Rem, Pow, Max, Min, Clamp,                           //
-    Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,              //
-    Sin, Cos, Tanh, Erf, Relu, StopGradient,                                 //
-    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                //
-    Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,         //
-    ReduceSum, ReduceMax, Argmax, Cumsum, TopK, Gather, ScatterAdd, OneHot,  //
-    RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,         //
-    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                //
-    MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                              //
-    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,        //
+using AllOps = OpList<                                                              //
+    Constant, Iota, Cast,                                                           //
+    Add, Sub, Mul, Div, Rem, Pow, Max, Min, Clamp,                                  //
+    Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,                     //
+    Sin, Cos, Tanh, Erf, Relu, StopGradient, OptimizationBarrier,                   //
+    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                       //
+    Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,                //
+    ReduceSum, ReduceMax, Norms, Argmax, Cumsum, TopK, Gather, ScatterAdd, OneHot,  //
+    RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,                //
+    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                       //
+    MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                                     //
+    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,               //
     PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
 
 }  // namespace pmaptrain::ops

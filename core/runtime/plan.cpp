@@ -133,9 +133,12 @@ class Planner {
     std::vector<Step> copies;
     bool own_stage = false;
     const Lifetimes lifetimes = find_lifetimes(schedule_);
+    std::set<int> handed_on;  // what some input becomes
+    for (const auto& [input, next] : schedule_.updates) handed_on.insert(next);
     for (const auto& [input, next] : schedule_.updates) {
       if (input == next) continue;
-      if (can_update_in_place(lifetimes, input, next)) {
+      // Another input takes this one's old value after the step: it must still be there.
+      if (!handed_on.contains(input) && can_update_in_place(lifetimes, input, next)) {
         in_place_[next] = input;
         continue;
       }
@@ -149,13 +152,14 @@ class Planner {
       copies.push_back(std::move(copy));
     }
     if (!own_stage) return;
+    std::set<int> inputs;
+    for (const auto& [input, next] : schedule_.updates) inputs.insert(input);
     // Two inputs that change places are read before either is written: what an update takes from an input goes
     // through a copy.
     Stage aside, replace;
     for (Step& copy : copies) {
       const int next = copy.operands.front(), input = copy.results.front();
-      const bool from_input = std::any_of(schedule_.updates.begin(), schedule_.updates.end(),
-                                          [&](const auto& update) { return update.first == next; });
+      const bool from_input = inputs.contains(next);
       const bool varying = info(input).of == Class::varying;
       if (from_input) {
         const int temporary = static_cast<int>(schedule_.types.size());
@@ -177,10 +181,6 @@ class Planner {
   bool can_update_in_place(const Lifetimes& lifetimes, int input, int next) const {
     const Lifetime& written = lifetimes.values.at(next);
     const Lifetime& old = lifetimes.values.at(input);
-    // Another input takes this one's old value after the step: it must still be there.
-    const bool handed_on = std::any_of(schedule_.updates.begin(), schedule_.updates.end(),
-                                       [&](const auto& update) { return update.second == input; });
-    if (handed_on) return false;
     if (written.by == nullptr || written.inside_loop || in_place_.contains(next)) return false;
     if (written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) return false;
     if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
@@ -338,8 +338,8 @@ class Planner {
         continue;
       }
       const std::size_t offset = live->second;
-      live_.erase(live);
-      live_[result] = offset;
+      forget(operand);
+      hold(result, offset);
       add_buffer(result, offset);
       return true;
     }
@@ -360,13 +360,13 @@ class Planner {
         offset = free.back();
         free.pop_back();
       }
-      live_[root] = offset;
+      hold(root, offset);
       add_buffer(root, offset);
       return;
     }
     assert(home == Home::arena || home == Home::scratch);
     const std::size_t offset = arena_.allocate(arena_bytes(root));
-    live_[root] = offset;
+    hold(root, offset);
     add_buffer(root, offset);
   }
 
@@ -377,22 +377,33 @@ class Planner {
     release_if(position, [](Home home) { return home == Home::shared; });
   }
 
+  // In the order of roots, in which memory is taken again.
   template <class Predicate>
   void release_if(int position, Predicate&& predicate) {
-    for (auto live = live_.begin(); live != live_.end();) {
-      const int root = live->first;
-      const Home home = homes_.at(root);
-      if (lifetimes_.values.at(root).last > position || !predicate(home)) {
-        ++live;
-        continue;
-      }
-      if (home == Home::shared) {
-        free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(live->second);
-      } else {
-        arena_.release(live->second, arena_bytes(root));
-      }
-      live = live_.erase(live);
+    std::vector<int> ended;
+    for (const auto& [last, root] : ends_) {
+      if (last > position) break;
+      if (predicate(homes_.at(root))) ended.push_back(root);
     }
+    std::sort(ended.begin(), ended.end());
+    for (int root : ended) {
+      const std::size_t offset = live_.at(root);
+      if (homes_.at(root) == Home::shared) {
+        free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(offset);
+      } else {
+        arena_.release(offset, arena_bytes(root));
+      }
+      forget(root);
+    }
+  }
+
+  void hold(int root, std::size_t offset) {
+    live_[root] = offset;
+    ends_.emplace(lifetimes_.values.at(root).last, root);
+  }
+  void forget(int root) {
+    live_.erase(root);
+    ends_.erase({lifetimes_.values.at(root).last, root});
   }
 
   // ---- from values to buffers
@@ -442,7 +453,8 @@ class Planner {
   std::set<int> kept_;
   std::map<int, int> buffer_of_;  // by root
   Arena arena_;
-  std::map<int, std::size_t> live_;  // reused memory that is taken: root to offset
+  std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
+  std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same
   std::map<std::pair<std::int64_t, std::size_t>, std::vector<std::size_t>> free_shared_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <optional>
+#include <unordered_map>
 
 #include "core/ops/collective/collective.h"
 #include "core/ops/loop/loop.h"
@@ -25,7 +25,9 @@ class Scheduler {
 
   Schedule run() {
     count_uses();
+    inputs_.resize(program_.types.size());
     for (const Input& input : program_.inputs) {
+      inputs_[static_cast<std::size_t>(input.value.id)] = &input;
       define(input.value, per_device(input.value) ? Class::varying : class_by_size(input.value), 0);
     }
     for (const Equation& equation : program_.equations) schedule_equation(equation);
@@ -63,10 +65,11 @@ class Scheduler {
     return read.stage + (read.of == Class::split && (read.in_parts || reader != Class::split) ? 1 : 0);
   }
   // Inputs are complete when a step begins, whoever wrote them.
-  bool is_input(Value value) {
-    const int root = info(value).root;
-    return std::any_of(program_.inputs.begin(), program_.inputs.end(),
-                       [&](const Input& input) { return input.value.id == root; });
+  bool is_input(Value value) { return input_of(info(value).root) != nullptr; }
+  // The input whose value this is; null for any other value, and for those that are made here.
+  const Input* input_of(int root) const {
+    const auto at = static_cast<std::size_t>(root);
+    return at < inputs_.size() ? inputs_[at] : nullptr;
   }
   int first_stage(std::span<const Value> operands, Class reader) {
     int first = 0;
@@ -198,6 +201,8 @@ class Scheduler {
   // Each block adds up its devices, then the blocks are combined in index order by whoever needs the result.
   void schedule_reduction(const Equation& equation, int published) {
     const bool sum = equation.op.as<ops::Psum>() != nullptr;
+    operand_number_.clear();
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) operand_number_.try_emplace(equation.operands[i].id, i);
     if (sum) sum_rows_of_all_devices(equation, published);
     std::vector<int> accumulators(equation.operands.size(), -1);
     for (std::size_t i = 0; i < accumulators.size(); ++i) {
@@ -206,7 +211,7 @@ class Scheduler {
       accumulators[i] = static_cast<int>(schedule_.accumulators.size());
       schedule_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
     }
-    if (sum) sum_rows_of_blocks(equation, accumulators);
+    if (sum) sum_rows_of_blocks(accumulators);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       if (accumulators[i] < 0) continue;
       const Value operand = equation.operands[i], result = equation.results[i];
@@ -233,7 +238,7 @@ class Scheduler {
   }
 
   // Whether every result of a step is a sum over rows that only this reduction reads.
-  bool sums_rows_for(const Equation& psum, const Step& step) const {
+  bool sums_rows_for(const Step& step) const {
     if (step.kind != Step::Kind::kernel || !step.row_sums.empty() || step.operands.empty()) return false;
     const OpRules& rules = step.equation->op.rules();
     if (rules.sums_rows == nullptr || !rules.sums_rows(step.equation->op.data(), step.operands.size())) return false;
@@ -241,24 +246,18 @@ class Scheduler {
       return schedule_.values[static_cast<std::size_t>(root)].stacked;
     });
     return stacked && std::all_of(step.equation->results.begin(), step.equation->results.end(), [&](Value result) {
-             return operand_number(psum, result) && uses_[static_cast<std::size_t>(result.id)] == 1;
+             return operand_number_.contains(result.id) && uses_[static_cast<std::size_t>(result.id)] == 1;
            });
-  }
-
-  static std::optional<std::size_t> operand_number(const Equation& equation, Value value) {
-    const auto operand = std::find(equation.operands.begin(), equation.operands.end(), value);
-    if (operand == equation.operands.end()) return std::nullopt;
-    return static_cast<std::size_t>(operand - equation.operands.begin());
   }
 
   // An operand that is itself a sum over rows, and that nobody else wants, is summed over the rows of the whole block
   // at once: a weight gradient is then one call a block, however many devices that has.
-  void sum_rows_of_blocks(const Equation& psum, const std::vector<int>& accumulators) {
+  void sum_rows_of_blocks(const std::vector<int>& accumulators) {
     for (Stage& stage : schedule_.stages) {
       for (Step& step : stage.varying) {
-        if (!sums_rows_for(psum, step)) continue;
+        if (!sums_rows_for(step)) continue;
         for (Value result : step.equation->results) {
-          step.row_sums.push_back(accumulators[*operand_number(psum, result)]);
+          step.row_sums.push_back(accumulators[operand_number_.at(result.id)]);
           summed_.insert(result.id);
         }
         step.results.clear();
@@ -272,7 +271,7 @@ class Scheduler {
     std::vector<Step> sums;
     for (Stage& stage : schedule_.stages) {
       for (Step& step : stage.varying) {
-        if (!sums_rows_for(psum, step) || !is_better_in_parts(step)) continue;
+        if (!sums_rows_for(step) || !is_better_in_parts(step)) continue;
         step.parts = most_parts;
         sums.push_back(step);
       }
@@ -296,7 +295,7 @@ class Scheduler {
 
   // One sum for all; with private copies, each device then copies it.
   void schedule_parts(const Equation& psum, int published, Step step) {
-    const Value result = psum.results[*operand_number(psum, step.equation->results.front())];
+    const Value result = psum.results[operand_number_.at(step.equation->results.front().id)];
     summed_.insert(step.equation->results.front().id);
     define(result, Class::split, published + 1);
     info(result).in_parts = true;
@@ -426,10 +425,8 @@ class Scheduler {
   void schedule_outputs() {
     for (const Output& output : program_.outputs) {
       int root = info(output.value).root;
-      const bool replaced = std::any_of(program_.inputs.begin(), program_.inputs.end(), [&](const Input& input) {
-        return input.value.id == root && input.next.has_value();
-      });
-      if (replaced) {
+      const Input* const input = input_of(root);
+      if (input != nullptr && input->next) {
         const int copy = new_value(root);
         const ValueInfo& source = schedule_.values[static_cast<std::size_t>(root)];
         Step step = copy_step(root, copy);
@@ -447,8 +444,10 @@ class Scheduler {
   const PlanOptions options_;
   const std::int64_t blocks_;
   Schedule schedule_;
-  std::vector<int> uses_;  // of each value, by equations, outputs and updates
-  std::set<int> summed_;   // values that exist only as blocks' sums
+  std::vector<const Input*> inputs_;                     // by value
+  std::vector<int> uses_;                                // of each value, by equations, outputs and updates
+  std::unordered_map<int, std::size_t> operand_number_;  // of the reduction at hand, by value: the first such operand
+  std::set<int> summed_;                                 // values that exist only as blocks' sums
   std::vector<Step>* loop_ = nullptr;
   int loop_stage_ = 0;
   Class loop_class_ = Class::varying;

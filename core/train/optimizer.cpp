@@ -73,18 +73,27 @@ struct RuleTraits {
     rates.bias2 = bias_correction(b, rule.b2, step, dtype);
   }
 
-  static constexpr double largest_gradient = 1.9e19;  // above, its square is infinite in f32
   static constexpr double unbounded = std::numeric_limits<double>::infinity();
 
   static double largest_change(const spec::Sgd& sgd, double rate) {
-    return rate * largest_gradient / (1.0 - sgd.momentum);
+    return sgd.momentum == 0 ? rate * static_cast<double>(std::numeric_limits<float>::max()) : unbounded;
   }
   static double largest_change(const spec::Adam& adam, double rate) { return largest_change(adam.b1, adam.b2, rate); }
   static double largest_change(const spec::AdamW& adamw, double rate) {
     return rate * adamw.weight_decay <= 1.0 ? largest_change(adamw.b1, adamw.b2, rate) : unbounded;
   }
   static double largest_change(double b1, double b2, double rate) {
+    // What equal squares come to after many steps, as a multiple of one: f32 may round b2 up to 1, and then it grows.
+    const double weights =
+        static_cast<double>(static_cast<float>(1.0 - b2)) / (1.0 - static_cast<double>(static_cast<float>(b2)));
+    if (!(weights <= 1.001)) return unbounded;
     return b1 * b1 < b2 ? rate / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2)) : unbounded;
+  }
+
+  static Value squares_bound(Builder&, const spec::Sgd&, Value largest) { return largest; }
+  template <class Adaptive>
+  static Value squares_bound(Builder& b, const Adaptive&, Value largest) {
+    return mul(b, largest, largest);
   }
 
   static Value update(Builder& b, const spec::Sgd& sgd, Value w, Value g, std::span<Value> slots, const Rates& rates) {
@@ -147,6 +156,11 @@ bool may_overflow(const spec::OptimizerSpec& optimizer, std::int64_t global_batc
   const double change =
       std::visit([&](const auto& rule) { return RuleTraits::largest_change(rule, rate); }, optimizer.rule);
   return !(change <= 1e30);  // also of no number
+}
+
+Value squares_bound(Builder& b, const spec::OptimizerSpec& optimizer, Value largest_gradient) {
+  return std::visit([&](const auto& rule) { return RuleTraits::squares_bound(b, rule, largest_gradient); },
+                    optimizer.rule);
 }
 
 }  // namespace pmaptrain::train

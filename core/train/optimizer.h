@@ -38,14 +38,21 @@ Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::s
 // the config has a base.
 double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch);
 
-// Whether a step could make a parameter infinite though its gradient's norm is finite in f32. Of most configs it can be
-// said that it cannot:
+// Whether a step could make a parameter or a slot infinite though its gradient is finite. Then the update has to be
+// computed before it is judged, which costs a pass over all parameters and slots. Of most configs of adam it can be
+// said that it cannot, where squares_bound() is finite:
 //
-//   sgd     |w' - w| ≤ rate·|g|/(1-momentum), with |g| < 1.9e19
+//   sgd     |w' - w| ≤ rate·|g|, with any |g| that f32 holds; with momentum the trace itself may overflow
 //   adam    |w' - w| ≤ rate/√((1-b2)·(1-b1²/b2)), by Cauchy and Schwarz on the sums that m' and v' are, for b1² < b2
 //   adamw   and rate·weight_decay·|w| more, which takes a parameter towards 0 where rate·weight_decay ≤ 1
 //
-// Where that is 1e30 at most, a parameter would first have to grow to some 1e38 over 1e8 such steps.
+// Where that is 1e30 at most, it is less than half of the distance between neighbouring numbers at the end of f32's
+// range, so no such step takes a parameter across it.
 bool may_overflow(const spec::OptimizerSpec& optimizer, std::int64_t global_batch);
+
+// Where may_overflow() is false: a scalar that is finite exactly where every slot stays so, from the largest magnitude
+// among the gradient's elements. Of adam it is that one's square: the mean of squares is at most as large. (It could be
+// larger by rounding only, after thousands of steps with squares within a thousandth of the end of f32's range.)
+Value squares_bound(Builder& b, const spec::OptimizerSpec& optimizer, Value largest_gradient);
 
 }  // namespace pmaptrain::train

@@ -6,6 +6,7 @@
 #include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
+#include "core/ops/support/rules.h"
 #include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
@@ -75,20 +76,20 @@ class StepBuilder {
     declare_dropout();
 
     const Sums global = synchronised(device_sums());
-    const Sums means = normalised(global);
-    const Value norm = gradient_norm(means.gradients);
+    const Value divisor = examples(global.count);
+    const std::vector<Value> means = measure_means(global, divisor);
+    const Norms norms = gradient_norms(global.gradients, divisor);
     const Value next_step = following(step_);
-    // A step that may overflow is made before it is judged, which costs a pass over all parameters.
-    std::optional<Update> next;
-    if (may_overflow(spec_.optimizer, batch_.rows_per_device * spec_.mesh.mesh.devices()))
-      next = updated(means.gradients, next_step, learning_rate);
-    const Value good = guard(means.measures.front(), norm, next, global.count);
-    if (!next) next = updated(means.gradients, next_step, learning_rate);
-    commit(*next, next_step, good);
+    const Value good = guard(global, means.front(), norms, divisor, next_step, learning_rate);
+    // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
+    // memory, which stores nothing in between.
+    const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
+    const std::vector<Value> gradients = gradient_means(global.gradients, known_good);
+    commit(updated(parameters_, gradients, slots_, next_step, learning_rate), next_step, good);
     accumulate(global, good);
 
-    output_measures(means.measures, global.count);
-    b_.output("grad_norm", norm);
+    output_measures(means, global.count);
+    b_.output("grad_norm", norms.global);
     b_.output("learning_rate", learning_rate);
     return finish("building the training step");
   }
@@ -190,48 +191,97 @@ class StepBuilder {
 
   // Sums over examples become means over the global count, so uneven shards weigh right. A count of zero divides by
   // one: then every mean is zero, and guard() refuses the update.
-  Sums normalised(const Sums& global) {
+  Value examples(Value count) {
     const Builder::Scope scope(b_, {"normalise", {}});
-    const Value divisor = b_.emit(ops::Max{}, {global.count, b_.constant(model_.dtype, 1.0)});
-    Sums means{{}, {}, global.count};
-    for (Value sum : global.gradients) means.gradients.push_back(div(b_, sum, divisor));
+    return b_.emit(ops::Max{}, {count, b_.constant(model_.dtype, 1.0)});
+  }
+
+  std::vector<Value> measure_means(const Sums& global, Value divisor) {
+    const Builder::Scope scope(b_, {"normalise", {}});
+    std::vector<Value> means;
     for (Value sum : global.measures) {
       const Value count = cast(b_, divisor, b_.type(sum).dtype);
-      means.measures.push_back(div(b_, sum, count));
+      means.push_back(div(b_, sum, count));
     }
     return means;
   }
 
-  Value sum_of_squares(const std::vector<Value>& values) {
-    std::optional<Value> total;
-    for (Value value : values) {
-      const Value squares = model::sum_from(b_, mul(b_, value, value), 0);
-      total = total ? add(b_, *total, squares) : squares;
-    }
-    return total ? *total : b_.constant(model_.dtype, 0.0);
+  std::vector<Value> gradient_means(const std::vector<Value>& sums, Value divisor) {
+    const Builder::Scope scope = in_optimizer();
+    std::vector<Value> means;
+    for (Value sum : sums) means.push_back(div(b_, sum, divisor));
+    return means;
   }
 
-  Value gradient_norm(const std::vector<Value>& gradients) {
+  // Of the mean gradient: the global norm, f64[], and the largest magnitude of an element.
+  struct Norms {
+    Value global, largest;
+  };
+
+  // From the sums, so that the mean is never stored: its norm is theirs by the count. Squares are of f64, where no
+  // gradient of f32 overflows.
+  Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
-    return b_.emit(ops::Sqrt{}, {sum_of_squares(gradients)});
+    std::optional<Value> squares, largest;
+    for (Value sum : sums) {
+      const std::vector<Value> norms = b_.emit_all(ops::Norms{}, std::vector{sum});
+      squares = squares ? add(b_, *squares, norms[0]) : norms[0];
+      largest = largest ? b_.emit(ops::Max{}, {*largest, norms[1]}) : norms[1];
+    }
+    if (!squares) return {b_.constant(DType::f64, 0.0), b_.constant(model_.dtype, 0.0)};
+    const Value root = b_.emit(ops::Sqrt{}, {*squares});
+    const Value count = cast(b_, divisor, DType::f64);
+    return {div(b_, root, count), div(b_, *largest, divisor)};
   }
 
-  // bool[]: whether this step counts. A gradient with one bad element has a norm that is not finite; so has one whose
-  // squares overflow, in f32 above some 1.8e19, which no run comes back from. So it is with the parameters of `next`.
-  Value guard(Value loss, Value norm, const std::optional<Update>& next, Value count) {
+  // bool[]: whether this step counts. What is not finite is one element's doing, never that of a norm which overflows.
+  Value guard(const Sums& global, Value loss, const Norms& norms, Value divisor, Value next_step, Value learning_rate) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
-    Value good = b_.emit(ops::Gt{}, {count, b_.constant(model_.dtype, 0.0)});
-    good = select(b_, b_.emit(ops::IsFinite{}, {loss}), good, no);
-    good = select(b_, b_.emit(ops::IsFinite{}, {norm}), good, no);
-    if (next) good = select(b_, b_.emit(ops::IsFinite{}, {sum_of_squares(next->parameters)}), good, no);
+    Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
+    const auto demand = [&](Value also) { good = select(b_, also, good, no); };
+    demand(b_.emit(ops::IsFinite{}, {loss}));
+    demand(b_.emit(ops::IsFinite{}, {norms.largest}));
+    if (may_overflow(spec_.optimizer, batch_.rows_per_device * spec_.mesh.mesh.devices())) {
+      for (Value finite : finite_updates(global.gradients, divisor, next_step, learning_rate)) demand(finite);
+    } else {
+      demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, spec_.optimizer, norms.largest)}));
+    }
     if (halts()) {
-      good = select(b_, guard_, good, no);
+      demand(guard_);
       replace(guard_, good);
     } else {
       replace(guard_, select(b_, good, guard_, add(b_, guard_, 1.0)));
     }
     return good;
+  }
+
+  // bool[] by parameter: whether all elements of its update are finite, slots included. The barriers keep this
+  // arithmetic apart from that of the update which is committed: to compute it twice costs less than to keep the new
+  // values until they are judged.
+  std::vector<Value> finite_updates(const std::vector<Value>& sums, Value divisor, Value next_step,
+                                    Value learning_rate) {
+    const auto apart = [&](const std::vector<Value>& values) {
+      std::vector<Value> copies;
+      for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
+      return copies;
+    };
+    const std::vector<Value> parameters = apart(parameters_);
+    const std::vector<Value> gradients = gradient_means(sums, divisor);
+    std::vector<std::vector<Value>> slots;
+    for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
+    const Update update = updated(parameters, gradients, slots, next_step, learning_rate);
+    const Value yes = b_.constant(DType::u8, 0.0), no = b_.constant(DType::u8, 1.0);
+    std::vector<Value> found;
+    for (std::size_t i = 0; i < update.parameters.size(); ++i) {
+      Value bad = select(b_, b_.emit(ops::IsFinite{}, {update.parameters[i]}), yes, no);
+      for (const std::vector<Value>& kind : update.slots) {
+        bad = select(b_, b_.emit(ops::IsFinite{}, {kind[i]}), bad, no);
+      }
+      const Value any = b_.emit(ops::ReduceMax{ops::all_dims(b_.type(bad).shape)}, {bad});
+      found.push_back(b_.emit(ops::Eq{}, {any, yes}));
+    }
+    return found;
   }
 
   // What the optimizer appends is said to come from its place.
@@ -242,9 +292,10 @@ class StepBuilder {
     return add(b_, step, 1.0);
   }
 
-  Update updated(const std::vector<Value>& gradients, Value next_step, Value learning_rate) {
+  Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
+                 const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
     const Builder::Scope scope = in_optimizer();
-    return optimizer_update(b_, spec_.optimizer, parameters_, gradients, slots_, next_step, learning_rate);
+    return optimizer_update(b_, spec_.optimizer, parameters, gradients, slots, next_step, learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
@@ -269,10 +320,11 @@ class StepBuilder {
     }
   }
 
+  // All inputs are declared before the first equation, so that an input's value is its place.
   void replace(Value input, Value next) {
-    for (Input& candidate : program_.inputs) {
-      if (candidate.value == input) candidate.next = next;
-    }
+    Input& replaced = program_.inputs.at(static_cast<std::size_t>(input.id));
+    assert(replaced.value == input);
+    replaced.next = next;
   }
 
   void output_measures(const std::vector<Value>& measures, Value count) {

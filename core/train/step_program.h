@@ -21,16 +21,16 @@ enum class Stage {
 // params  each parameter, by path.
 // state   "<slot>/<parameter>" of the optimizer; "step" i64[], updates done; "epoch/<measure>" and "epoch/examples"
 //         f64[], sums that the host reads and resets; and what guards the update:
-//         with on_nonfinite: halt, "finite" bool[], which stays false once a step was not finite (or had no example):
+//         with on_nonfinite: halt, "finite" bool[], which stays false once a step was not finite (the loss, or an
+//         element of the gradient, of a new parameter or of a new slot) or had no example:
 //         from then on, that step included, parameters, slots, step and epoch sums keep their values;
 //         with skip, "skipped" i64[], the steps that were left out: only those keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   "learning_rate", a scalar of the model's dtype (scaled_learning_rate); "dropout/<layer>" u32[2] for each
 //         drawing layer: stream_key(seed, "dropout/<layer>").
 // outputs the measures of this batch under the parameters before the update, as means over all its examples;
-//         "grad_norm", the global norm of the mean gradient (its squares are of the model's dtype, so a gradient beyond
-//         some 1.8e19 counts as not finite in f32); "learning_rate"; "count", the examples counted. A count
-//         of zero is the caller's to report: means are then 0 and nothing is updated.
+//         "grad_norm", the global norm of the mean gradient, f64[]; "learning_rate"; "count", the examples counted. A
+//         count of zero is the caller's to report: means are then 0 and nothing is updated.
 //
 // Checked, not simplified.
 Program train_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,

@@ -261,6 +261,38 @@ TEST_CASE("exec reads inputs and writes results with a leading dimension for eac
   CHECK(document["results"][2]["update"] == true);
 }
 
+TEST_CASE("exec marks a value that is not finite, which JSON has no number for", "[app]") {
+  const TemporaryFolder folder;
+  const std::string program =
+      folder.write("infinite.pmt",
+                   "mesh a=2\n%one:f32[2]{} = constant[dtype=f32, shape=[2], value=1.0]\n"
+                   "%zero:f32[]{} = constant[dtype=f32, shape=[], value=0.0]\n"
+                   "%index:i32[]{a} = axis_index[axes={a}]\n%at:f64[]{a} = cast[dtype=f64] %index\n"
+                   "%ratio:f32[2]{} = div %one, %zero\n%log:f64[]{a} = log %at\n"
+                   "return ratio = %ratio\nreturn log = %log\nreturn one = %one\n");
+  const json results = json::parse(call({"exec", program, "--json"}).out)["results"];
+  CHECK(results[0]["values"] == json{{{"devices", {0, 1}}, {"value", {nullptr, nullptr}}, {"finite", false}}});
+  CHECK(results[1]["values"] ==
+        json{{{"devices", {0}}, {"value", nullptr}, {"finite", false}}, {{"devices", {1}}, {"value", 0.0}}});
+  CHECK(results[2]["values"] == json{{{"devices", {0, 1}}, {"value", {1.0, 1.0}}}});
+}
+
+TEST_CASE("exec writes no archive in which an output and an update would have one name", "[app]") {
+  const TemporaryFolder folder;
+  const std::string text = "params %x:f32[]{}\n%y = add %x, %x\nupdate %x = %y\nreturn x.next = %x\n";
+  const std::string program = folder.write("names.pmt", text);
+  write_floats(folder / "x.npy", {}, {1});
+  const std::string x = "x=" + (folder / "x.npy"), archive = folder / "out.npz";
+  const Finished refused = call({"exec", program, "--input", x, "--output", archive});
+  CHECK(refused.status == 2);
+  CHECK(refused.err == program +
+                           ":3:9: error: --output cannot hold both the update of 'x', which an archive calls "
+                           "'x.next', and the output 'x.next'\n    3 | update %x = %y\n      |         ^\n"
+                           "  help: return 'x.next' under another name\n");
+  CHECK_FALSE(std::filesystem::exists(archive));
+  CHECK(call({"exec", program, "--input", x}).status == 0);
+}
+
 TEST_CASE("exec names every input without a value, its type and the shape that it takes", "[app]") {
   const TemporaryFolder folder;
   const std::string program = folder.write("weighted.pmt", weighted);

@@ -2,6 +2,7 @@
 #include "core/model/model.h"
 
 #include <cmath>
+#include <limits>
 
 #include "core/graph/check.h"
 #include "core/ops/list.h"
@@ -313,6 +314,51 @@ TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
   const data::Field one{DType::f64, {1}};
   CHECK(measured(spec, one, {2, 2}, {2, 2}).at("r2") == Numbers{1});
   CHECK(measured(spec, one, {2, 3}, {2, 2}).at("r2") == Numbers{0});
+}
+
+TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]") {
+  using Kind = spec::MetricKind;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+  const auto compare = [](const spec::Spec& spec, const data::Field& target, Numbers outputs, Numbers targets,
+                          const Numbers& padding, const Numbers& padding_targets) {
+    const auto examples = outputs.size() / padding.size();
+    Feed without = measured(spec, target, outputs, targets, Numbers(examples, 1.0));
+    outputs.insert(outputs.end(), padding.begin(), padding.end());
+    targets.insert(targets.end(), padding_targets.begin(), padding_targets.end());
+    Numbers mask(examples, 1.0);
+    mask.push_back(0.0);
+    Feed with = measured(spec, target, outputs, targets, mask);
+    with.erase("loss"), without.erase("loss");  // of each row; their sum is a part
+    CHECK(with == without);
+    for (const auto& [name, values] : without) {
+      INFO(name);
+      for (double value : values) CHECK(std::isfinite(value));
+    }
+  };
+  const std::vector<Numbers> bad = {{infinity, 0, 1}, {-infinity, 2, 0}, {not_a_number, 0, 0}, {1e308, -1e308, 0}};
+  for (const Numbers& padding : bad) {
+    INFO(padding[0]);
+    for (const spec::SoftmaxCrossEntropy& loss :
+         {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
+      spec::Spec classes = network({}, loss);
+      classes.metrics = {spec::Metric{Kind::accuracy},  spec::Metric{Kind::top_k_accuracy, 2},
+                         spec::Metric{Kind::precision}, spec::Metric{Kind::recall},
+                         spec::Metric{Kind::f1},        spec::Metric{Kind::f1, 5, true},
+                         spec::Metric{Kind::perplexity}};
+      compare(classes, labels, {2, 1, 0, 0, 2, 1}, {0, 2}, padding, {1});
+    }
+    for (const spec::Loss& loss : {spec::Loss{spec::MeanSquaredError{}}, spec::Loss{spec::MeanAbsoluteError{}},
+                                   spec::Loss{spec::Huber{}}, spec::Loss{spec::SigmoidCrossEntropy{}}}) {
+      spec::Spec numbers = network({}, loss);
+      numbers.metrics = {spec::Metric{Kind::mean_absolute_error}, spec::Metric{Kind::mean_squared_error},
+                         spec::Metric{Kind::r2}};
+      compare(numbers, {DType::f64, {3}}, {1, 2, 0, 0, 1, 1}, {1, 1, 0, 0, 0.5, 1}, padding, padding);
+    }
+    spec::Spec binary = network({}, spec::SigmoidCrossEntropy{});
+    binary.metrics = {spec::Metric{Kind::accuracy}, spec::Metric{Kind::f1}};
+    compare(binary, labels, {2, -1}, {1, 1}, {padding[0]}, {0});
+  }
 }
 
 TEST_CASE("losses and metrics say what they cannot compare", "[model]") {

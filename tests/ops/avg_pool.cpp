@@ -80,6 +80,26 @@ TEST_CASE("a mean whose sum overflows is infinite in a small image and in a larg
   }
 }
 
+TEST_CASE("a window of any number of elements divides by that number", "[ops]") {
+  // Windows of 2^30 elements, which the library could count, of 2^31 and more, and of 2^32, which is 0 in 32 bits.
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {32768, 32768}, {65536, 32768}, {65536, 65536}, {3, std::int64_t{1} << 30}}) {
+    const Pooling p{{1, 1, 2, 2}, {rows, columns}, {1, 1}, {{rows - 1, 0}, {columns - 2, 0}}};
+    CAPTURE(rows, columns);
+    const double cells = static_cast<double>(rows) * static_cast<double>(columns);
+    const auto x = test::f32(p.x, {1, 2, 3, 4});
+    REQUIRE(p.y() == Shape{1, 1, 1, 2});
+    for (const bool count : {true, false}) {
+      const double divisor = count ? cells : 2;
+      const auto y = test::apply_stacked(p.pool(count), {x}, 1, {true}).as<float>();
+      CHECK(y == std::vector{static_cast<float>(4 / divisor), static_cast<float>(6 / divisor)});
+      const auto dx = test::apply_stacked(p.grad(count), {test::f32(p.y(), {8, 16})}, 1, {true}).as<float>();
+      const auto of = [&](double dy) { return static_cast<float>(dy / divisor); };
+      CHECK(dx == std::vector{of(8), of(16), of(8), of(16)});
+    }
+  }
+}
+
 TEST_CASE("the derivatives of average pooling and of its gradient agree with differences", "[ops]") {
   const Mesh mesh({{"devices", 2}});
   const Pooling p{{1, 4, 3, 2}, {2, 3}, {1, 2}, {{1, 0}, {1, 2}}};

@@ -56,7 +56,7 @@ std::vector<GradientCase> elementwise_cases() {
     cases.push_back(of(Clamp{}, {.types = {wide({2, 3}), wide(shape, shards), wide({2, 3})}}));
   }
   for (const Op& op : {Op(Neg{}), Op(Exp{}), Op(Tanh{}), Op(Relu{}), Op(Cast{DType::f64}), Op(Abs{}), Op(Sign{}),
-                       Op(Floor{}), Op(Expm1{}), Op(Sin{}), Op(Cos{}), Op(Erf{})}) {
+                       Op(Floor{}), Op(Expm1{}), Op(Sin{}), Op(Cos{}), Op(Erf{}), Op(OptimizationBarrier{})}) {
     cases.push_back(of(op, {.types = {wide({7}, shards)}}));
   }
   for (const Op& op : {Op(Log{}), Op(Sqrt{}), Op(Rsqrt{}), Op(Log1p{})})
@@ -255,6 +255,13 @@ TEST_CASE("what has no elements has a derivative, and so has a scalar beside nin
     return b.emit(Mul{}, {ones, x[0]});
   };
   CHECK(gradient_at(scaled, {}, {5}) == std::vector<double>{6});
+}
+
+TEST_CASE("a derivative passes an optimization barrier unchanged", "[ops]") {
+  const auto square = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Mul{}, {x[0], b.emit(OptimizationBarrier{}, x)});
+  };
+  CHECK(gradient_at(square, {2}, {3, 4}) == std::vector<double>{6, 8});
 }
 
 TEST_CASE("no derivative passes stop_gradient", "[ops]") {

@@ -106,3 +106,48 @@ TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bit
     check_same_bits(setup, KernelChoice::reference);
   }
 }
+
+namespace {
+
+// Examples of which normalisation leaves little, and zeros would leave squares that overflow.
+const std::string far_from_zero = R"(
+data:
+  source: {values: {inputs: [[1.0e+30, 2.0], [1.0e+30, -1.0], [1.0e+30, 0.5], [1.0e+30, 4.0], [1.0e+30, 3.0],
+    [1.0e+30, 1.0]], targets: [[0.5], [1], [2], [-1], [0], [3]]}}
+  remainder: mask
+  normalize: {mean: [1.0e+30, 0.0], std: [1.0, 1.0]}
+model: {layers: [{dense: 4}, {dropout: 0.4}, {dense: 1}]}
+loss: mean_squared_error
+metrics: [r2, mean_absolute_error]
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 6 steps, log_every: 1 step}
+)";
+
+Trained trained_on(int devices, int batch) {
+  return train_setup(setup_of_text(
+      far_from_zero, {"mesh.axes={d: " + std::to_string(devices) + "}", "data.batch_size=" + std::to_string(batch)}));
+}
+
+}  // namespace
+
+TEST_CASE("devices that hold nothing but padding change no bit", "[train]") {
+  const Trained two = trained_on(2, 2);
+  REQUIRE(two.ended.exit_status == 0);
+  for (const int devices : {3, 4, 7}) {
+    INFO(devices << " devices");
+    CHECK(trained_on(devices, 2).same_bits(two));
+  }
+}
+
+TEST_CASE("padding is finite where the examples are", "[train]") {
+  const Trained whole = trained_on(1, 3), padded = trained_on(2, 3);
+  REQUIRE(padded.ended.exit_status == 0);
+  const auto expected = whole.of<train::Logged>(), found = padded.of<train::Logged>();
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t m = 0; m < found[i].measures.size(); ++m) {
+      INFO(found[i].measures[m].first << " of step " << found[i].step);
+      CHECK(found[i].measures[m].second == Approx(expected[i].measures[m].second).epsilon(1e-5));
+    }
+  }
+}

@@ -337,12 +337,17 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
         "c.yaml", "/base", {});
     return train::may_overflow(loaded.spec.optimizer, 8);
   };
-  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.99}", "adam: {}", "adam: {b1: 0.0}", "adamw: {}"}) {
+  for (const char* rule : {"adam: {}", "adam: {b1: 0.0}", "adam: {b2: 0.99}", "adam: {b2: 0.9999}", "adamw: {}"}) {
     INFO(rule);
     CHECK_FALSE(looks(rule, "0.001"));
     CHECK_FALSE(looks(rule, "1000.0"));
     CHECK(looks(rule, "1.0e+37"));
   }
+  // A finite gradient may be as large as any number.
+  CHECK_FALSE(looks("sgd: {}", "1.0e-09"));
+  CHECK(looks("sgd: {}", "0.001"));
+  CHECK(looks("sgd: {momentum: 0.9}", "0.0"));        // the trace itself
+  CHECK(looks("adam: {b2: 0.99999999}", "0.001"));    // f32 makes 1 of it: the mean of squares never forgets
   CHECK(looks("adam: {b1: 0.9, b2: 0.5}", "0.001"));  // the mean outlives the deviation that it is divided by
   CHECK(looks("adamw: {weight_decay: 2.0}", "1.0"));  // takes away more than there is
   CHECK(looks("sgd: {}, base_batch_size: 1", "1.0e+11"));
@@ -352,14 +357,96 @@ TEST_CASE("an update that is not finite counts as a bad step, with any optimizer
   for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}"}) {
     INFO(rule);
     const Trained trained = train_setup(setup_of_text(
-        std::string("data: {source: {values: {inputs: [[4]], targets: [[-3]]}}, batch_size: 1}\n"
-                    "model: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[-2.0]], bias: [8.0]}}}}\n"
+        std::string("data: {source: {values: {inputs: [[1]], targets: [[-3.4e+38]]}}, batch_size: 1}\n"
+                    "model: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[-3.0e+38]], bias: [8.0]}}}}\n"
                     "loss: mean_absolute_error\ntrain: {duration: 3 steps}\noptimizer: {learning_rate: 3.0e+38, ") +
         rule + "}\n"));
     CHECK(trained.ended.exit_status == 5);
     CHECK(trained.ended.steps == 0);
-    CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{-2.0});
+    CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{static_cast<double>(-3.0e+38F)});
     CHECK(numbers(trained.parameters.at("dense_0.bias")) == std::vector<double>{8.0});
+  }
+}
+
+namespace {
+
+// One weight of 1 and an input, whose gradient is `input` times the sign of the error.
+Trained one_weight(const std::string& input, const std::string& optimizer) {
+  return train_setup(setup_of_text("data: {source: {values: {inputs: [[" + input +
+                                   "]], targets: [[-1]]}}, batch_size: 1}\n"
+                                   "model: {layers: [dense: {features: 1, use_bias: false}], init: {values: {dense_0: "
+                                   "{kernel: [[1.0]]}}}}\n"
+                                   "loss: mean_absolute_error\ntrain: {duration: 1 step}\noptimizer: {" +
+                                   optimizer + "}\n"));
+}
+
+}  // namespace
+
+TEST_CASE("a finite gradient whose squares overflow trains on, and its norm is right", "[train]") {
+  const Trained large = one_weight("1.0e+25", "sgd: {}, learning_rate: 1.0e-25");
+  CHECK(large.ended.exit_status == 0);
+  CHECK(large.of<train::Logged>().front().grad_norm == Approx(1e25));
+  CHECK(numbers(large.parameters.at("dense_0.kernel"))[0] == Approx(0.0).margin(1e-6));
+
+  // Squares of 1e12 in the loss, and of 1e24 in the gradient.
+  const std::string far = R"(mesh: {axes: {a: 2}}
+data:
+  source: {values: {inputs: [[1.0e+12, 0], [-1.0e+12, 2.0e+12]], targets: [[0], [1]]}}
+  batch_size: all
+model:
+  layers: [dense: 1]
+  init: {values: {dense_0: {kernel: [[1.0], [2.0]], bias: [0]}}}
+loss: mean_squared_error
+optimizer: {sgd: {momentum: 0.9}, learning_rate: 1.0e-27}
+train: {duration: 3 steps, log_every: 1 step}
+)";
+  const Trained trained = train_setup(setup_of_text(far));
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.steps == 3);
+  const train::Logged first = trained.of<train::Logged>().front();
+  CHECK(first.measures.front().second == Approx((1e24 + 9e24) / 2));
+  // Of the kernel: the means of 2·1e12·1e12 and 2·3e12·(-1e12, 2e12).
+  CHECK(first.grad_norm == Approx(std::hypot((2e24 - 6e24) / 2, 12e24 / 2, 6e12 / 2)));
+}
+
+TEST_CASE("only an element that is not finite stops training", "[train]") {
+  // The squares of 1e30 and of 3e38 overflow; the new weights do not.
+  for (const char* rate : {"1.0e+30", "3.0e+38"}) {
+    INFO(rate);
+    for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "sgd: {momentum: 0.9, nesterov: true}", "adam: {}"}) {
+      INFO(rule);
+      const Trained trained = one_weight(std::string(rule).find("nesterov") != std::string::npos ? "0.5" : "1.0",
+                                         std::string(rule) + ", learning_rate: " + rate);
+      CHECK(trained.ended.exit_status == 0);
+      CHECK(trained.ended.steps == 1);
+    }
+  }
+  CHECK(one_weight("2.0", "sgd: {}, learning_rate: 3.0e+38").ended.exit_status == 5);
+  // An update beyond f32 by the gradient's size alone.
+  CHECK(one_weight("1.0e+38", "sgd: {}, learning_rate: 3.0").ended.exit_status == 0);
+  CHECK(one_weight("1.0e+38", "sgd: {}, learning_rate: 4.0").ended.exit_status == 5);
+  CHECK(one_weight("1.0e+38", "sgd: {}, learning_rate: 4.0").ended.steps == 0);
+  // Adam keeps a mean of squares: that of 1.9e19 is infinite, which would stop its parameter for ever, unsaid.
+  for (const char* rule : {"adam: {}", "adamw: {}", "adam: {b1: 0.9, b2: 0.5}"}) {
+    INFO(rule);
+    const std::string optimizer = std::string(rule) + ", learning_rate: 0.1";
+    CHECK(one_weight("1.8e+19", optimizer).ended.exit_status == 0);
+    CHECK(one_weight("1.9e+19", optimizer).ended.exit_status == 5);
+  }
+}
+
+TEST_CASE("neither the mean gradient nor the new parameters are kept beside what they come from", "[train]") {
+  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adam: {b1: 0.9, b2: 0.5}"}) {
+    INFO(rule);
+    const train::Setup setup =
+        setup_of_text(small_images, {"model.layers=[flatten, {dense: {features: 512, use_bias: false}}, {dense: 3}]",
+                                     "optimizer={" + std::string(rule) + ", learning_rate: 0.01}"});
+    const auto size = static_cast<double>(36 * 512 * sizeof(float));
+    double copies = 1;  // the parameter
+    for (const Input& input : setup.training->inputs) copies += input.name.ends_with("/dense_0.kernel") ? 1 : 0;
+    // The sum of gradients, and a byte for each element of the update that is checked.
+    const Plan plan = make_plan(setup.training);
+    CHECK(static_cast<double>(plan.pools.shared) <= size * (copies + 1.25) + 64);
   }
 }
 

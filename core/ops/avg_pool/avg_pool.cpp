@@ -1,6 +1,7 @@
 #include "core/ops/avg_pool/avg_pool.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/graph/builder.h"
 #include "core/ops/max_pool/geometry.h"
@@ -139,7 +140,20 @@ struct PoolDescs {
   static std::int64_t used(const Window& w) { return (w.out - 1) * w.stride + w.window - w.in - w.low; }
 };
 
+// The library counts a window's elements, its sizes and the bytes of an image in 32 bits, and does not say where they
+// are too many.
+bool counts_in_32_bits(const PoolGeometry& g) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const auto fits = [](const Window& w) {
+    return w.window <= most && w.stride <= most && w.low <= most && PoolDescs::used(w) <= most && w.in + w.low <= most;
+  };
+  constexpr std::int64_t most_elements = most / static_cast<std::int64_t>(sizeof(float));
+  const auto image = [&](std::int64_t h, std::int64_t w) { return h <= most_elements / w / g.c; };
+  return fits(g.h) && fits(g.w) && g.h.window <= most / g.w.window && image(g.h.in, g.w.in) && image(g.h.out, g.w.out);
+}
+
 bool worthwhile(const CpuRequest& request, const PoolGeometry& g) {
+  if (!counts_in_32_bits(g)) return false;
   return request.results[0].dtype == DType::f32 && numel(g.y_shape()) * g.h.window * g.w.window >= least_additions;
 }
 

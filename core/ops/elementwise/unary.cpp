@@ -23,6 +23,14 @@ void StopGradient::reference(const ReferenceCall& call) const {
   dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
 }
 
+std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const {
+  return infer_elementwise(name, context, 1, Domain::any, false);
+}
+
+void OptimizationBarrier::reference(const ReferenceCall& call) const {
+  dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
+}
+
 Cotangents Neg::derivative(VjpContext& context) const { return only(context.b.emit(Neg{}, {*context.cotangents[0]})); }
 
 Cotangents Exp::derivative(VjpContext& context) const {
@@ -109,5 +117,7 @@ Cotangents Tanh::derivative(VjpContext& context) const {
 Cotangents Relu::derivative(VjpContext& context) const { return only(relu_cotangent(context)); }
 
 Cotangents StopGradient::derivative(VjpContext&) const { return Cotangents(1); }
+
+Cotangents OptimizationBarrier::derivative(VjpContext& context) const { return only(*context.cotangents[0]); }
 
 }  // namespace pmaptrain::ops

@@ -145,4 +145,14 @@ struct StopGradient : Elementwise<StopGradient> {
   void reference(const ReferenceCall& call) const;
 };
 
+// The same value, which no pass knows to be that: what is computed from it is not shared with what is computed from x.
+// As in JAX; computing something again may be cheaper than keeping it. Any element type.
+struct OptimizationBarrier : Elementwise<OptimizationBarrier> {
+  static constexpr std::string_view name = "optimization_barrier";
+  static constexpr bool view = true;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cotangents derivative(VjpContext& context) const;
+  void reference(const ReferenceCall& call) const;
+};
+
 }  // namespace pmaptrain::ops

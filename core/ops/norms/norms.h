@@ -1,0 +1,28 @@
+// How large the elements of a value are: two norms of one pass over it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/cpu.h"
+
+namespace pmaptrain::ops {
+
+// x, floating -> the sum of its squares (the square of the 2-norm) as f64[], and the largest magnitude (the infinity
+// norm) as a scalar of x's type. Of f32 no square overflows or is rounded, so the sum is finite exactly where all of x
+// is. A NaN in x is both results; of nothing both are 0.
+struct Norms {
+  static constexpr std::string_view name = "norms";
+  static constexpr bool local = true;
+  static constexpr NoDerivative derivative{"it watches over values: reduce_sum of mul has one"};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor&) {}
+  void reference(const ReferenceCall& call) const;
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+};
+
+}  // namespace pmaptrain::ops
