@@ -403,33 +403,6 @@ TEST_CASE("a run that cannot have the display's thread is refused before anythin
   CHECK_FALSE(fs::exists(folder / "run"));
 }
 
-TEST_CASE("a run that cannot have the display's thread is refused before anything is made", "[app][user]") {
-  const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
-  const std::string config = folder.write("open.yaml", read_text(linear));
-  // Of the user's threads, this process's own is one already.
-  const auto have_no_thread = [] {
-    const rlimit one{1, 1};
-    if (::setrlimit(RLIMIT_NPROC, &one) != 0) return false;
-    try {
-      std::thread([] {}).join();
-    } catch (const std::system_error&) {
-      return true;
-    }
-    return false;
-  };
-  const Finished result = call_as_user({"run", config, "--run-dir", folder / "run"}, have_no_thread);
-  if (result.status == 126) {
-    WARN("skipped: this process may have any number of threads, and cannot become who may not");
-    return;
-  }
-  CHECK(result.status == 4);
-  CHECK(result.err ==
-        "error: the thread that writes to standard error could not be started: Resource temporarily unavailable\n"
-        "  help: other processes of this user, or a limit on them (ulimit -u), leave no room for it\n");
-  CHECK_FALSE(fs::exists(folder / "run"));
-}
-
 TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {
   const TemporaryFolder folder;
   std::ofstream(folder / "p.pmt") << "mesh a=64\n%x = iota[dtype=f32, shape=[1073741824,64], dim=1]\n"
