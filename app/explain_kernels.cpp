@@ -111,7 +111,7 @@ class Table {
   void add(const train::KernelLine& line) {
     const Step& step = *line.step;
     const std::string indent(static_cast<std::size_t>(2 * line.depth), ' ');
-    std::vector<std::string> row{indent + name_of(step), step.equation == nullptr ? "" : step.equation->origin.scope};
+    std::vector<std::string> row{indent + name_of(step), step.equation == nullptr ? "" : step.equation->origin->scope};
     if (!timed_) row.push_back(result_of(step));
     row.insert(row.end(), {amount(line.flops), amount(line.bytes)});
     if (timed_) {

@@ -2,7 +2,8 @@
 // tests: bounds are generous and the best of several tries counts, so that a busy machine does not fail it and a
 // structure that got slow does. It runs in the repository's root.
 //
-// `--self-test` plants a slowdown into every kernel and demands that each check notices.
+// `--self-test` plants a slowdown into every kernel, or into what is done for each pair, and demands that each check
+// notices.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,11 @@
 #include "bench/limits/linear_regression.h"
 #include "bench/limits/primitives.h"
 #include "core/base/clock.h"
+#include "core/graph/builder.h"
+#include "core/graph/passes.h"
+#include "core/graph/text.h"
 #include "core/ops/all.h"
+#include "core/ops/list.h"
 #include "core/runtime/cpu/executor.h"
 #include "core/spec/load.h"
 #include "core/train/setup.h"
@@ -116,11 +121,60 @@ double against_loop_by_hand(std::int64_t devices, double waste) {
   return steps.least() / by_hand;
 }
 
+// The least seconds that `work(n)` takes for four times the size, against those for the size. `waste` is lost for each
+// pair, as what looks through everything for each thing loses it.
+double four_times_the_size(std::size_t size, const std::function<void(std::size_t)>& work, double waste) {
+  const auto least = [&](std::size_t n) {
+    double seconds = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 3; ++i) {
+      const Clock::time_point begin = Clock::now();
+      work(n);
+      const double lost = waste * static_cast<double>(n) * static_cast<double>(n);
+      const Clock::time_point lose = Clock::now();
+      while (seconds_since(lose) < lost) {
+      }
+      seconds = std::min(seconds, seconds_since(begin));
+    }
+    return seconds;
+  };
+  const double small = least(size);
+  return least(4 * size) / small;
+}
+
+double longer_line(double waste) {
+  const auto parse = [](std::size_t operands) {
+    std::string results, values;
+    for (std::size_t i = 0; i < operands; ++i) {
+      results += (i > 0 ? ", %r" : "%r") + std::to_string(i);
+      values += i > 0 ? ", %x" : "%x";
+    }
+    const Program program =
+        parse_program("mesh a=2\nbatch %x:f32[]{a}\n" + results + " = psum[axes={a}] " + values + "\nreturn y = %r0\n",
+                      "long", all_ops());
+    if (to_text(program).empty()) throw std::logic_error("no text");
+  };
+  return four_times_the_size(5000, parse, waste);
+}
+
+double more_parameters(double waste) {
+  const auto plan = [](std::size_t parameters) {
+    Program program;
+    Builder b(program, all_ops());
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < parameters; ++i) {
+      values.push_back(b.input(Group::params, "p" + std::to_string(i), {DType::f32, {2}, {}}));
+    }
+    for (std::size_t i = 0; i < parameters; ++i) program.inputs[i].next = b.emit(ops::Add{}, {values[i], values[i]});
+    if (make_plan(std::make_shared<const Program>(simplify(program))).stages.empty()) throw std::logic_error("no plan");
+  };
+  return four_times_the_size(5000, plan, waste);
+}
+
 struct Check {
   std::string what;
   double bound;
   std::function<double(double waste)> ratio;
-  double planted;  // the waste that must show: a fraction of what a kernel takes
+  double planted;  // the waste that must show: a fraction of what a kernel takes, or of what an operand does
 };
 
 std::vector<Check> checks() {
@@ -131,6 +185,8 @@ std::vector<Check> checks() {
        [](double waste) { return against_loop_by_hand(8, waste); }, 2e-7},
       {"a step of linear regression on 64 devices, against a loop by hand", 4,
        [](double waste) { return against_loop_by_hand(64, waste); }, 2e-7},
+      {"a line of program text with 4 times the operands, read and printed", 8, longer_line, 1e-8},
+      {"a plan of 4 times the parameters", 8, more_parameters, 1e-8},
   };
 }
 
@@ -160,8 +216,8 @@ int self_test() {
     double ratio = 0;
     for (int i = 0; i < 3 && !(ratio > check.bound); ++i) ratio = std::max(ratio, check.ratio(check.planted));
     const bool notices = ratio > check.bound;
-    fmt::print("{:<66}{:>8.2f}, above {} with {:g} µs a kernel and device wasted{}\n", check.what, ratio, check.bound,
-               check.planted * 1e6, notices ? "" : ": BLIND");
+    fmt::print("{:<66}{:>8.2f}, above {} with {:g} µs wasted a kernel and device, or a pair{}\n", check.what, ratio,
+               check.bound, check.planted * 1e6, notices ? "" : ": BLIND");
     std::fflush(stdout);
     all_notice = all_notice && notices;
   }

@@ -62,8 +62,8 @@ std::vector<Value> Builder::append(const Op& op, std::vector<Value> operands, st
         op.infer({mesh(), operand_types, params, yields, regions.empty() ? nullptr : &regions.front(), program_.types});
   } catch (const TypeError& error) {
     std::vector<std::string> notes{"rule " + std::to_string(error.rule) + " of docs/program.md"};
-    if (!origin_.scope.empty()) notes.push_back("in " + origin_.scope);
-    throw Error(ExitStatus::usage, Diagnostic{"program", origin_.place, error.what(), error.help, std::move(notes)});
+    if (!origin_->scope.empty()) notes.push_back("in " + origin_->scope);
+    throw Error(ExitStatus::usage, Diagnostic{"program", origin_->place, error.what(), error.help, std::move(notes)});
   }
   Equation equation{op, std::move(operands), {}, origin_, std::move(regions)};
   for (Type& type : result_types) equation.results.push_back(new_value(std::move(type)));

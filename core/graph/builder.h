@@ -52,16 +52,17 @@ class Builder {
   // Sets the origin of equations appended during its life.
   class Scope {
    public:
-    Scope(Builder& b, Origin origin) : b_(b), saved_(std::exchange(b.origin_, std::move(origin))) {}
+    Scope(Builder& b, Origin origin)
+        : b_(b), saved_(std::exchange(b.origin_, std::make_shared<const Origin>(std::move(origin)))) {}
     ~Scope() { b_.origin_ = std::move(saved_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     Builder& b_;
-    Origin saved_;
+    std::shared_ptr<const Origin> saved_;
   };
-  const Origin& origin() const { return origin_; }
+  const Origin& origin() const { return *origin_; }
 
  private:
   Value new_value(Type type);
@@ -70,7 +71,7 @@ class Builder {
   Program& program_;
   const OpSet& ops_;
   std::vector<Equation>* current_;
-  Origin origin_;
+  std::shared_ptr<const Origin> origin_ = std::make_shared<const Origin>();
 };
 
 }  // namespace pmaptrain

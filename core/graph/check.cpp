@@ -128,7 +128,7 @@ class Checker {
     Diagnostic diagnostic{"program", place_, std::move(message), std::move(help), {}};
     if (!after_.empty()) diagnostic.message = "after " + std::string(after_) + ": " + diagnostic.message;
     if (equations != nullptr && i < equations->size()) {
-      diagnostic.place = (*equations)[i].origin.place;
+      diagnostic.place = (*equations)[i].origin->place;
       const std::size_t from = i < 3 ? 0 : i - 3;
       std::string around = "the equations around it:";
       for (std::size_t k = from; k < std::min(equations->size(), i + 3); ++k) {

@@ -49,7 +49,7 @@ class Cotangents_ {
   const std::string name(equation.op.name());
   throw Error(ExitStatus::usage,
               Diagnostic{"program",
-                         equation.origin.place,
+                         equation.origin->place,
                          name + " has no derivative: " + std::string(equation.op.rules().no_derivative),
                          "stop_gradient on its operand keeps the derivative from reaching it (rule 3)",
                          {}});
@@ -82,7 +82,7 @@ std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<con
     if (!any) continue;
     if (equation.op.rules().derivative == nullptr) refuse(equation);
     const Builder::Scope scope(
-        b, {equation.origin.scope.empty() ? "" : equation.origin.scope + ".grad", equation.origin.place});
+        b, {equation.origin->scope.empty() ? "" : equation.origin->scope + ".grad", equation.origin->place});
     VjpContext context{b, equation.operands, equation.results, of_results, {needed.get(), equation.operands.size()}};
     const Cotangents of_operands = equation.op.derivative(context);
     assert(of_operands.size() == equation.operands.size());

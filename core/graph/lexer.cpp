@@ -50,13 +50,19 @@ Lexer::Lexer(std::string_view text, std::string file) : file_(std::move(file)) {
     ++number;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     lines_.emplace_back(line);
-    std::size_t i = 0;
+    std::size_t i = 0, counted = 0;
+    int column = 1;  // of the character at `counted`
+    const auto column_at = [&](std::size_t at) {
+      column += count_characters(line.substr(counted, at - counted));
+      counted = at;
+      return column;
+    };
     while (i < line.size() && line[i] != '#') {
       if (line[i] == ' ' || line[i] == '\t') {
         ++i;
         continue;
       }
-      Token token{Token::Kind::symbol, "", number, count_characters(line.substr(0, i)) + 1};
+      Token token{Token::Kind::symbol, "", number, column_at(i)};
       std::size_t stop = i + 1;
       if (is_letter(line[i])) {
         token.kind = Token::Kind::word;
@@ -74,7 +80,7 @@ Lexer::Lexer(std::string_view text, std::string file) : file_(std::move(file)) {
       tokens_.push_back(std::move(token));
       i = stop;
     }
-    tokens_.push_back({Token::Kind::end_of_line, "", number, count_characters(line.substr(0, i)) + 1});
+    tokens_.push_back({Token::Kind::end_of_line, "", number, column_at(i)});
   }
 }
 

@@ -240,6 +240,7 @@ class Parser {
     lexer_.expect(":");
     Type type = parse_type();
     lexer_.expect_end_of_line();
+    inputs_.emplace(name.text, program_.inputs.size());
     names_[name.text] = builder_.input(group, name.text, std::move(type));
   }
 
@@ -250,19 +251,16 @@ class Parser {
     lexer_.expect("=");
     const Value next = parse_use(names_);
     lexer_.expect_end_of_line();
-    for (Input& input : program_.inputs) {
-      if (input.name != name.text) continue;
-      if (input.next) lexer_.fail(name, "'" + name.text + "' is updated twice");
-      if (input.group != Group::params && input.group != Group::state) {
-        lexer_.fail(name,
-                    "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
-                    "declare it with params or state");
-      }
-      input.next = next;
-      input.update_place = lexer_.place(name);
-      return;
+    const auto found = inputs_.find(name.text);
+    if (found == inputs_.end()) lexer_.fail(name, "'" + name.text + "' is not an input");
+    Input& input = program_.inputs[found->second];
+    if (input.next) lexer_.fail(name, "'" + name.text + "' is updated twice");
+    if (input.group != Group::params && input.group != Group::state) {
+      lexer_.fail(name, "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
+                  "declare it with params or state");
     }
-    lexer_.fail(name, "'" + name.text + "' is not an input");
+    input.next = next;
+    input.update_place = lexer_.place(name);
   }
 
   void parse_return() {
@@ -438,6 +436,7 @@ class Parser {
   Program program_;
   Builder builder_;
   Names names_;
+  std::unordered_map<std::string, std::size_t> inputs_;  // by name: which
   std::set<std::string> returned_;
   int depth_ = 0;  // regions around the present line
   std::vector<Axis> given_mesh_;

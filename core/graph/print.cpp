@@ -60,7 +60,7 @@ class Printer {
     text_ += indent + results + " = " + to_string(equation.op, &program_.mesh);
     if (!operands.empty()) text_ += " " + operands;
     if (equation.regions.empty()) {
-      if (options_.origins && !equation.origin.scope.empty()) text_ += "  # " + equation.origin.scope;
+      if (options_.origins && !equation.origin->scope.empty()) text_ += "  # " + equation.origin->scope;
       text_ += "\n";
       return;
     }

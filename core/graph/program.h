@@ -2,6 +2,7 @@
 // for ops that carry a region (the microbatch loop). A region sees its own parameters only, never values from outside.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +30,8 @@ struct Equation {
   Op op;
   std::vector<Value> operands;
   std::vector<Value> results;
-  Origin origin;
-  std::vector<Region> regions = {};  // none, or one
+  std::shared_ptr<const Origin> origin;  // never null; shared, since most equations come from the place of another
+  std::vector<Region> regions = {};      // none, or one
 };
 
 enum class Group { params, state, batch, hyper };

@@ -16,10 +16,25 @@ void replace(std::vector<Value>& values, const Replacements& replacements) {
   }
 }
 
+// Equations of one op with the same operands, by their attributes' text: that is made only where there are two.
+struct Alike {
+  std::size_t first = 0;  // in the list of what is kept
+  std::unordered_map<std::string, std::size_t> by_text = {};
+};
+
+// What equal equations have in common, as bytes. Those without operands differ in their attributes alone.
+std::string key_of(const Equation& equation) {
+  const OpRules* const rules = &equation.op.rules();
+  std::string key(reinterpret_cast<const char*>(&rules), sizeof rules);
+  for (Value operand : equation.operands) key.append(reinterpret_cast<const char*>(&operand.id), sizeof operand.id);
+  return equation.operands.empty() ? key + to_string(equation.op) : key;
+}
+
 // Keeps the first of equal equations (same op, same attributes, same operands) of each region.
 void share_equal(std::vector<Equation>& equations, Replacements& replacements) {
-  std::unordered_map<std::string, std::vector<Value>> seen;
+  std::unordered_map<std::string, Alike> seen;
   std::vector<Equation> kept;
+  kept.reserve(equations.size());
   for (Equation& equation : equations) {
     replace(equation.operands, replacements);
     if (!equation.regions.empty()) {
@@ -30,15 +45,20 @@ void share_equal(std::vector<Equation>& equations, Replacements& replacements) {
       kept.push_back(std::move(equation));
       continue;
     }
-    std::string key = to_string(equation.op);
-    for (Value operand : equation.operands) key += " " + std::to_string(operand.id);
-    const auto [entry, is_new] = seen.try_emplace(std::move(key), equation.results);
+    const auto [entry, is_new] = seen.try_emplace(key_of(equation), Alike{kept.size()});
     if (is_new) {
       kept.push_back(std::move(equation));
       continue;
     }
+    Alike& alike = entry->second;
+    if (alike.by_text.empty()) alike.by_text[to_string(kept[alike.first].op)] = alike.first;
+    const auto [same, differs] = alike.by_text.try_emplace(to_string(equation.op), kept.size());
+    if (differs) {
+      kept.push_back(std::move(equation));
+      continue;
+    }
     for (std::size_t i = 0; i < equation.results.size(); ++i) {
-      replacements[equation.results[i].id] = entry->second[i];
+      replacements[equation.results[i].id] = kept[same->second].results[i];
     }
   }
   equations = std::move(kept);

@@ -173,7 +173,7 @@ class Scheduler {
     if (loop_ != nullptr) {
       throw Error(ExitStatus::usage,
                   Diagnostic{"program",
-                             equation.origin.place,
+                             equation.origin->place,
                              std::string(equation.op.name()) + " stands inside a loop, which this version cannot run",
                              "reduce after the loop: its carries may vary over the axis (rule 7)",
                              {}});
@@ -404,7 +404,7 @@ class Scheduler {
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const {
     throw Error(ExitStatus::usage, Diagnostic{"program",
-                                              equation.origin.place,
+                                              equation.origin->place,
                                               "loop: a carry of type " + to_string(type(carry), program_.mesh) +
                                                   " is the same on every device, in a loop over values that vary",
                                               "pvary the carry before the loop (rule 7)",
