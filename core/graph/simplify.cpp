@@ -1,5 +1,6 @@
+#include <algorithm>
+#include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
@@ -7,13 +8,21 @@
 namespace pmaptrain {
 namespace {
 
-using Replacements = std::unordered_map<std::int32_t, Value>;
+// By value: what stands for it, often itself.
+class Replacements {
+ public:
+  explicit Replacements(std::size_t values) : by_value_(values) {
+    for (std::size_t i = 0; i < values; ++i) by_value_[i] = Value{static_cast<std::int32_t>(i)};
+  }
+  Value of(Value value) const { return by_value_[static_cast<std::size_t>(value.id)]; }
+  void set(Value value, Value other) { by_value_[static_cast<std::size_t>(value.id)] = other; }
+
+ private:
+  std::vector<Value> by_value_;
+};
 
 void replace(std::vector<Value>& values, const Replacements& replacements) {
-  for (Value& value : values) {
-    const auto found = replacements.find(value.id);
-    if (found != replacements.end()) value = found->second;
-  }
+  for (Value& value : values) value = replacements.of(value);
 }
 
 // Equations of one op with the same operands, by their attributes' text: that is made only where there are two.
@@ -24,7 +33,7 @@ struct Alike {
 
 // What equal equations have in common, as bytes. Those without operands differ in their attributes alone.
 std::string key_of(const Equation& equation) {
-  const OpRules* const rules = &equation.op.rules();
+  const auto rules = reinterpret_cast<std::uintptr_t>(&equation.op.rules());
   std::string key(reinterpret_cast<const char*>(&rules), sizeof rules);
   for (Value operand : equation.operands) key.append(reinterpret_cast<const char*>(&operand.id), sizeof operand.id);
   return equation.operands.empty() ? key + to_string(equation.op) : key;
@@ -58,24 +67,25 @@ void share_equal(std::vector<Equation>& equations, Replacements& replacements) {
       continue;
     }
     for (std::size_t i = 0; i < equation.results.size(); ++i) {
-      replacements[equation.results[i].id] = kept[same->second].results[i];
+      replacements.set(equation.results[i], kept[same->second].results[i]);
     }
   }
   equations = std::move(kept);
 }
 
-void remove_unused(std::vector<Equation>& equations, std::unordered_set<std::int32_t>& used) {
+// `used`: by value, whether anything reads it.
+void remove_unused(std::vector<Equation>& equations, std::vector<bool>& used) {
+  const auto use = [&used](Value value) { used[static_cast<std::size_t>(value.id)] = true; };
   std::vector<Equation> kept;
   for (std::size_t i = equations.size(); i-- > 0;) {
     Equation& equation = equations[i];
-    bool needed = false;
-    for (Value result : equation.results) needed |= used.contains(result.id);
+    const bool needed = std::any_of(equation.results.begin(), equation.results.end(),
+                                    [&](Value result) { return used[static_cast<std::size_t>(result.id)]; });
     if (!needed) continue;
-    for (Value operand : equation.operands) used.insert(operand.id);
+    for (Value operand : equation.operands) use(operand);
     for (Region& region : equation.regions) {
-      std::unordered_set<std::int32_t> inside;
-      for (Value result : region.results) inside.insert(result.id);
-      remove_unused(region.equations, inside);
+      for (Value result : region.results) use(result);
+      remove_unused(region.equations, used);
     }
     kept.push_back(std::move(equation));
   }
@@ -86,19 +96,17 @@ void remove_unused(std::vector<Equation>& equations, std::unordered_set<std::int
 
 Program simplify(const Program& program) {
   Program result = program;
-  Replacements replacements;
+  Replacements replacements(result.types.size());
   share_equal(result.equations, replacements);
-  std::unordered_set<std::int32_t> used;
+  std::vector<bool> used(result.types.size());
   for (Output& output : result.outputs) {
-    const auto found = replacements.find(output.value.id);
-    if (found != replacements.end()) output.value = found->second;
-    used.insert(output.value.id);
+    output.value = replacements.of(output.value);
+    used[static_cast<std::size_t>(output.value.id)] = true;
   }
   for (Input& input : result.inputs) {
     if (!input.next) continue;
-    const auto found = replacements.find(input.next->id);
-    if (found != replacements.end()) input.next = found->second;
-    used.insert(input.next->id);
+    input.next = replacements.of(*input.next);
+    used[static_cast<std::size_t>(input.next->id)] = true;
   }
   remove_unused(result.equations, used);
   check(result, "simplify");

@@ -15,7 +15,6 @@ namespace {
 using model::add;
 using model::cast;
 using model::div;
-using model::mul;
 using model::select;
 
 // Values that are used together, in the order in which loops and collectives carry them.
@@ -209,6 +208,7 @@ class StepBuilder {
   std::vector<Value> gradient_means(const std::vector<Value>& sums, Value divisor) {
     const Builder::Scope scope = in_optimizer();
     std::vector<Value> means;
+    means.reserve(sums.size());
     for (Value sum : sums) means.push_back(div(b_, sum, divisor));
     return means;
   }
@@ -263,6 +263,7 @@ class StepBuilder {
                                     Value learning_rate) {
     const auto apart = [&](const std::vector<Value>& values) {
       std::vector<Value> copies;
+      copies.reserve(values.size());
       for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
       return copies;
     };
