@@ -121,8 +121,8 @@ double against_loop_by_hand(std::int64_t devices, double waste) {
   return steps.least() / by_hand;
 }
 
-// The least seconds that `work(n)` takes for four times the size, against those for the size. `waste` is counted for each
-// pair, as what looks through everything for each thing loses it; nobody waits for it.
+// The least seconds that `work(n)` takes for four times the size, against those for the size. `waste` is counted for
+// each pair, as what looks through everything for each thing loses it; nobody waits for it.
 double four_times_the_size(std::size_t size, const std::function<void(std::size_t)>& work, double waste) {
   const auto least = [&](std::size_t n) {
     double seconds = std::numeric_limits<double>::infinity();

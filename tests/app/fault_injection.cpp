@@ -2,6 +2,7 @@
 // fails, the exit status says it, a checkpoint is whole or not there, an old run is as it was or replaced, and nothing
 // else is touched.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -82,22 +84,32 @@ class Place {
     return counts;
   }
 
-  void check(const Fault& fault, int call, bool ever_after, bool overwrite) {
+  // Begins a run in which one call fails, or all from that one on.
+  void start(const Fault& fault, int call, bool ever_after, bool overwrite) {
+    fault_ = fault;
+    ever_after_ = ever_after;
+    overwrite_ = overwrite;
+    words_ = fault.kind + ":" + std::to_string(call) + ":" + std::to_string(fault.error) + (ever_after ? ":all" : "");
     begin_with(overwrite);
-    const std::string words =
-        fault.kind + ":" + std::to_string(call) + ":" + std::to_string(fault.error) + (ever_after ? ":all" : "");
-    const Finished result = run("run", "PMAPTRAIN_FAULT=" + words, options(overwrite));
-    INFO((overwrite ? "--overwrite, " : "")
-         << words << " (" << std::strerror(fault.error) << "): " << result.status << "\n"
+    process_.emplace(command("run", "PMAPTRAIN_FAULT=" + words_, options(overwrite)));
+  }
+
+  // Looks at what it has left, if there is one.
+  void check() {
+    if (!process_) return;
+    const Finished result = process_->wait();
+    process_.reset();
+    INFO((overwrite_ ? "--overwrite, " : "")
+         << words_ << " (" << std::strerror(fault_.error) << "): " << result.status << "\n"
          << result.err << result.out);
     const std::string run_folder = folder_ / "run";
     CHECK(result.signal == 0);
     CHECK((result.status == 0 || result.status == 1 || result.status == 3 || result.status == 4));
     CHECK(pmaptrain::test::listing(folder_ / "neighbour") == neighbour_);
-    if (overwrite) CHECK(read_text(run_folder + "/notes.txt") == "somebody's own");
+    if (overwrite_) CHECK(read_text(run_folder + "/notes.txt") == "somebody's own");
     if (result.status != 0) CHECK(contains(result.err, "error: "));
     if (result.status == 3 || result.status == 4) {  // refused: nothing was touched
-      if (overwrite) {
+      if (overwrite_) {
         CHECK(pmaptrain::test::listing(run_folder) == old_);
       } else {
         CHECK_FALSE(fs::exists(run_folder));
@@ -108,12 +120,12 @@ class Place {
     if (result.status == 0) {
       CHECK(kept_of("run") == whole_);
       CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 0);
-    } else if (!ever_after && fs::exists(run_folder + "/summary.json") && !is_old_summary(run_folder)) {
+    } else if (!ever_after_ && fs::exists(run_folder + "/summary.json") && !is_old_summary(run_folder)) {
       CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 1);
     }
     // What cannot be opened or removed cannot be tidied up, but the next run does it.
     if (has_temporary(run_folder)) {
-      CHECK((fault.kind == "unlink" || fault.kind == "open"));
+      CHECK((fault_.kind == "unlink" || fault_.kind == "open"));
       CHECK(run("run", "", {"--overwrite"}).status == 0);
       CHECK_FALSE(has_temporary(run_folder));
     }
@@ -137,7 +149,7 @@ class Place {
       fs::copy(folder_ / "first", folder_ / "run", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
 
-  Finished run(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
+  Shell command(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
     std::string command = environment;
     if (!environment.empty()) {
       command += " PMAPTRAIN_FAULT_BELOW=" + folder_.path().string() +
@@ -145,7 +157,10 @@ class Place {
     }
     command += " exec \"$PROGRAM\" run " + config_ + " --run-dir " + (folder_ / name) + " --progress plain";
     for (const std::string& word : more) command += " " + word;
-    return run_shell(command);
+    return {command};
+  }
+  Finished run(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
+    return Process(command(name, environment, more)).wait();
   }
 
   // What a whole run leaves, without times: its parameters, its lines and its config.
@@ -181,22 +196,33 @@ class Place {
 
   TemporaryFolder folder_;
   std::string config_, neighbour_, old_, whole_;
+
+  // The run that goes on.
+  std::optional<Process> process_;
+  Fault fault_;
+  std::string words_;
+  bool ever_after_ = false, overwrite_ = false;
 };
 
 }  // namespace
 
 TEST_CASE("whatever call of the system fails, a run ends as it says and loses nothing that was there", "[app]") {
-  Place place;
+  std::array<Place, 2> places;  // one runs while what the other has left is looked at
+  std::size_t turn = 0;
   for (const bool overwrite : {false, true}) {
-    std::map<std::string, int> counts = place.counts(overwrite);
+    std::map<std::string, int> counts = places[0].counts(overwrite);
     for (const Fault& fault : faults) {
       INFO(fault.kind);
       if (fault.kind != "unlink" || overwrite) CHECK(counts[fault.kind] > 0);
       for (int call = 1; call <= counts[fault.kind]; ++call) {
-        place.check(fault, call, false, overwrite);
-        place.check(fault, call, true, overwrite);
+        for (const bool ever_after : {false, true}) {
+          Place& place = places[turn++ % places.size()];
+          place.check();
+          place.start(fault, call, ever_after, overwrite);
+        }
       }
     }
+    for (Place& place : places) place.check();
   }
 }
 
