@@ -488,7 +488,7 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const int workers = worker_count(setup.spec().mesh);
   check_memory(estimate_evaluation(setup, make_plan(program), batch, workers), setup);
   Evaluator evaluator(program, dataset, batch, setup.model, split, {workers, KernelChoice::best});
-  const Evaluation result = *evaluator.run(parameters.tensors, parameters.path);
+  Evaluation result = *evaluator.run(parameters.tensors, parameters.path);
   parameters.file.check_intact();
   return result;
 }
