@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -32,7 +33,6 @@ void handle(int signal) {
   if (received_at.compare_exchange_strong(first, at)) {
     received.store(signal);
   } else if (at - first > second) {
-    // Blocked until this handler returns, and then final.
     raise_by_default(signal);
   }
 }
@@ -66,7 +66,12 @@ const std::atomic<int>* stop_flag() { return handling ? &received : nullptr; }
 
 void raise_by_default(int signal) {
   ::signal(signal, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // a handler has it blocked
   ::raise(signal);
+  ::_exit(128 + signal);
 }
 
 }  // namespace pmaptrain::app

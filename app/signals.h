@@ -24,7 +24,8 @@ class StopSignals {
 // The flag of StopSignals while signals only set it, else null: then they end the process, whatever it waits for.
 const std::atomic<int>* stop_flag();
 
-// Ends the process by the signal's default action, so that shells and schedulers see it.
-void raise_by_default(int signal);
+// Ends the process by the signal's default action, so that shells and schedulers see it. To process 1 of a container
+// the system delivers no such signal: it exits with 128 + the signal.
+[[noreturn]] void raise_by_default(int signal);
 
 }  // namespace pmaptrain::app

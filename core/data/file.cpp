@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
@@ -21,25 +22,14 @@
 namespace pmaptrain::data {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 constexpr std::string_view relative_to_config = "a path in a config is relative to the config's own folder";
 constexpr std::string_view relative_to_current = "a path in an option is relative to the current directory";
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
+  if (error == EMFILE || error == ENFILE) {
+    fail_resource(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
+                  "raise the limit on open files (ulimit -n), or end other processes");
+  }
   fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
             error == ENOENT ? std::string(relative_to_config) : std::string());
 }

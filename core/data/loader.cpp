@@ -103,6 +103,7 @@ class Loader::Ring {
 
   void restart(std::int64_t first_step, std::int64_t end_step) {
     std::unique_lock lock(mutex_);
+    end_ = taken_;  // what is being filled is the last
     changed_.wait(lock, [&] { return !filling_; });
     taken_ = first_step;
     filled_ = first_step;

@@ -108,7 +108,7 @@ void Directory::remove(const std::string& name) const {
   if (const int error = remove_tree(fd_.get(), name); error != 0) fail_file(path_ / name, "removed", error);
 }
 
-void Directory::remove_quietly(const std::string& name) const { remove_tree(fd_.get(), name); }
+bool Directory::remove_quietly(const std::string& name) const { return remove_tree(fd_.get(), name) == 0; }
 
 Directory::Whereabouts Directory::whereabouts() const {
   struct stat open = {}, found = {};
@@ -121,7 +121,7 @@ Directory::Whereabouts Directory::whereabouts() const {
   std::error_code error;
   fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd_.get()), error);
   if (error || ::stat(now.c_str(), &found) != 0 || !same(open, found)) now.clear();
-  return {false, std::move(now)};
+  return {false, open.st_nlink == 0, std::move(now)};
 }
 
 }  // namespace pmaptrain::train

@@ -36,15 +36,16 @@ class Directory {
   // Makes `name` a link to `target`, in one step. Throws Error (failed).
   void link(const std::string& target, const std::string& name) const;
   // Removes an entry with all that is in it, but not what a link leads to; nothing where there is none. Throws Error
-  // (failed); the quiet one leaves what it cannot remove.
+  // (failed); the quiet one says whether all of it is gone.
   void remove(const std::string& name) const;
-  void remove_quietly(const std::string& name) const;
+  bool remove_quietly(const std::string& name) const;
   // Flushes the entries, not what is in them, to the disk. Throws Error (failed).
   void flush() const { flush_to_disk(fd_.get(), path_); }
 
-  // Whether its path leads to it, and where it is otherwise; `now` is empty when it was removed, or is out of reach.
+  // Whether its path leads to it. Where it does not: whether it was removed, and where it is else, as far as that can
+  // be known.
   struct Whereabouts {
-    bool in_place = true;
+    bool in_place = true, removed = false;
     std::filesystem::path now;
   };
   Whereabouts whereabouts() const;

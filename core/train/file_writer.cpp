@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <limits>
 #include <new>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -45,6 +46,7 @@ void flush_folder_of(const FilePlace& place) {
   std::filesystem::path folder = std::filesystem::path(place.name).parent_path();
   if (folder.empty()) folder = ".";
   const Descriptor open(::openat(place.directory, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!open && errno == EACCES) return;  // one may be allowed to write there, and not to read
   if (!open) fail_file(place.shown.parent_path(), "flushed to the disk", errno);
   flush_to_disk(open.get(), place.shown.parent_path());
 }
@@ -55,12 +57,14 @@ std::string system_words(int error) { return std::generic_category().message(err
 
 std::string system_help(int error) {
   switch (error) {
-    case ENOSPC: return "free some space, or write to another disk with --run-dir";
+    case ENOSPC: return "free some space, or write to another disk";
     case EFBIG: return "a file may not become so large here: raise the limit (ulimit -f), or write to another disk";
-    case EDQUOT: return "your disk quota is used up: free some space, or write to another disk with --run-dir";
+    case EDQUOT: return "your disk quota is used up: free some space, or write to another disk";
+    case EMFILE: return "raise the limit on open files (ulimit -n)";
+    case ENFILE: return "the machine has too many open files: end other processes";
     case EACCES:
     case EPERM:
-    case EROFS: return "write to a folder that is yours with --run-dir";
+    case EROFS: return "write to a folder that is yours";
     default: return "";
   }
 }
@@ -131,12 +135,16 @@ void FileWriter::close() {
 
 std::string FileWriter::checksum() const { return hex(XXH3_64bits_digest(hash_->state.get())); }
 
-std::string temporary_name(std::string_view file_name) { return fmt::format(".tmp-{}-{}", file_name, ::getpid()); }
+std::string temporary_name(std::string_view file_name) {
+  // Processes of several containers that share a folder may have the same number.
+  std::random_device random;
+  constexpr std::size_t most = 200;  // of the 255 bytes that a name may have
+  return fmt::format(".tmp-{}-{:08x}{:08x}", file_name.substr(0, most), random(), random());
+}
 
 void write_whole(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {
   if (is_special(place)) return write_special(place, parts);
   const FilePlace temporary = beside(place, temporary_name(std::filesystem::path(place.name).filename().string()));
-  ::unlinkat(temporary.directory, temporary.name.c_str(), 0);  // of a process of the same number that was killed
   {
     FileWriter writer(temporary, place.shown);
     for (const std::span<const std::byte> part : parts) writer.write(part);

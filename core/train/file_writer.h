@@ -68,7 +68,8 @@ std::string hash_hex(std::span<const std::byte> bytes);
 void write_whole(const FilePlace& place, std::span<const std::span<const std::byte>> parts);
 void write_whole(const FilePlace& place, std::string_view text);
 
-// The name that write_whole() gives the temporary file of a file of this name. A process that is killed leaves it.
+// A name for a file beside one of this name, until it takes that: ".tmp-<name>-<hexadecimal digits>", another one at
+// each call. A process that is killed leaves it.
 std::string temporary_name(std::string_view file_name);
 
 // Writes all of `bytes`. Returns how many got out: less, with errno set, when that fails.

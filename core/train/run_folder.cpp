@@ -7,16 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
+#include <chrono>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/train/old_run.h"
 #include "core/train/run_folder_errors.h"
 
 namespace pmaptrain::train {
@@ -31,32 +32,41 @@ constexpr std::string_view marker_text =
     "pmaptrain wrote this folder. While it does, it holds a lock on this file.\n"
     "Without this file, --overwrite leaves the folder alone.\n";
 
-// What pmaptrain writes, in the order of its removal. config.yaml goes last: it says what the rest is.
-constexpr std::array<std::string_view, 5> written = {"summary.json", "metrics.jsonl", "log.txt", "checkpoints",
-                                                     "config.yaml"};
-
-// Whether a killed process of ours leaves a file of this name: what temporary_name() makes of `of`.
-bool is_temporary_of(const std::string& name, std::string_view of) {
-  const std::string prefix = ".tmp-" + std::string(of) + "-";
-  return name.starts_with(prefix) && name.size() > prefix.size() &&
-         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
-}
-
-bool is_temporary(const std::string& name) {
-  return is_temporary_of(name, marker_name) || std::any_of(written.begin(), written.end(), [&](std::string_view file) {
-           return is_temporary_of(name, file);
-         });
-}
-
 enum class Lock : std::uint8_t { held, taken, unsupported };
 
-Lock lock(const Descriptor& file) {
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+Lock lock(const Descriptor& file, int how) {
+  while (::flock(file.get(), how | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return Lock::taken;
     return Lock::unsupported;
   }
   return Lock::held;
+}
+
+// Whether a process writes there. Lookers are not in each other's way.
+bool is_taken(const Descriptor& marker) {
+  const Lock found = lock(marker, LOCK_SH);
+  if (found == Lock::held) ::flock(marker.get(), LOCK_UN);
+  return found == Lock::taken;
+}
+
+// For writing. A looker may be in the way for a moment.
+Lock lock_for_writing(const Descriptor& marker) {
+  constexpr int tries = 20;
+  constexpr std::chrono::milliseconds pause{5};
+  for (int i = 1; i < tries; ++i) {
+    if (const Lock found = lock(marker, LOCK_EX); found != Lock::taken) return found;
+    std::this_thread::sleep_for(pause);
+  }
+  return lock(marker, LOCK_EX);
+}
+
+// Whether the marker has its name still: who makes a folder and fails removes it.
+bool has_its_name(const Descriptor& marker, const Directory& directory) {
+  struct stat open = {}, named = {};
+  return ::fstat(marker.get(), &open) == 0 &&
+         ::fstatat(directory.fd(), marker_name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 // A folder that exists, before anything is done to it.
@@ -65,8 +75,8 @@ struct Found {
   Directory directory;  // where it is one that may be opened
   Descriptor marker;    // open where there is one that may be read
   bool ours = false;    // the marker says so
-  bool unwritten =
-      false;        // what a process leaves that is killed while it begins: nothing but a marker without its text
+  // What a process leaves that is killed while it begins: nothing but a marker without its whole text.
+  bool unwritten = false;
   int problem = 0;  // why it may not be read or written; 0: it may
 };
 
@@ -108,23 +118,25 @@ Found find(const fs::path& dir) {
   if (found.ours) return found;
   const std::vector<std::string> names = found.directory.names();
   const bool nothing_else = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return is_temporary_of(name, marker_name) || (name == marker_name && found.marker);
+    return is_left_behind(name) || (name == marker_name && found.marker);
   });
   found.unwritten = nothing_else && marker_text.starts_with(text);
   return found;
 }
 
-// Whether clear() would take `file` away.
-bool is_cleared(const fs::path& dir, const fs::path& file) {
+// Whether replacing the folder's run would take `file` away.
+bool is_replaced(const fs::path& dir, const fs::path& file) {
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(dir, error));
-  return !inside.empty() && std::find(written.begin(), written.end(), inside.begin()->string()) != written.end();
+  if (inside.empty()) return false;
+  const std::string first = inside.begin()->string();
+  return first == "config.yaml" || is_written_by_a_run(first);
 }
 
 // Throws what the options do not allow.
 void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
   if (!found.there) return;
-  if (found.marker && lock(found.marker) == Lock::taken) fail_taken(dir);
+  if (found.marker && is_taken(found.marker)) fail_taken(dir);
   const bool replaceable = (found.ours || found.unwritten) && found.problem == 0;
   if (!options.overwrite) {
     fail_exists(dir, options, replaceable,
@@ -135,7 +147,7 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   if (found.directory.fd() < 0) fail_not_a_folder(dir);
   if (!replaceable) fail_not_ours(dir);
   for (const fs::path& file : options.reads) {
-    if (is_cleared(dir, file)) fail_would_remove(file);
+    if (is_replaced(dir, file)) fail_would_remove(file);
   }
 }
 
@@ -145,155 +157,149 @@ fs::path normal(const fs::path& dir) {
   return path;
 }
 
-// Removes what pmaptrain wrote, but not what a link there leads to. What is being removed has another name, so that
-// whoever is interrupted leaves no half of a checkpoint under a checkpoint's name.
-void clear(const Directory& directory) {
-  for (const std::string& name : directory.names()) {
-    if (is_temporary(name)) directory.remove(name);
-  }
-  for (const std::string_view name : written) {
-    const std::string old(name), removed = temporary_name(name);
-    if (!directory.has(old)) continue;
-    directory.rename(old, removed);
-    directory.remove(removed);
-  }
+// The same error as one of a resource, of the folder and before anything is done in it.
+[[noreturn]] void throw_of(const fs::path& dir, std::string_view done, const Error& error) {
+  if (error.status() != ExitStatus::failed) throw error;
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  std::string& message = diagnostics.front().message;
+  message = fmt::format("the run folder '{}' cannot be {}: {}", dir.string(), done, message);
+  throw Error(ExitStatus::resource, std::move(diagnostics));
 }
 
 }  // namespace
 
 void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
   const fs::path path = normal(dir);
-  judge(path, find(path), options);
+  try {
+    judge(path, find(path), options);
+  } catch (const Error& error) {
+    throw_of(path, "read", error);
+  }
 }
 
 RunFolder RunFolder::claim(const fs::path& dir, const RunFolderOptions& options) {
   RunFolder folder(normal(dir), options);
-  Found found = find(folder.path_);
-  judge(folder.path_, found, options);
-  folder.directory_ = std::move(found.directory);
-  folder.marker_ = std::move(found.marker);
-  folder.replaces_ = found.ours;
-  if (folder.marker_) folder.lock_marker();
-  return folder;
-}
-
-void RunFolder::begin() {
-  if (directory_.fd() >= 0) check_in_place();
-  if (replaces_) {
-    clear(directory_);
-  } else {
-    make();
-  }
-}
-
-RunFolder RunFolder::create(const fs::path& dir, const RunFolderOptions& options) {
-  RunFolder folder = claim(dir, options);
-  folder.begin();
-  return folder;
-}
-
-void RunFolder::make() {
-  bool made = false;
-  const bool had_marker = static_cast<bool>(marker_);
-  if (directory_.fd() < 0) {
-    const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-    std::error_code error;
-    fs::create_directories(above, error);
-    if (error) fail_run_folder(above, "made", error.value());
-    // Of two that start at once, one makes the folder or the marker, and the other is told.
-    if (::mkdir(path_.c_str(), 0777) != 0) {
-      if (errno == EEXIST) fail_appeared();
-      fail_run_folder(path_, "made", errno);
-    }
-    made = true;
-  }
   try {
-    if (made) {
-      directory_ = Directory(Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path_);
-      if (directory_.fd() < 0) fail_run_folder(path_, "made", errno);
-    }
-    for (const std::string& name : directory_.names()) {
-      if (is_temporary(name)) directory_.remove(name);
-    }
-    write_marker();
-    if (made) {
-      const Descriptor above(::openat(directory_.fd(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (above) flush_to_disk(above.get(), path_.parent_path());
-    }
+    folder.adopt();
   } catch (const Error& error) {
-    const bool others = error.status() != ExitStatus::failed;  // another process has the folder now
-    if (!others && !had_marker) directory_.remove_quietly(marker_name);
-    if (made) ::rmdir(path_.c_str());
-    if (others) throw;
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    std::string& message = diagnostics.front().message;
-    message = fmt::format("the run folder '{}' cannot be made: {}", path_.string(), message);
-    throw Error(ExitStatus::resource, std::move(diagnostics));
+    throw_of(folder.path_, "claimed", error);
+  }
+  return folder;
+}
+
+// Takes the folder that is there, if one is, and locks its marker, if it has one.
+void RunFolder::adopt() {
+  Found found = find(path_);
+  judge(path_, found, options_);
+  directory_ = std::move(found.directory);
+  replaces_ = found.ours;
+  if (found.marker) take_marker();
+}
+
+void RunFolder::begin(std::string_view config) {
+  bool made_folder = false, made_marker = false;
+  try {
+    if (directory_.fd() >= 0) check_in_place();
+    if (directory_.fd() < 0) made_folder = make_folder();
+    if (!marker_) made_marker = take_marker();
+    complete_marker();
+    replace_old(config);
+  } catch (const Error& error) {
+    if (made_marker) ::unlinkat(directory_.fd(), marker_name.c_str(), 0);  // while its lock is held
+    marker_.reset();
+    if (made_folder) ::rmdir(path_.c_str());
+    throw_of(path_, replaces_ ? "replaced" : "made", error);
   }
 }
 
-// A folder that was not there when this one was claimed.
-void RunFolder::fail_appeared() const {
-  if (options_.overwrite) fail_taken(path_);
-  judge(path_, find(path_), options_);
-  fail_run_folder(path_, "made", EEXIST);
+// Whether this made it, and not somebody else in between, whose folder is then taken as it would have been before.
+bool RunFolder::make_folder() {
+  const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  std::error_code error;
+  fs::create_directories(above, error);
+  if (error) fail_run_folder(above, "made", error.value());
+  if (::mkdir(path_.c_str(), 0777) != 0) {
+    if (errno != EEXIST) fail_run_folder(path_, "made", errno);
+    adopt();
+    if (directory_.fd() < 0) fail_run_folder(path_, "made", EEXIST);
+    return false;
+  }
+  directory_ = Directory(Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path_);
+  const int problem = directory_.fd() < 0 ? errno : 0;
+  const Descriptor parent(problem == 0 ? ::openat(directory_.fd(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  const bool flushed = !parent || ::fsync(parent.get()) == 0 || errno == EINVAL;
+  if (problem == 0 && flushed) return true;
+  const int why = problem != 0 ? problem : errno;
+  ::rmdir(path_.c_str());
+  fail_run_folder(path_, "made", why);
 }
 
-// The marker is there with its whole text, or not at all: a folder whose marker says nothing would be taken for
-// somebody else's.
-void RunFolder::write_marker() {
-  const auto bytes = std::as_bytes(std::span(marker_text));
-  if (marker_) {  // without its text, and locked
-    if (::pwrite(marker_.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-      fail_file(path_ / marker_name, "written", errno);
-    }
-    flush_to_disk(marker_.get(), path_ / marker_name);
-    return;
-  }
-  const std::string temporary = temporary_name(marker_name);
-  {
-    FileWriter writer(directory_.place(temporary), path_ / marker_name);
-    writer.write(bytes);
-    writer.close();
-  }
-  const int fd = directory_.fd();
-  // A file system that cannot rename without replacing may still make a second name for a file.
-  if (::renameat2(fd, temporary.c_str(), fd, marker_name.c_str(), RENAME_NOREPLACE) != 0) {
-    int problem = errno;
-    if (problem == EINVAL || problem == ENOSYS) {
-      problem = ::linkat(fd, temporary.c_str(), fd, marker_name.c_str(), 0) == 0 ? 0 : errno;
-    }
-    directory_.remove_quietly(temporary);
-    if (problem == EEXIST) fail_taken(path_);
-    if (problem != 0) fail_file(path_ / marker_name, "written", problem);
-  }
-  marker_ = Descriptor(::openat(fd, marker_name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!marker_) fail_file(path_ / marker_name, "opened", errno);
-  lock_marker();
-  directory_.flush();
-}
-
-void RunFolder::lock_marker() {
-  switch (lock(marker_)) {
-    case Lock::held: break;
-    case Lock::taken: fail_taken(path_);
-    case Lock::unsupported:
+// Opens the marker, or makes one without its text, and locks it. Of several processes that come at once one gets the
+// lock. Returns whether this one made it.
+bool RunFolder::take_marker() {
+  constexpr int tries = 100;  // the marker of a process that failed goes with it
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  for (int i = 0; i < tries; ++i) {
+    Descriptor marker(::openat(directory_.fd(), marker_name.c_str(), flags | O_CREAT | O_EXCL, 0666));
+    const bool made = static_cast<bool>(marker);
+    if (!made && errno == EEXIST) marker = Descriptor(::openat(directory_.fd(), marker_name.c_str(), flags));
+    if (!marker && errno == ENOENT) continue;
+    if (!marker) fail_file(path_ / marker_name, "written", errno);
+    const Lock found = lock_for_writing(marker);
+    if (found == Lock::taken) fail_taken(path_);
+    if (!has_its_name(marker, directory_)) continue;
+    if (found == Lock::unsupported) {
       warnings_.push_back(fmt::format(
           "the file system of '{}' has no locks: nothing keeps a second pmaptrain from writing there", path_.string()));
+    }
+    marker_ = std::move(marker);
+    const bool ours = text_of(marker_).starts_with(marker_line);
+    if (ours && !options_.overwrite) fail_exists(path_, options_, true, "");  // a run that has come and gone
+    replaces_ = ours;
+    return made;
+  }
+  fail_taken(path_);
+}
+
+void RunFolder::complete_marker() {
+  if (replaces_) return;
+  const auto bytes = std::as_bytes(std::span(marker_text));
+  if (write_all(marker_.get(), bytes) < bytes.size()) fail_file(path_ / marker_name, "written", errno);
+  flush_to_disk(marker_.get(), path_ / marker_name);
+}
+
+// The new config.yaml takes the old one's place when everything else is ready; until then all can be undone.
+void RunFolder::replace_old(std::string_view config) {
+  const std::string temporary = temporary_name("config.yaml");
+  {
+    FileWriter writer(directory_.place(temporary), path_ / "config.yaml");
+    writer.write(std::as_bytes(std::span(config)));
+    writer.close();
+  }
+  try {
+    OldRun old(directory_);
+    try {
+      directory_.flush();
+      directory_.rename(temporary, "config.yaml");
+    } catch (...) {
+      old.restore();
+      throw;
+    }
+    for (const std::string& left : old.remove()) {
+      warnings_.push_back(fmt::format("'{}' of an old run could not be removed", (path_ / left).string()));
+    }
+  } catch (...) {
+    directory_.remove_quietly(temporary);
+    throw;
   }
 }
 
 void RunFolder::check_in_place() const {
   const Directory::Whereabouts found = directory_.whereabouts();
-  if (!found.in_place) fail_moved(path_, found.now);
+  if (!found.in_place) fail_moved(path_, found);
 }
 
-bool RunFolder::is_removed() const {
-  const Directory::Whereabouts found = directory_.whereabouts();
-  return !found.in_place && found.now.empty();
-}
-
-void RunFolder::write_config(std::string_view text) const { write_whole(place("config.yaml"), text); }
+bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
 
@@ -314,6 +320,7 @@ void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(co
       checkpoints.rename(temporary, name);
     }
     checkpoints.flush();
+    directory_.flush();
   } catch (...) {
     checkpoints.remove_quietly(temporary);
     throw;

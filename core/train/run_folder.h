@@ -36,12 +36,10 @@ class RunFolder {
   // write; resource when another process writes there, or when it may not be written.
   static RunFolder claim(const std::filesystem::path& dir, const RunFolderOptions& options);
 
-  // Makes the folder (and those above it) and locks it, or removes from it what pmaptrain wrote before. Throws Error:
-  // resource when it cannot be made; usage when another process has made it meanwhile.
-  void begin();
-
-  // claim() and begin().
-  static RunFolder create(const std::filesystem::path& dir, const RunFolderOptions& options);
+  // Makes the folder (and those above it) and locks it, or takes out of it what pmaptrain wrote before, and writes
+  // config.yaml. Throws Error and leaves everything as it was: resource when that cannot be done, or when another
+  // process writes there by now; usage when the folder is there by now.
+  void begin(std::string_view config);
 
   const std::filesystem::path& path() const { return path_; }
   // A file directly in the folder, wherever that is moved.
@@ -52,11 +50,8 @@ class RunFolder {
   void check_in_place() const;
   bool is_removed() const;
 
-  // What to tell the user: a file system without locks.
+  // What to tell the user: a file system without locks, an old run of which something could not be removed.
   const std::vector<std::string>& warnings() const { return warnings_; }
-
-  // Writes config.yaml. Throws Error (failed).
-  void write_config(std::string_view text) const;
 
   // Commits checkpoints/step-NNNNNNNN: `fill` writes files into a temporary folder, which is flushed to the disk and
   // then renamed, so that a checkpoint is complete or not there; checkpoints/last then leads to it. One of the same
@@ -69,10 +64,11 @@ class RunFolder {
  private:
   RunFolder(std::filesystem::path path, RunFolderOptions options)
       : path_(std::move(path)), options_(std::move(options)) {}
-  void make();
-  [[noreturn]] void fail_appeared() const;
-  void write_marker();
-  void lock_marker();
+  void adopt();
+  bool make_folder();
+  bool take_marker();
+  void complete_marker();
+  void replace_old(std::string_view config);
 
   std::filesystem::path path_;
   RunFolderOptions options_;

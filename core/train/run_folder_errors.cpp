@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -103,15 +104,20 @@ void fail_run_folder(const fs::path& dir, std::string_view done, int error) {
                 "choose another place with --run-dir");
 }
 
-void fail_moved(const fs::path& dir, const fs::path& now) {
-  if (now.empty()) {
-    fail_running(fmt::format("the run folder '{}' was removed while the run went on", dir.string()),
-                 "nothing was written elsewhere, so this run leaves nothing; run it again, and leave its folder alone");
+void fail_moved(const fs::path& dir, const Directory::Whereabouts& found) {
+  const auto fail = [](std::string message, std::string help) {
+    throw Error(ExitStatus::failed, Diagnostic{"resource", {}, std::move(message), std::move(help), {}});
+  };
+  if (found.removed) {
+    fail(fmt::format("the run folder '{}' was removed while the run went on", dir.string()),
+         "nothing was written elsewhere, so this run leaves nothing; run it again, and leave its folder alone");
   }
-  fail_running(
-      fmt::format("the run folder '{}' was moved to '{}' while the run went on", dir.string(), now.string()),
-      "the run stopped, and its last checkpoint is in the folder where that is now; leave a run's folder in its "
-      "place until the run ends");
+  fail(fmt::format("'{}' does not lead to the run folder any more, which is {} now", dir.string(),
+                   found.now.empty() ? "out of reach" : "'" + found.now.string() + "'"),
+       "the run stopped, with a last checkpoint in the folder where that is now; leave a run's folder in its place "
+       "until "
+       "the run ends");
+  std::abort();  // fail() does not return
 }
 
 }  // namespace pmaptrain::train

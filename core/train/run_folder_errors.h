@@ -20,7 +20,7 @@ namespace pmaptrain::train {
 [[noreturn]] void fail_taken(const std::filesystem::path& dir);
 // "the run folder 'dir' cannot be <done>: <the system's words>"; exit status resource.
 [[noreturn]] void fail_run_folder(const std::filesystem::path& dir, std::string_view done, int error);
-// The folder is not where its path leads any more; `now` is where it is, empty when it was removed.
-[[noreturn]] void fail_moved(const std::filesystem::path& dir, const std::filesystem::path& now);
+// The folder is not what its path leads to any more. Exit status failed.
+[[noreturn]] void fail_moved(const std::filesystem::path& dir, const Directory::Whereabouts& found);
 
 }  // namespace pmaptrain::train

@@ -48,7 +48,7 @@ class Session::Impl {
 
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
-    folder_.begin();
+    folder_.begin(setup_.loaded.resolved);
     begin_ = logged_at_ = Clock::now();
     consumers_.assign(consumers.begin(), consumers.end());
     add_recorders();
@@ -61,7 +61,6 @@ class Session::Impl {
       emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
     }
     try {
-      folder_.write_config(setup_.loaded.resolved);
       loop();
       finish();
     } catch (const Error& error) {
@@ -402,6 +401,11 @@ class Session::Impl {
   void keep_what_is_trained() {
     if (saved_ || step_ == 0 || in_step_ || folder_.is_removed()) return;
     try {
+      check_data_unchanged();
+    } catch (const Error& error) {
+      emit(Warned{error.diagnostics().front().message});
+    }
+    try {
       write_checkpoint();
     } catch (const Error& error) {
       emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
@@ -428,6 +432,10 @@ class Session::Impl {
     ended_.reason = "error";
     ended_.exit_status = exit_status;
     fill_totals(step_);
+    if (folder_.is_removed()) std::erase(consumers_, &*records_);  // nothing can be written, and that is told already
+    records_->flush();
+    ended_.missing = records_->missing();
+    for (const std::string& missing : ended_.missing) emit(Warned{missing});
     emit(ended_);
   }
 

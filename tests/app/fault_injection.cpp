@@ -104,23 +104,31 @@ class Place {
          << result.err << result.out);
     const std::string run_folder = folder_ / "run";
     CHECK(result.signal == 0);
-    CHECK((result.status == 0 || result.status == 1 || result.status == 3 || result.status == 4));
+    CHECK((result.status == 0 || result.status == 1 || result.status == 4));
+    if (fault_.kind == "mmap") CHECK(result.status == 4);
+    if (fault_.kind == "thread") CHECK(result.status != 1);  // without its thread the report is written all the same
     CHECK(pmaptrain::test::listing(folder_ / "neighbour") == neighbour_);
     if (overwrite_) CHECK(read_text(run_folder + "/notes.txt") == "somebody's own");
     if (result.status != 0) CHECK(contains(result.err, "error: "));
-    if (result.status == 3 || result.status == 4) {  // refused: nothing was touched
-      if (overwrite_) {
+    if (result.status == 4) {  // refused: nothing was touched
+      if (overwrite_ && fault_.kind == "rename" && ever_after_) {
+        // What was put aside cannot come back, but nothing of it is removed.
+        CHECK(fs::file_size(run_folder + "/config.yaml") > 0);
+        CHECK(pmaptrain::test::listing(run_folder).size() >= old_.size());
+      } else if (overwrite_) {
         CHECK(pmaptrain::test::listing(run_folder) == old_);
       } else {
         CHECK_FALSE(fs::exists(run_folder));
       }
       return;
     }
+    // It has begun, and says so by its config; of an old run nothing is left to be taken for this one's.
+    CHECK(contains(read_text(run_folder + "/config.yaml"), "seed: 0\n"));
     check_checkpoints(run_folder, result.status == 0);
     if (result.status == 0) {
       CHECK(kept_of("run") == whole_);
       CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 0);
-    } else if (!ever_after_ && fs::exists(run_folder + "/summary.json") && !is_old_summary(run_folder)) {
+    } else if (!ever_after_ && fs::exists(run_folder + "/summary.json")) {
       CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 1);
     }
     // What cannot be opened or removed cannot be tidied up, but the next run does it.
@@ -177,8 +185,6 @@ class Place {
     return kept;
   }
 
-  bool is_old_summary(const std::string& run) const { return contains(old_, read_text(run + "/summary.json")); }
-
   static void check_checkpoints(const std::string& run, bool done) {
     if (!fs::exists(run + "/checkpoints")) {
       CHECK_FALSE(done);
@@ -187,8 +193,12 @@ class Place {
     for (const auto& entry : fs::directory_iterator(run + "/checkpoints")) {
       INFO(entry.path());
       if (entry.path().filename().string().starts_with(".")) continue;
+      CHECK((entry.is_symlink() || entry.path().filename() == train::checkpoint_name(steps)));
       CHECK_NOTHROW(train::load_parameters(entry.path()));
-      CHECK_NOTHROW(train::read_safetensors((entry.path() / "optimizer.safetensors").string()));
+      const std::string optimizer = read_text(entry.path() / "optimizer.safetensors");
+      const json state = json::parse(read_text(entry.path() / "state.json"));
+      CHECK(state["checksums"]["optimizer.safetensors"] ==
+            "xxh3:" + train::hash_hex(std::as_bytes(std::span(optimizer))));
     }
     if (!done) return;
     CHECK(fs::read_symlink(run + "/checkpoints/last") == train::checkpoint_name(steps));

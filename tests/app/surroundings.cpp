@@ -299,7 +299,7 @@ TEST_CASE("a disk that is really full fails the run, and what was written before
   }
   const json document = failure_of(result, 1);
   CHECK(contains(document["errors"][0]["message"], "cannot be written: No space left on device"));
-  CHECK(document["errors"][0]["help"] == "free some space, or write to another disk with --run-dir");
+  CHECK(document["errors"][0]["help"] == "free some space, or write to another disk");
   CHECK(lines_of(folder / "copy/metrics.jsonl").size() > 1);
   CHECK(fs::is_empty(folder / "copy/checkpoints"));
   CHECK(contains(read_text(folder / "copy/config.yaml"), "name: linear_regression\n"));

@@ -21,7 +21,8 @@ TEST_CASE("a checkpoint is written from where the parameters lie: no copy of the
   const train::Setup setup = setup_of_text(small_images, {dense_model});
   CpuExecutor executor(make_plan(setup.training), {1, KernelChoice::best});
   train::set_initial_values(executor, setup);
-  const train::RunFolder folder = train::RunFolder::create(root / "run", {});
+  train::RunFolder folder = train::RunFolder::claim(root / "run", {});
+  folder.begin("");
   const test::Heap heap = test::watch_heap([&] { train::save_checkpoint(folder, setup, executor, {1, 16, 0}); });
   CHECK(std::filesystem::file_size(root / "run/checkpoints/last/params.safetensors") > 2'000'000);
   CHECK(heap.peak_bytes < 100'000);

@@ -318,7 +318,7 @@ TEST_CASE("a report in colour is green where all is done, yellow where a run was
 TEST_CASE("a file where nobody may write says whose folder to take", "[train]") {
   const std::string refused = test::refusal([] { write_whole("/sys/pmaptrain", "text"); }, ExitStatus::failed);
   CHECK(refused.starts_with("'/sys/pmaptrain' cannot be written: "));
-  CHECK(refused.ends_with(" | write to a folder that is yours with --run-dir"));
+  CHECK(refused.ends_with(" | write to a folder that is yours"));
 }
 
 TEST_CASE("the report counts the steps that were skipped", "[train]") {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/catch.h"
@@ -43,15 +44,21 @@ int entries_in(const fs::path& path) {
   return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
 }
 
+RunFolder make_folder(const fs::path& dir, const RunFolderOptions& options, std::string_view config = "name: cnn\n") {
+  RunFolder folder = RunFolder::claim(dir, options);
+  folder.begin(config);
+  return folder;
+}
+
 }  // namespace
 
 TEST_CASE("an existing run folder is refused with the ready commands", "[train]") {
   const TemporaryFolder root;
   const fs::path dir = root / "runs/cnn";
-  RunFolder::create(dir, {}).write_config("name: cnn\n");
+  make_folder(dir, {});
   RunFolderOptions options;
   options.command = "pmaptrain run configs/cnn.yaml";
-  const auto [status, error] = error_of([&] { RunFolder::create(dir, options); });
+  const auto [status, error] = error_of([&] { make_folder(dir, options); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "the run folder '" + dir.string() + "' exists");
   CHECK(error.help ==
@@ -62,7 +69,7 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
 
   options.resume_available = true;
   options.explicit_name = true;
-  const std::string help = error_of([&] { RunFolder::create(dir, options); }).second.help;
+  const std::string help = error_of([&] { make_folder(dir, options); }).second.help;
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --resume ") != std::string::npos);
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --overwrite ") != std::string::npos);
   CHECK(read_text(dir / "config.yaml") == "name: cnn\n");
@@ -71,7 +78,7 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
 TEST_CASE("the ready commands are quoted as a shell reads them", "[train]") {
   const TemporaryFolder root;
   const fs::path dir = root / "runs/it's mine";
-  RunFolder::create(dir, {});
+  make_folder(dir, {});
   RunFolderOptions options;
   options.command = "pmaptrain run a.yaml";
   const std::string help = error_of([&] { RunFolder::check(dir, options); }).second.help;
@@ -94,7 +101,9 @@ TEST_CASE("no run folder is suggested beside what is no folder, nor beside one t
                              "--run-dir");
   options.explicit_dir = true;
   CHECK(refusal("/dev/null") == "the run folder '/dev/null' exists and is no folder | choose another with --run-dir");
-  CHECK(refusal("/") == "the run folder '/' exists | pmaptrain did not write it; choose another with --run-dir");
+  const std::string root_is_refused = refusal("/");
+  CHECK(root_is_refused.starts_with("the run folder '/' exists | "));
+  CHECK(root_is_refused.ends_with("; choose another with --run-dir"));
   CHECK(refusal("..").find("..-2") == std::string::npos);
   CHECK(refusal(".").find(".-2") == std::string::npos);
 }
@@ -104,11 +113,10 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   const fs::path ours = root / "ours";
-  RunFolder::create(ours, {}).commit_checkpoint(
-      1, [](const Directory& dir) { write_text(dir.path() / "state.json", "{}"); });
+  make_folder(ours, {}).commit_checkpoint(1, [](const Directory& dir) { write_text(dir.path() / "state.json", "{}"); });
   write_text(ours / "metrics.jsonl", "{}\n");
   write_text(ours / "notes.txt", "mine");
-  const RunFolder again = RunFolder::create(ours, overwrite);
+  const RunFolder again = make_folder(ours, overwrite);
   CHECK_FALSE(fs::exists(ours / "checkpoints"));
   CHECK_FALSE(fs::exists(ours / "metrics.jsonl"));
   CHECK(read_text(ours / "notes.txt") == "mine");
@@ -117,17 +125,17 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
   fs::create_directory(foreign);
   write_text(foreign / "config.yaml", "precious");
   write_text(foreign / ".pmaptrain", "");
-  const auto [status, error] = error_of([&] { RunFolder::create(foreign, overwrite); });
+  const auto [status, error] = error_of([&] { make_folder(foreign, overwrite); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "'" + foreign.string() + "' was not written by pmaptrain, so --overwrite leaves it alone");
   CHECK(read_text(foreign / "config.yaml") == "precious");
 
   write_text(root / "file", "text");
-  CHECK(error_of([&] { RunFolder::create(root / "file", overwrite); }).first == ExitStatus::usage);
-  CHECK(error_of([&] { RunFolder::create(root / "file/below", overwrite); }).first == ExitStatus::resource);
+  CHECK(error_of([&] { make_folder(root / "file", overwrite); }).first == ExitStatus::usage);
+  CHECK(error_of([&] { make_folder(root / "file/below", overwrite); }).first == ExitStatus::resource);
   fs::create_directory(root / "empty");
-  CHECK(error_of([&] { RunFolder::create(root / "empty", {}); }).first == ExitStatus::usage);
-  CHECK(error_of([&] { RunFolder::create(root / "empty", overwrite); }).first == ExitStatus::done);
+  CHECK(error_of([&] { make_folder(root / "empty", {}); }).first == ExitStatus::usage);
+  CHECK(error_of([&] { make_folder(root / "empty", overwrite); }).first == ExitStatus::done);
 }
 
 TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[train]") {
@@ -140,26 +148,26 @@ TEST_CASE("a second writer in a run folder is refused as long as the first lives
   REQUIRE(::pipe(go) == 0);
   const pid_t child = ::fork();
   if (child == 0) {  // holds the folder until it is told to go, and goes without any tidying
-    const RunFolder folder = RunFolder::create(dir, {});
+    const RunFolder folder = make_folder(dir, {});
     char byte = 1;
     if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 1) ::_exit(1);
     ::_exit(0);
   }
   char byte = 0;
   REQUIRE(::read(ready[0], &byte, 1) == 1);
-  const auto [status, error] = error_of([&] { RunFolder::create(dir, overwrite); });
+  const auto [status, error] = error_of([&] { make_folder(dir, overwrite); });
   CHECK(status == ExitStatus::resource);
   CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
   CHECK(error_of([&] { RunFolder::check(dir, {}); }).first == ExitStatus::resource);
   REQUIRE(::write(go[1], &byte, 1) == 1);
   REQUIRE(::waitpid(child, nullptr, 0) == child);
-  CHECK(error_of([&] { RunFolder::create(dir, overwrite); }).first == ExitStatus::done);
+  CHECK(error_of([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
 TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[train]") {
   const TemporaryFolder root;
-  const RunFolder folder = RunFolder::create(root / "run", {});
+  const RunFolder folder = make_folder(root / "run", {});
   const fs::path checkpoints = folder.path() / "checkpoints";
   const auto write = [](std::string text) {
     return [text = std::move(text)](const Directory& dir) { write_text(dir.path() / "state.json", text); };
@@ -195,7 +203,7 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
 
 TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[train]") {
   const TemporaryFolder root;
-  const RunFolder folder = RunFolder::create(root / "run", {});
+  const RunFolder folder = make_folder(root / "run", {});
   write_text(folder.path() / "checkpoints", "in the way");
   const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const Directory&) {}); });
   CHECK(status == ExitStatus::failed);
@@ -203,7 +211,7 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
   const auto [other, full] = error_of([] { fail_file("a/b", "written", ENOSPC); });
   CHECK(other == ExitStatus::failed);
   CHECK(full.message == "'a/b' cannot be written: No space left on device");
-  CHECK(full.help == "free some space, or write to another disk with --run-dir");
+  CHECK(full.help == "free some space, or write to another disk");
 }
 
 TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
@@ -214,7 +222,7 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
   const auto create = [&](const RunFolderOptions& options) {
     return error_of([&] {
       const testing::FileSizeLimit limit(10);
-      RunFolder::create(dir, options);
+      make_folder(dir, options);
     });
   };
   const auto [status, error] = create({});
@@ -231,7 +239,7 @@ TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
   const TemporaryFolder root;
   fs::create_directories(root / "far/deep");
   fs::create_directory_symlink(root / "far/deep", root / "link");
-  RunFolder::create(root / "link/../run/", {});
+  make_folder(root / "link/../run/", {});
   CHECK(fs::exists(root / "far/run/.pmaptrain"));
   CHECK_FALSE(fs::exists(root / "run"));
 }
@@ -252,16 +260,16 @@ TEST_CASE("a folder that pmaptrain did not write is not offered for replacement"
 TEST_CASE("what a killed run left half-written goes with --overwrite, and what looks like it stays", "[train]") {
   const TemporaryFolder root;
   const fs::path dir = root / "run";
-  RunFolder::create(dir, {}).write_config("name: cnn\n");
-  for (const char* const ours : {".tmp-config.yaml-17", ".tmp-summary.json-4194304"}) write_text(dir / ours, "half");
+  make_folder(dir, {});
+  for (const char* const ours : {".tmp-config.yaml-17", ".tmp-summary.json-0123abcd"}) write_text(dir / ours, "half");
   fs::create_directories(dir / ".tmp-checkpoints-17/step-00000100");
   for (const char* const other : {".tmp-notes.txt-17", ".tmp-config.yaml-mine", ".tmp-config.yaml"}) {
     write_text(dir / other, "mine");
   }
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
-  RunFolder::create(dir, overwrite);
-  CHECK(entries_in(dir) == 4);  // the marker and what is somebody's own
+  make_folder(dir, overwrite);
+  CHECK(entries_in(dir) == 5);  // the marker, the config and what is somebody's own
   CHECK(read_text(dir / ".tmp-config.yaml-mine") == "mine");
 }
 
@@ -276,10 +284,10 @@ TEST_CASE("a folder whose making was killed is taken as a new one", "[train]") {
       fs::create_directory(dir);
       write_text(dir / (temporary ? ".tmp-.pmaptrain-17" : ".pmaptrain"), marker);
       CHECK(error_of([&] { RunFolder::check(dir, {}); }).second.help.find("--overwrite") != std::string::npos);
-      RunFolder::create(dir, overwrite);
-      CHECK(entries_in(dir) == 1);
+      make_folder(dir, overwrite);
+      CHECK(entries_in(dir) == 2);
       CHECK(read_text(dir / ".pmaptrain").starts_with("pmaptrain run folder\n"));
-      CHECK(error_of([&] { RunFolder::create(dir, overwrite); }).first == ExitStatus::done);
+      CHECK(error_of([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
     }
   }
 }
@@ -288,7 +296,7 @@ TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[train
   const TemporaryFolder root;
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
-  RunFolder::create(root / "run", {}).write_config("name: cnn\n");
+  make_folder(root / "run", {});
   const std::string before = test::listing(root / "run");
   {
     const RunFolder claimed = RunFolder::claim(root / "run", overwrite);
@@ -307,9 +315,8 @@ TEST_CASE("of two that claim a folder that is not there, the second to begin is 
     RunFolderOptions options;
     options.overwrite = overwrite;
     RunFolder first = RunFolder::claim(dir, options), second = RunFolder::claim(dir, options);
-    first.begin();
-    first.write_config("name: first\n");
-    const auto [status, error] = error_of([&] { second.begin(); });
+    first.begin("name: first\n");
+    const auto [status, error] = error_of([&] { second.begin("name: second\n"); });
     CHECK(status == ExitStatus::resource);
     CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
     CHECK(read_text(dir / "config.yaml") == "name: first\n");
@@ -318,10 +325,10 @@ TEST_CASE("of two that claim a folder that is not there, the second to begin is 
 
 TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is moved", "[train]") {
   const TemporaryFolder root;
-  const RunFolder folder = RunFolder::create(root / "run", {});
+  const RunFolder folder = make_folder(root / "run", {});
   CHECK_NOTHROW(folder.check_in_place());
   fs::rename(root / "run", root / "moved");
-  RunFolder::create(root / "run", {});
+  make_folder(root / "run", {});
   const std::string other = test::listing(root / "run");
   folder.commit_checkpoint(1, [](const Directory& dir) { write_into(dir, "state.json", "{}"); });
   CHECK(read_text(root / "moved/checkpoints/last/state.json") == "{}");
@@ -329,7 +336,7 @@ TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is m
   const auto [status, error] = error_of([&] { folder.check_in_place(); });
   CHECK(status == ExitStatus::failed);
   CHECK(error.message ==
-        "the run folder '" + (root / "run") + "' was moved to '" + (root / "moved") + "' while the run went on");
+        "'" + (root / "run") + "' does not lead to the run folder any more, which is '" + (root / "moved") + "' now");
   CHECK_FALSE(folder.is_removed());
   fs::remove_all(root / "moved");
   CHECK(folder.is_removed());
@@ -345,4 +352,72 @@ TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
   CHECK(status == ExitStatus::data);
   CHECK(error.message == "'" + (root / "run/checkpoints") + "' cannot be read: Too many levels of symbolic links");
   CHECK(error.help == "check the permissions of the run folder");
+}
+
+TEST_CASE("of many processes that begin a run in one empty folder at once, one writes at a time", "[train]") {
+  for (int round = 0; round < 20; ++round) {
+    const TemporaryFolder root;
+    const fs::path dir = root / "run";
+    if (round % 2 == 0) fs::create_directory(dir);
+    RunFolderOptions overwrite;
+    overwrite.overwrite = true;
+    std::vector<pid_t> children;
+    for (int i = 0; i < 6; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        // 0: had the folder for itself; 4: another one has it; else: what must not be.
+        int status = 1;
+        try {
+          const RunFolder folder = make_folder(dir, overwrite, "name: " + std::to_string(::getpid()) + "\n");
+          const std::string mine = read_text(dir / "config.yaml");
+          ::usleep(2000);
+          const bool alone =
+              mine == "name: " + std::to_string(::getpid()) + "\n" && mine == read_text(dir / "config.yaml");
+          folder.commit_checkpoint(1, [](const Directory& into) { write_into(into, "state.json", "{}"); });
+          status = alone ? 0 : 2;
+        } catch (const Error& error) {
+          status = static_cast<int>(error.status());
+        }
+        ::_exit(status);
+      }
+      children.push_back(child);
+    }
+    int winners = 0;
+    for (const pid_t child : children) {
+      int status = 0;
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      CHECK((WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 4)));
+      winners += WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 1 : 0;
+    }
+    CHECK(winners >= 1);
+    CHECK(read_text(dir / ".pmaptrain").starts_with("pmaptrain run folder\n"));
+    CHECK(find_checkpoint(dir, "last") == dir / "checkpoints/last");
+    for (const auto& entry : fs::directory_iterator(dir)) {
+      CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
+    }
+  }
+}
+
+TEST_CASE("an old run that cannot be put aside stays as it was, and what is beside its checkpoints stays", "[train]") {
+  const TemporaryFolder root;
+  const fs::path dir = root / "run";
+  RunFolderOptions overwrite;
+  overwrite.overwrite = true;
+  make_folder(dir, {}).commit_checkpoint(7, [](const Directory& into) { write_into(into, "state.json", "{}"); });
+  for (const char* const name : {"summary.json", "metrics.jsonl", "log.txt"}) write_text(dir / name, name);
+  fs::create_directory(dir / "checkpoints/backup");
+  write_text(dir / "checkpoints/backup/notes.txt", "mine");
+  const std::string before = test::listing(dir);
+  {
+    const testing::FileSizeLimit limit(3);
+    const auto [status, error] = error_of([&] { make_folder(dir, overwrite, "name: new\n"); });
+    CHECK(status == ExitStatus::resource);
+    CHECK(error.message == "the run folder '" + dir.string() + "' cannot be replaced: '" +
+                               (dir / "config.yaml").string() + "' cannot be written: File too large");
+  }
+  CHECK(test::listing(dir) == before);
+  make_folder(dir, overwrite, "name: new\n");
+  CHECK(entries_in(dir) == 3);
+  CHECK(read_text(dir / "config.yaml") == "name: new\n");
+  CHECK(test::listing(dir / "checkpoints") == "backup\nbackup/notes.txt: mine\n");
 }

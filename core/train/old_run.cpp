@@ -1,0 +1,100 @@
+#include "core/train/old_run.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::string_view checkpoints = "checkpoints";
+constexpr std::array<std::string_view, 4> written = {"summary.json", "metrics.jsonl", "log.txt", checkpoints};
+
+bool is_checkpoint(const std::string& name) {
+  constexpr std::string_view prefix = "step-";
+  return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||
+         (name.starts_with(prefix) && name.size() > prefix.size() &&
+          name.find_first_not_of("0123456789", prefix.size()) == std::string::npos);
+}
+
+bool is_temporary_of(const std::string& name, std::string_view of) {
+  const std::string prefix = ".tmp-" + std::string(of) + "-";
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+}
+
+bool rename_to_free(const Directory& directory, const std::string& from, const std::string& to) {
+  const int fd = directory.fd();
+  return !directory.has(to) && ::renameat(fd, from.c_str(), fd, to.c_str()) == 0;
+}
+
+// Removes checkpoints/, under whatever name it has now; a link there goes, not what it leads to. What somebody put
+// beside the checkpoints keeps its place. False where something of ours could not be removed.
+bool remove_checkpoints(const Directory& directory, const std::string& name) {
+  if (::unlinkat(directory.fd(), name.c_str(), 0) == 0 || errno == ENOENT) return true;
+  try {
+    const Directory inside = directory.enter(name, false);
+    for (const std::string& entry : inside.names()) {
+      if (is_checkpoint(entry) && !inside.remove_quietly(entry)) return false;
+    }
+  } catch (const Error&) {
+    return false;  // it may not be opened
+  }
+  if (::unlinkat(directory.fd(), name.c_str(), AT_REMOVEDIR) == 0) return true;
+  return errno == ENOTEMPTY && rename_to_free(directory, name, std::string(checkpoints));
+}
+
+}  // namespace
+
+bool is_written_by_a_run(const std::string& name) {
+  return std::find(written.begin(), written.end(), name) != written.end();
+}
+
+bool is_left_behind(const std::string& name) {
+  return is_temporary_of(name, "config.yaml") || is_temporary_of(name, ".pmaptrain") ||
+         std::any_of(written.begin(), written.end(), [&](std::string_view of) { return is_temporary_of(name, of); });
+}
+
+OldRun::OldRun(const Directory& directory) : directory_(directory) {
+  for (const std::string_view name : written) {
+    const std::string from(name), to = temporary_name(name);
+    if (!directory.has(from)) continue;
+    if (!rename_to_free(directory, from, to)) {
+      const int error = errno;
+      restore();
+      fail_file(directory.path() / from, "renamed", error);
+    }
+    renamed_.emplace_back(from, to);
+  }
+}
+
+void OldRun::restore() noexcept {
+  const int fd = directory_.fd();
+  for (const auto& [from, to] : renamed_) ::renameat(fd, to.c_str(), fd, from.c_str());
+  renamed_.clear();
+}
+
+std::vector<std::string> OldRun::remove() {
+  std::vector<std::string> left, names;
+  try {
+    names = directory_.names();
+  } catch (const Error&) {
+    for (const auto& [from, to] : renamed_) left.push_back(to);
+  }
+  for (const std::string& name : names) {
+    if (!is_left_behind(name)) continue;
+    const bool gone =
+        is_temporary_of(name, checkpoints) ? remove_checkpoints(directory_, name) : directory_.remove_quietly(name);
+    if (!gone) left.push_back(name);
+  }
+  return left;
+}
+
+}  // namespace pmaptrain::train
