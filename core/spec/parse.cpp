@@ -19,7 +19,8 @@ namespace {
 using Kind = Node::Kind;
 
 constexpr std::string_view reserved_message = "'${' is reserved; nothing is substituted in a config";
-constexpr std::string_view reserved_help = "write the value itself, or set it on the command line with --set";
+constexpr std::string_view reserved_help =
+    "write the value itself; where these characters are meant, write \"\\x24{\" in double quotes";
 
 bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
 
@@ -254,15 +255,25 @@ class Builder : public YAML::EventHandler {
   // Whether what begins here is text in double quotes whose "${" are written with an escape, as print_config() does:
   // who writes that means nothing to be substituted.
   bool is_spelt_out(const YAML::Mark& mark) const {
-    if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= parsed_lines_.size()) return false;
-    const std::string_view line = parsed_lines_[static_cast<std::size_t>(mark.line)];
-    const auto start = static_cast<std::size_t>(std::max(mark.column, 0));
-    if (start >= line.size() || line[start] != '"') return false;
-    for (std::size_t i = start + 1; i < line.size(); ++i) {
-      if (line[i] == '"') return line.substr(start, i - start).find("${") == std::string_view::npos;
-      if (line[i] == '\\') ++i;
+    auto at = static_cast<std::size_t>(std::max(mark.line, 0));
+    if (mark.line < 0 || at >= parsed_lines_.size()) return false;
+    std::string_view line = parsed_lines_[at];
+    line.remove_prefix(std::min(static_cast<std::size_t>(std::max(mark.column, 0)), line.size()));
+    if (line.starts_with('&')) {  // an anchor stands before its value
+      line.remove_prefix(std::min(line.find(' '), line.size()));
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     }
-    return false;
+    if (!line.starts_with('"')) return false;
+    line.remove_prefix(1);
+    while (true) {  // to the closing quote, over lines
+      for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] == '"') return true;
+        if (line.substr(i).starts_with("${")) return false;
+        if (line[i] == '\\') ++i;
+      }
+      if (++at >= parsed_lines_.size()) return false;
+      line = parsed_lines_[at];
+    }
   }
 
   void report(const Node& node, std::string message, std::string help) {

@@ -233,3 +233,25 @@ TEST_CASE("an error that nobody reads does not hold a process that a signal has 
   CHECK(result.status == 1);
   CHECK(std::chrono::steady_clock::now() - begin < milliseconds(10000));
 }
+
+TEST_CASE("a run that is process 1 of a container ends by a signal, though nobody reads its report", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  UnreadPipe pipe;
+  Process process(Shell{"unshare --pid --fork true 2>/dev/null || exit 99; unshare --pid --fork \"$PROGRAM\" run "
+                        "configs/cnn.yaml --set data.source.synthetic_images.test=64 --run-dir " +
+                        run + " & outside=$!; until grep -q loss " + run +
+                        "/metrics.jsonl 2>/dev/null; do sleep 0.02; done; kill -TERM $(cat "
+                        "/proc/$outside/task/$outside/children); wait $outside"},
+                  Onto{pipe.fd(), -1});
+  const auto begin = std::chrono::steady_clock::now();
+  const Finished result = process.wait();
+  if (result.status == 99) {
+    WARN("skipped: no process may be given a name space of its own here");
+    return;
+  }
+  INFO(result.err);
+  CHECK(result.status == 128 + SIGTERM);
+  CHECK(summary(run)["exit_status"] == 128 + SIGTERM);
+  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(20000));
+}

@@ -141,11 +141,11 @@ TEST_CASE("an end waits for the reader until a signal comes, and then half a sec
     std::optional<LinePrinter> printer;
     printer.emplace(pipe.fd(), false, &stop);
     printer->print("line\n");
+    const Clock::time_point begin = Clock::now();
     std::thread signal([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       stop = SIGTERM;
     });
-    const Clock::time_point begin = Clock::now();
     printer.reset();
     const double waited = seconds_since(begin);
     signal.join();

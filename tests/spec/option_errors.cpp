@@ -113,13 +113,13 @@ TEST_CASE("'${' in --set is reserved, and said once", "[spec]") {
         R"(--set:1:17: error: '${' is reserved; nothing is substituted in a config
     1 | data.batch_size=${x}
       |                 ^~~~
-  help: write the value itself, or set it on the command line with --set
+  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
 )");
   CHECK(errors_of(base, {"mesh={axes: {devices: ${x}}}"}) ==
         R"(--set:1:23: error: '${' is reserved; nothing is substituted in a config
     1 | mesh={axes: {devices: ${x}}}
       |                       ^~
-  help: write the value itself, or set it on the command line with --set
+  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
 )");
 }
 

@@ -112,6 +112,19 @@ TEST_CASE("a key that is not a name is refused", "[spec]") {
 )");
 }
 
+TEST_CASE(
+    "the reserved characters are read where a double-quoted text spells them out, behind an anchor and over lines",
+    "[spec]") {
+  for (const char* const name : {R"("a \x24{x}")", R"(&anchor "a \x24{x}")", "\"a\n  \\x24{x}\""}) {
+    INFO(name);
+    CHECK_FALSE(contains(errors_of("name: " + std::string(name) + "\n" + std::string(base)), "is reserved"));
+  }
+  for (const char* const name : {R"('a \x24{x} ${y}')", R"("a \x24{x} ${y}")", "\"a \\x24{x}\n  ${y}\""}) {
+    INFO(name);
+    CHECK(contains(errors_of("name: " + std::string(name) + "\n" + std::string(base)), "is reserved"));
+  }
+}
+
 TEST_CASE("a reserved substitution is refused", "[spec]") {
   CHECK(contains(errors_of("name: \"a ${x}\"\n" + std::string(base)), "c.yaml:1:7: error: '${' is reserved"));
   CHECK(contains(errors_of("name: \"a \\\"\n  ${x}\"\n" + std::string(base)), "c.yaml:1:7: error: '${' is reserved"));
@@ -120,7 +133,7 @@ TEST_CASE("a reserved substitution is refused", "[spec]") {
         R"(c.yaml:1:7: error: '${' is reserved; nothing is substituted in a config
     1 | name: ${USER}-run
       |       ^~~~~~~~~~~
-  help: write the value itself, or set it on the command line with --set
+  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
 )");
 }
 
@@ -340,7 +353,7 @@ TEST_CASE("a key that is no name is refused", "[spec]") {
         R"(c.yaml:1:3: error: '${' is reserved; nothing is substituted in a config
     1 | ? ${x}
       |   ^~~~
-  help: write the value itself, or set it on the command line with --set
+  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
 )");
 }
 
