@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,10 @@ void AppendFile::flush() {
 }
 
 std::string AppendFile::missing() const {
+  struct stat status = {};
+  if (file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0) {
+    return fmt::format("'{}' was removed while the run went on", place_.shown.string());
+  }
   const std::int64_t lines = lost_ + std::count(waiting_.begin(), waiting_.end(), '\n');
   if (lines == 0 && !flush_failed_) return "";
   const std::string what = lines == 0 ? "may lack its last lines" : "lacks " + counted(lines, "line");

@@ -182,6 +182,16 @@ TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[tr
   CHECK(read_text(folder / "later/metrics.jsonl") == "one\ntwo\n");
 }
 
+TEST_CASE("a file that somebody removes is missing at the end", "[train]") {
+  const TemporaryFolder folder;
+  AppendFile file(folder / "metrics.jsonl", nullptr);
+  file.write("one\n");
+  CHECK(file.missing().empty());
+  fs::remove(folder / "metrics.jsonl");
+  file.write("two\n");
+  CHECK(file.missing() == "'" + (folder / "metrics.jsonl") + "' was removed while the run went on");
+}
+
 TEST_CASE("of more lines than memory is kept for, the oldest are given up and counted", "[train]") {
   const TemporaryFolder folder;
   AppendFile file(folder / "later/metrics.jsonl", nullptr);
