@@ -25,7 +25,7 @@ std::vector<Value> Builder::emit_all(const Op& op, std::span<const Value> operan
   std::vector<Value> varied(operands.begin(), operands.end());
   if (op.local()) {
     AxisSet all;
-    for (Value operand : varied) all = all | type(operand).varying;
+    for (Value operand : varied) all = all | program_.type(operand).varying;
     for (Value& operand : varied) operand = vary(operand, all);
   }
   return append(op, std::move(varied), {});
@@ -76,7 +76,7 @@ Value Builder::constant(DType dtype, double value, Shape shape) {
 }
 
 Value Builder::vary(Value value, AxisSet axes) {
-  const AxisSet missing = axes - type(value).varying;
+  const AxisSet missing = axes - program_.type(value).varying;
   if (missing.empty()) return value;
   return append(ops_.pvary(missing), {value}, {}).front();
 }
