@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <span>
+#include <unordered_map>
 
 #include "core/ops/all.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
+#include "core/passes/lists.h"
 
 namespace pmaptrain {
 namespace {
@@ -31,11 +33,11 @@ class Joiner {
       // A chain reads the sources of its operands.
       for (Value operand : flow_.equation(i).operands) {
         const std::size_t* const at = flow_.definition(member ? flow_.source(operand) : operand);
-        if (at != nullptr) needs_[i].push_back(*at);
+        if (at != nullptr) needs_.add(i, *at);
       }
       if (member) join(i);
-      for (std::size_t at : needs_[i]) readers_[at].push_back(i);
-      lift({i});
+      for (std::size_t at : needs_[i]) readers_.add(at, i);
+      lift({&i, 1});
     }
     return {std::move(chains_), std::move(chain_of_)};
   }
@@ -61,7 +63,7 @@ class Joiner {
         // No chain needs what i gives: it is the last equation so far.
         if (has_detour({&i, 1}, c, c)) continue;
         add(c, i);
-        lift({i});
+        lift({&i, 1});
       } else {
         if (has_detour(chains_[home].members, home, c) || has_detour(chain.members, home, c)) continue;
         merge(c, home);
@@ -76,8 +78,9 @@ class Joiner {
   }
 
   // The chains that touch what equation i reads, and for a scalar all of scalars; the latest first.
-  std::vector<std::size_t> connected_chains(std::size_t i) const {
-    std::vector<std::size_t> found;
+  const std::vector<std::size_t>& connected_chains(std::size_t i) {
+    std::vector<std::size_t>& found = connected_;
+    found.clear();
     if (numel(flow_.result_type(i)) == 1) found = of_scalars_;
     for (Value operand : flow_.equation(i).operands) {
       const auto touching = touching_.find(flow_.source(operand).id);
@@ -96,7 +99,9 @@ class Joiner {
     chains_[from].members.clear();
     for (std::int32_t value : growth_[from].touched) touch(into, value);
     growth_[into].level = std::max(growth_[into].level, growth_[from].level);
-    lift(readers_of(into));
+    std::vector<std::size_t> readers;
+    add_readers_of(into, readers);
+    lift(readers);
   }
 
   void add(std::size_t c, std::size_t i) {
@@ -124,17 +129,16 @@ class Joiner {
     return i == other || (chain_of_[i] != no_chain && chain_of_[i] == chain_of_[other]);
   }
 
-  std::vector<std::size_t> readers_of(std::size_t c) const {
-    std::vector<std::size_t> readers;
+  void add_readers_of(std::size_t c, std::vector<std::size_t>& readers) const {
     for (std::size_t i : chains_[c].members) readers.insert(readers.end(), readers_[i].begin(), readers_[i].end());
-    return readers;
   }
 
   // Lifts the nodes of these equations above what those need, and then what needs them.
-  void lift(std::vector<std::size_t> open) {
-    while (!open.empty()) {
-      const std::size_t i = open.back();
-      open.pop_back();
+  void lift(std::span<const std::size_t> starts) {
+    open_.assign(starts.begin(), starts.end());
+    while (!open_.empty()) {
+      const std::size_t i = open_.back();
+      open_.pop_back();
       ++work_.lifted;
       std::size_t lowest = 0;
       for (std::size_t at : needs_[i]) {
@@ -142,8 +146,11 @@ class Joiner {
       }
       if (level(i) >= lowest) continue;
       level(i) = lowest;
-      const std::vector<std::size_t> above = chain_of_[i] == no_chain ? readers_[i] : readers_of(chain_of_[i]);
-      open.insert(open.end(), above.begin(), above.end());
+      if (chain_of_[i] == no_chain) {
+        open_.insert(open_.end(), readers_[i].begin(), readers_[i].end());
+      } else {
+        add_readers_of(chain_of_[i], open_);
+      }
     }
   }
 
@@ -191,13 +198,14 @@ class Joiner {
   std::vector<std::size_t> of_scalars_;
   std::unordered_map<std::int32_t, std::vector<std::size_t>> touching_;  // by value: the chains that do
   std::vector<std::size_t> chain_of_;                                    // this and what follows: by equation
-  std::vector<std::vector<std::size_t>> needs_;                          // equations that give what it reads
-  std::vector<std::vector<std::size_t>> readers_;                        // those so far
+  Lists needs_;                                                          // equations that give what it reads
+  Lists readers_;                                                        // those so far
   std::vector<std::size_t> levels_;                                      // where it is in no chain
   // Of has_detour: what a search has seen carries its number.
   std::vector<std::uint64_t> seen_;
   std::uint64_t search_ = 0;
-  std::vector<std::size_t> open_;
+  std::vector<std::size_t> connected_;
+  std::vector<std::size_t> open_;  // of what is searched or lifted at the time
 };
 
 }  // namespace
@@ -209,25 +217,29 @@ bool is_free(const Program& program, const Equation& equation) {
   return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
 }
 
-Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equations)
-    : program_(program), equations_(equations) {
-  for (std::size_t i = 0; i < equations_.size(); ++i) {
-    for (Value result : equations_[i].results) definition_[result.id] = i;
+void Definitions::add(const std::vector<Equation>& equations) {
+  for (std::size_t i = 0; i < equations.size(); ++i) {
+    for (Value result : equations[i].results) {
+      const auto at = static_cast<std::size_t>(result.id);
+      if (at >= places_.size()) places_.resize(at + 1, nowhere);
+      places_[at] = i;
+    }
   }
 }
 
-const std::size_t* Dataflow::definition(Value value) const {
-  const auto found = definition_.find(value.id);
-  return found == definition_.end() ? nullptr : &found->second;
+void Definitions::remove(const std::vector<Equation>& equations) {
+  for (const Equation& equation : equations) {
+    for (Value result : equation.results) places_[static_cast<std::size_t>(result.id)] = nowhere;
+  }
 }
 
-Value Dataflow::source(Value value) const {
-  for (const std::size_t* i = definition(value); i != nullptr && is_free(program_, equations_[*i]);
-       i = definition(value)) {
-    if (equations_[*i].operands.empty()) return value;
-    value = equations_[*i].operands.front();
+Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equations, const Definitions& definitions)
+    : program_(program), equations_(equations), definitions_(definitions) {
+  sources_.reserve(equations_.size());
+  for (const Equation& equation : equations_) {
+    const bool passes_on = equation.results.size() == 1 && !equation.operands.empty() && is_free(program_, equation);
+    sources_.push_back(passes_on ? source(equation.operands.front()) : equation.results.front());
   }
-  return value;
 }
 
 Chains find_chains(const Dataflow& flow, FuseWork& work) { return Joiner(flow, work).run(); }
