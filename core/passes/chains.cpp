@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <span>
-#include <unordered_map>
 
 #include "core/ops/all.h"
 #include "core/ops/constant/constant.h"
@@ -23,7 +22,13 @@ bool is_member(const Program& program, const Equation& equation) {
 class Joiner {
  public:
   Joiner(const Dataflow& flow, FuseWork& work)
-      : flow_(flow), work_(work), needs_(flow.size()), readers_(flow.size()), levels_(flow.size()), seen_(flow.size()) {
+      : flow_(flow),
+        work_(work),
+        touching_(flow.program().types.size()),
+        needs_(flow.size()),
+        readers_(flow.size()),
+        levels_(flow.size()),
+        seen_(flow.size()) {
     chain_of_.assign(flow.size(), no_chain);
   }
 
@@ -46,7 +51,7 @@ class Joiner {
   // What is known of a chain while it grows.
   struct Growth {
     std::size_t level = 0;
-    std::vector<std::int32_t> touched;  // values that members read from outside or give
+    std::vector<Value> touched;  // values that members read from outside or give
     std::uint64_t seen = 0;
   };
 
@@ -83,8 +88,8 @@ class Joiner {
     found.clear();
     if (numel(flow_.result_type(i)) == 1) found = of_scalars_;
     for (Value operand : flow_.equation(i).operands) {
-      const auto touching = touching_.find(flow_.source(operand).id);
-      if (touching != touching_.end()) found.insert(found.end(), touching->second.begin(), touching->second.end());
+      const auto touching = touching_[place_of(flow_.source(operand))];
+      found.insert(found.end(), touching.begin(), touching.end());
     }
     std::sort(found.begin(), found.end(), std::greater<>());
     found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -97,7 +102,7 @@ class Joiner {
     members.insert(members.end(), chains_[from].members.begin(), chains_[from].members.end());
     std::sort(members.begin(), members.end());
     chains_[from].members.clear();
-    for (std::int32_t value : growth_[from].touched) touch(into, value);
+    for (Value value : growth_[from].touched) touch(into, value);
     growth_[into].level = std::max(growth_[into].level, growth_[from].level);
     std::vector<std::size_t> readers;
     add_readers_of(into, readers);
@@ -109,15 +114,17 @@ class Joiner {
     chains_[c].members.push_back(i);
     for (Value operand : flow_.equation(i).operands) {
       const Value from = flow_.source(operand);
-      if (numel(flow_.program().type(from)) == chains_[c].elements) touch(c, from.id);
+      if (numel(flow_.program().type(from)) == chains_[c].elements) touch(c, from);
     }
-    touch(c, flow_.equation(i).results.front().id);
+    touch(c, flow_.equation(i).results.front());
   }
 
-  void touch(std::size_t c, std::int32_t value) {
-    std::vector<std::size_t>& touching = touching_[value];
+  static std::size_t place_of(Value value) { return static_cast<std::size_t>(value.id); }
+
+  void touch(std::size_t c, Value value) {
+    const auto touching = touching_[place_of(value)];
     if (std::find(touching.begin(), touching.end(), c) != touching.end()) return;
-    touching.push_back(c);
+    touching_.add(place_of(value), c);
     growth_[c].touched.push_back(value);
   }
 
@@ -196,11 +203,11 @@ class Joiner {
   std::vector<Chain> chains_;
   std::vector<Growth> growth_;  // by chain
   std::vector<std::size_t> of_scalars_;
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> touching_;  // by value: the chains that do
-  std::vector<std::size_t> chain_of_;                                    // this and what follows: by equation
-  Lists needs_;                                                          // equations that give what it reads
-  Lists readers_;                                                        // those so far
-  std::vector<std::size_t> levels_;                                      // where it is in no chain
+  Lists touching_;                     // by value: the chains that do
+  std::vector<std::size_t> chain_of_;  // this and what follows: by equation
+  Lists needs_;                        // equations that give what it reads
+  Lists readers_;                      // those so far
+  std::vector<std::size_t> levels_;    // where it is in no chain
   // Of has_detour: what a search has seen carries its number.
   std::vector<std::uint64_t> seen_;
   std::uint64_t search_ = 0;

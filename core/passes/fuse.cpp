@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <queue>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "core/graph/passes.h"
@@ -162,6 +161,7 @@ class Fuser {
 
   void emit() {
     const std::vector<bool> used = find_used();
+    inside_.resize(program_.types.size());
     std::vector<Equation> made;      // chains, and what is varied for them
     std::vector<std::size_t> which;  // by node: which of these; none for an equation that stays as it is
     std::vector<std::size_t> place;  // by node: the last equation of it
@@ -272,14 +272,13 @@ class Fuser {
   Equation make_fused(std::size_t g, const std::vector<bool>& used) {
     Equation fused{ops::Fused{}, {}, {}, equations_[groups_[g].members.front()].origin, {}};
     Region region;
-    std::unordered_map<std::int32_t, Value> inside;
     for (std::size_t i : groups_[g].members) {
       Equation copy = equations_[i];
-      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const Value result = copy.results.front();
       const Value inner = new_value(Type(program_.type(result)));
       copy.results = {inner};
-      inside[result.id] = inner;
+      put_inside(result, inner);
       region.equations.push_back(std::move(copy));
       if (used[i]) {
         fused.results.push_back(result);
@@ -287,28 +286,29 @@ class Fuser {
       }
     }
     fused.regions.push_back(std::move(region));
+    for (Value value : brought_) inside_[static_cast<std::size_t>(value.id)] = {};
+    brought_.clear();
     return fused;
   }
 
   // The value inside of the region that `value` is there: a member's result, a copy of what goes inside, or a new
   // parameter.
-  Value bring_inside(Value value, std::size_t g, std::unordered_map<std::int32_t, Value>& inside, Region& region,
-                     Equation& fused) {
-    const auto found = inside.find(value.id);
-    if (found != inside.end()) return found->second;
+  Value bring_inside(Value value, std::size_t g, Region& region, Equation& fused) {
+    const Value found = inside_[static_cast<std::size_t>(value.id)];
+    if (found != Value{}) return found;
     const std::size_t* const at = definition(value);
     Type type = program_.type(value);
     if (at != nullptr && goes_inside(*at, g)) {
       Equation copy = equations_[*at];
-      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const bool reads_varied = !copy.operands.empty() && program_.type(copy.operands[0]).varying == groups_[g].varying;
       // A parameter varies as its chain does, so what has been a pvary of it is not one any more.
-      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return inside[value.id] = copy.operands[0];
+      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return put_inside(value, copy.operands[0]);
       if (reads_varied) type.varying = groups_[g].varying;
       const Value inner = new_value(type);
       copy.results = {inner};
       region.equations.push_back(std::move(copy));
-      return inside[value.id] = inner;
+      return put_inside(value, inner);
     }
     Value operand = value;
     const AxisSet missing = groups_[g].varying - type.varying;
@@ -320,7 +320,13 @@ class Fuser {
     const Value inner = new_value(type);
     fused.operands.push_back(operand);
     region.params.push_back(inner);
-    return inside[value.id] = inner;
+    return put_inside(value, inner);
+  }
+
+  Value put_inside(Value value, Value inner) {
+    inside_[static_cast<std::size_t>(value.id)] = inner;
+    brought_.push_back(value);
+    return inner;
   }
 
   // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
@@ -341,6 +347,8 @@ class Fuser {
   const Dataflow flow_;
   std::vector<std::size_t> group_of_;
   std::vector<Chain> groups_;
+  std::vector<Value> inside_;     // by value: what it is in the chain at hand
+  std::vector<Value> brought_;    // of which values that is known
   std::vector<Equation> varied_;  // pvary of what the chain at hand reads
 };
 
