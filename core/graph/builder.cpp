@@ -16,19 +16,23 @@ Value Builder::input(Group group, std::string name, Type type) {
 }
 
 Value Builder::emit(const Op& op, std::span<const Value> operands) {
-  const std::vector<Value> results = emit_all(op, operands);
+  const std::vector<Value>& results = append(op, varied(op, operands), {});
   assert(results.size() == 1);
   return results.front();
 }
 
 std::vector<Value> Builder::emit_all(const Op& op, std::span<const Value> operands) {
-  std::vector<Value> varied(operands.begin(), operands.end());
+  return append(op, varied(op, operands), {});
+}
+
+std::vector<Value> Builder::varied(const Op& op, std::span<const Value> operands) {
+  std::vector<Value> values(operands.begin(), operands.end());
   if (op.local()) {
     AxisSet all;
-    for (Value operand : varied) all = all | type(operand).varying;
-    for (Value& operand : varied) operand = vary(operand, all);
+    for (Value value : values) all = all | program_.type(value).varying;
+    for (Value& value : values) value = vary(value, all);
   }
-  return append(op, std::move(varied), {});
+  return values;
 }
 
 std::vector<Value> Builder::emit_region(const Op& op, std::span<const Value> operands,
@@ -49,8 +53,8 @@ std::vector<Value> Builder::emit_region(const Op& op, std::span<const Value> ope
   return append(op, {operands.begin(), operands.end()}, std::move(regions));
 }
 
-std::vector<Value> Builder::append(const Op& op, std::vector<Value> operands, std::vector<Region> regions) {
-  const std::vector<Type> operand_types = types_of(program_, operands);
+const std::vector<Value>& Builder::append(const Op& op, std::vector<Value> operands, std::vector<Region> regions) {
+  const std::span<const Type> operand_types = operand_types_.of(program_, operands);
   std::vector<Type> params, yields;
   if (!regions.empty()) {
     params = types_of(program_, regions.front().params);
@@ -66,6 +70,7 @@ std::vector<Value> Builder::append(const Op& op, std::vector<Value> operands, st
     throw Error(ExitStatus::usage, Diagnostic{"program", origin_->place, error.what(), error.help, std::move(notes)});
   }
   Equation equation{op, std::move(operands), {}, origin_, std::move(regions)};
+  equation.results.reserve(result_types.size());
   for (Type& type : result_types) equation.results.push_back(new_value(std::move(type)));
   current_->push_back(std::move(equation));
   return current_->back().results;
@@ -76,7 +81,7 @@ Value Builder::constant(DType dtype, double value, Shape shape) {
 }
 
 Value Builder::vary(Value value, AxisSet axes) {
-  const AxisSet missing = axes - type(value).varying;
+  const AxisSet missing = axes - program_.type(value).varying;
   if (missing.empty()) return value;
   return append(ops_.pvary(missing), {value}, {}).front();
 }

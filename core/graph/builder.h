@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/graph/program.h"
+#include "core/graph/type_list.h"
 
 namespace pmaptrain {
 
@@ -66,11 +67,15 @@ class Builder {
 
  private:
   Value new_value(Type type);
-  std::vector<Value> append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);
+  // Operands as rule 1 asks for.
+  std::vector<Value> varied(const Op& op, std::span<const Value> operands);
+  // Gives the equation's results: valid until the next one.
+  const std::vector<Value>& append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);
 
   Program& program_;
   const OpSet& ops_;
   std::vector<Equation>* current_;
+  TypeList operand_types_;  // of the equation at hand
   std::shared_ptr<const Origin> origin_ = std::make_shared<const Origin>();
 };
 

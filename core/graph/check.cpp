@@ -1,8 +1,10 @@
 #include "core/graph/check.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/graph/text.h"
+#include "core/graph/type_list.h"
 
 namespace pmaptrain {
 namespace {
@@ -48,7 +50,7 @@ class Checker {
         fail(std::string(equation.op.name()) + (equation.op.rules().region ? " needs a region" : " has no region"),
              &equations, i);
       }
-      std::vector<Type> params, yields;
+      std::span<const Type> params, yields;
       for (const Region& region : equation.regions) {
         const int inside = ++regions_;  // a region sees only its own values
         for (Value param : region.params) define(param, inside, &equations, i);
@@ -56,8 +58,8 @@ class Checker {
         for (Value result : region.results) {
           if (!visible(result, inside)) fail("the region yields a value that it does not define", &equations, i);
         }
-        params = types_of(program_, region.params);
-        yields = types_of(program_, region.results);
+        params = params_.of(program_, region.params);
+        yields = yields_.of(program_, region.results);
       }
       for (Value result : equation.results) define(result, here, &equations, i);
       check_types(equations, i, params, yields);
@@ -67,7 +69,7 @@ class Checker {
   void check_types(const std::vector<Equation>& equations, std::size_t i, std::span<const Type> params,
                    std::span<const Type> yields) {
     const Equation& equation = equations[i];
-    const std::vector<Type> operands = types_of(program_, equation.operands);
+    const std::span<const Type> operands = operands_.of(program_, equation.operands);
     std::vector<Type> inferred;
     try {
       inferred = equation.op.infer({program_.mesh, operands, params, yields,
@@ -75,7 +77,10 @@ class Checker {
     } catch (const TypeError& error) {
       fail(error.what(), &equations, i, error.help);
     }
-    if (inferred != types_of(program_, equation.results)) {
+    const bool as_inferred =
+        std::equal(inferred.begin(), inferred.end(), equation.results.begin(), equation.results.end(),
+                   [&](const Type& type, Value result) { return type == program_.type(result); });
+    if (!as_inferred) {
       fail("the types of the results are not those that " + std::string(equation.op.name()) + " gives", &equations, i);
     }
   }
@@ -143,7 +148,8 @@ class Checker {
   std::string_view after_;
   std::vector<int> region_of_;  // by value: the region that defines it, so far; 0 is the program
   int regions_ = 0;
-  Place place_;  // of what is checked, where no equation has one
+  TypeList operands_, params_, yields_;  // of the equation at hand
+  Place place_;                          // of what is checked, where no equation has one
 };
 
 }  // namespace

@@ -1,24 +1,24 @@
 #include "core/graph/differentiate.h"
 
+#include <algorithm>
 #include <cassert>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace pmaptrain {
 namespace {
 
-// Values that depend on one of `wrt` through floating values.
-std::unordered_set<std::int32_t> dependants(const Program& program, const std::vector<Equation>& equations,
-                                            std::span<const Value> wrt) {
-  std::unordered_set<std::int32_t> active;
-  for (Value value : wrt) active.insert(value.id);
+// By value: whether it depends on one of `wrt` through floating values.
+std::vector<bool> dependants(const Program& program, const std::vector<Equation>& equations,
+                             std::span<const Value> wrt) {
+  std::vector<bool> active(program.types.size());
+  for (Value value : wrt) active[static_cast<std::size_t>(value.id)] = true;
   for (const Equation& equation : equations) {
-    bool depends = false;
-    for (Value operand : equation.operands) depends |= active.contains(operand.id);
+    const bool depends = std::any_of(equation.operands.begin(), equation.operands.end(),
+                                     [&](Value operand) { return active[static_cast<std::size_t>(operand.id)]; });
     if (!depends) continue;
     for (Value result : equation.results) {
-      if (is_floating(program.type(result).dtype)) active.insert(result.id);
+      if (is_floating(program.type(result).dtype)) active[static_cast<std::size_t>(result.id)] = true;
     }
   }
   return active;
@@ -58,14 +58,13 @@ class Cotangents_ {
 }  // namespace
 
 std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<const Value> wrt) {
-  // A copy: the rules append to the list that is walked.
-  const std::vector<Equation> forward = b.equations();
-  const std::unordered_set<std::int32_t> active = dependants(b.program(), forward, wrt);
+  const std::vector<bool> active = dependants(b.program(), b.equations(), wrt);
+  const auto is_active = [&](Value value) { return active[static_cast<std::size_t>(value.id)]; };
   Cotangents_ cotangents(b);
-  if (active.contains(of.id)) cotangents.add(of, seed);
+  if (is_active(of)) cotangents.add(of, seed);
 
-  for (std::size_t i = forward.size(); i-- > 0;) {
-    const Equation& equation = forward[i];
+  for (std::size_t i = b.equations().size(); i-- > 0;) {
+    const Equation equation = b.equations()[i];  // a copy: the rules append to the list that is walked
     std::vector<std::optional<Value>> of_results;
     bool reached = false;
     for (Value result : equation.results) {
@@ -76,7 +75,7 @@ std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<con
     const auto needed = std::make_unique<bool[]>(equation.operands.size());
     bool any = false;
     for (std::size_t k = 0; k < equation.operands.size(); ++k) {
-      needed[k] = active.contains(equation.operands[k].id) && is_floating(b.type(equation.operands[k]).dtype);
+      needed[k] = is_active(equation.operands[k]) && is_floating(b.program().type(equation.operands[k]).dtype);
       any |= needed[k];
     }
     if (!any) continue;

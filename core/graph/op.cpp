@@ -1,6 +1,9 @@
 #include "core/graph/op.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "core/base/text.h"
 
@@ -39,6 +42,39 @@ class AttributePrinter : public AttributeVisitor {
 
   const Mesh* mesh_;
   std::string text_;
+};
+
+class KeyMaker : public AttributeVisitor {
+ public:
+  explicit KeyMaker(std::string& key) : key_(key) {}
+
+  void field(std::string_view /*name*/, std::int64_t& value) override { add(value); }
+  // All that is not a number is the same, as in an op's text.
+  void field(std::string_view /*name*/, double& value) override {
+    add(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
+  }
+  void field(std::string_view /*name*/, bool& value) override { add(value); }
+  void field(std::string_view /*name*/, DType& value) override { add(value); }
+  void field(std::string_view /*name*/, AxisSet& value) override { add(value.bits()); }
+  void field(std::string_view /*name*/, std::vector<std::int64_t>& value) override {
+    add(value.size());
+    for (const std::int64_t element : value) add(element);
+  }
+  void field(std::string_view /*name*/, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
+    add(value.size());
+    for (const auto& [first, second] : value) {
+      add(first);
+      add(second);
+    }
+  }
+
+ private:
+  template <class T>
+  void add(const T& value) {
+    key_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  std::string& key_;
 };
 
 }  // namespace
@@ -86,11 +122,17 @@ std::vector<Type> Op::infer_unchecked(const InferContext& context) const {
 
 std::string to_string(const Op& op, const Mesh* mesh) {
   AttributePrinter printer(mesh);
-  const std::shared_ptr<void> copy = op.rules().clone(op.data());
-  op.rules().attributes(copy.get(), printer);
+  op.rules().read_attributes(op.data(), printer);
   std::string text(op.name());
   if (!printer.text().empty()) text += "[" + printer.text() + "]";
   return text;
+}
+
+void append_key(const Op& op, std::string& key) {
+  const auto rules = reinterpret_cast<std::uintptr_t>(&op.rules());
+  key.append(reinterpret_cast<const char*>(&rules), sizeof rules);
+  KeyMaker maker(key);
+  op.rules().read_attributes(op.data(), maker);
 }
 
 const OpRules* OpSet::find(std::string_view name) const {

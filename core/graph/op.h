@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -108,8 +109,8 @@ struct OpRules {
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
   std::string_view no_derivative;                                 // why there is none
   void (*attributes)(void* op, AttributeVisitor& visitor);
+  void (*read_attributes)(const void* op, AttributeVisitor& visitor);  // of a copy
   std::shared_ptr<void> (*make)();
-  std::shared_ptr<void> (*clone)(const void* op);
 };
 
 template <class T>
@@ -191,8 +192,11 @@ constexpr OpRules make_rules() {
     rules.no_derivative = T::derivative.because;
   }
   rules.attributes = [](void* op, AttributeVisitor& visitor) { static_cast<T*>(op)->attributes(visitor); };
+  rules.read_attributes = [](const void* op, AttributeVisitor& visitor) {
+    T copy = *static_cast<const T*>(op);
+    copy.attributes(visitor);
+  };
   rules.make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); };
-  rules.clone = [](const void* op) -> std::shared_ptr<void> { return std::make_shared<T>(*static_cast<const T*>(op)); };
   return rules;
 }
 
@@ -213,7 +217,7 @@ const OpRules& rules_of() {
 class Op {
  public:
   template <HasName T>
-  Op(T op) : rules_(&rules_of<T>()), op_(std::make_shared<const T>(std::move(op))) {}  // NOLINT: implicit by design
+  Op(T op) : rules_(&rules_of<T>()), op_(share(std::move(op))) {}  // NOLINT: implicit by design
   Op(const OpRules& rules, std::shared_ptr<const void> op) : rules_(&rules), op_(std::move(op)) {}
 
   const OpRules& rules() const { return *rules_; }
@@ -237,15 +241,27 @@ class Op {
   const std::shared_ptr<const void>& shared() const { return op_; }
 
  private:
+  // Ops without attributes, which most are, need no memory of their own.
+  template <class T>
+  static std::shared_ptr<const void> share(T op) {
+    if constexpr (std::is_empty_v<T>) {
+      static constexpr T the_one{};
+      return {std::shared_ptr<const void>(), &the_one};
+    } else {
+      return std::make_shared<const T>(std::move(op));
+    }
+  }
+
   std::vector<Type> infer_unchecked(const InferContext& context) const;
 
   const OpRules* rules_;
   std::shared_ptr<const void> op_;
 };
 
-// "psum[axes={devices}]": the name and the attributes. Without a mesh, axes print by index; two ops are the same
-// exactly when this text is.
+// "psum[axes={devices}]": the name and the attributes. Without a mesh, axes print by index.
 std::string to_string(const Op& op, const Mesh* mesh = nullptr);
+// Appends bytes that are the same for two ops exactly when these are: the same rules, the same attributes.
+void append_key(const Op& op, std::string& key);
 
 // The ops that parser, builder and differentiation need by role. core/ops provides the one instance.
 struct OpSet {

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <unordered_map>
+#include <functional>
+#include <string>
+#include <string_view>
 
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
@@ -25,92 +28,105 @@ void replace(std::vector<Value>& values, const Replacements& replacements) {
   for (Value& value : values) value = replacements.of(value);
 }
 
-// Equations of one op with the same operands, by their attributes' text: that is made only where there are two.
-struct Alike {
-  std::size_t first = 0;  // in the list of what is kept
-  std::unordered_map<std::string, std::size_t> by_text = {};
-};
+// Places in a list of equations, found by what equal equations have in common: their op and their operands.
+class Seen {
+ public:
+  explicit Seen(const std::vector<Equation>& equations)
+      : equations_(equations), slots_(std::bit_ceil(2 * equations.size() + 1)) {}
 
-// What equal equations have in common, as bytes. Those without operands differ in their attributes alone.
-std::string key_of(const Equation& equation) {
-  const auto rules = reinterpret_cast<std::uintptr_t>(&equation.op.rules());
-  std::string key(reinterpret_cast<const char*>(&rules), sizeof rules);
-  for (Value operand : equation.operands) key.append(reinterpret_cast<const char*>(&operand.id), sizeof operand.id);
-  return equation.operands.empty() ? key + to_string(equation.op) : key;
-}
-
-// Keeps the first of equal equations (same op, same attributes, same operands) of each region.
-void share_equal(std::vector<Equation>& equations, Replacements& replacements) {
-  std::unordered_map<std::string, Alike> seen;
-  std::vector<Equation> kept;
-  kept.reserve(equations.size());
-  for (Equation& equation : equations) {
-    replace(equation.operands, replacements);
-    if (!equation.regions.empty()) {
-      for (Region& region : equation.regions) {
-        share_equal(region.equations, replacements);
-        replace(region.results, replacements);
+  // The place of the first equation, of those added, that is equal to the one at `place`: itself where there is none.
+  std::size_t find_or_add(std::size_t place) {
+    make_key(place, key_);
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(key_));
+    for (std::size_t i = hash;; ++i) {
+      Slot& slot = slots_[i & (slots_.size() - 1)];
+      if (slot.place == none) {
+        slot = {hash, static_cast<std::uint32_t>(place)};
+        return place;
       }
-      kept.push_back(std::move(equation));
-      continue;
-    }
-    const auto [entry, is_new] = seen.try_emplace(key_of(equation), Alike{kept.size()});
-    if (is_new) {
-      kept.push_back(std::move(equation));
-      continue;
-    }
-    Alike& alike = entry->second;
-    if (alike.by_text.empty()) alike.by_text[to_string(kept[alike.first].op)] = alike.first;
-    const auto [same, differs] = alike.by_text.try_emplace(to_string(equation.op), kept.size());
-    if (differs) {
-      kept.push_back(std::move(equation));
-      continue;
-    }
-    for (std::size_t i = 0; i < equation.results.size(); ++i) {
-      replacements.set(equation.results[i], kept[same->second].results[i]);
+      if (slot.hash != hash) continue;
+      make_key(slot.place, other_);
+      if (key_ == other_) return slot.place;
     }
   }
-  equations = std::move(kept);
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct Slot {
+    std::uint32_t hash = 0, place = none;
+  };
+
+  void make_key(std::size_t place, std::string& key) const {
+    key.clear();
+    append_key(equations_[place].op, key);
+    for (Value operand : equations_[place].operands) {
+      key.append(reinterpret_cast<const char*>(&operand.id), sizeof operand.id);
+    }
+  }
+
+  const std::vector<Equation>& equations_;
+  std::vector<Slot> slots_;  // open addressing: at least every other one is free
+  std::string key_, other_;
+};
+
+// The first of equal equations (same op, same attributes, same operands) of each region takes the place of the others,
+// which keep no results.
+void share_equal(std::vector<Equation>& equations, Replacements& replacements) {
+  Seen seen(equations);
+  for (std::size_t i = 0; i < equations.size(); ++i) {
+    Equation& equation = equations[i];
+    replace(equation.operands, replacements);
+    for (Region& region : equation.regions) {
+      share_equal(region.equations, replacements);
+      replace(region.results, replacements);
+    }
+    if (!equation.regions.empty()) continue;
+    const std::size_t first = seen.find_or_add(i);
+    if (first == i) continue;
+    for (std::size_t k = 0; k < equation.results.size(); ++k) {
+      replacements.set(equation.results[k], equations[first].results[k]);
+    }
+    equation.results.clear();
+  }
 }
 
 // `used`: by value, whether anything reads it.
 void remove_unused(std::vector<Equation>& equations, std::vector<bool>& used) {
+  const auto is_used = [&used](Value value) { return used[static_cast<std::size_t>(value.id)]; };
   const auto use = [&used](Value value) { used[static_cast<std::size_t>(value.id)] = true; };
-  std::vector<Equation> kept;
   for (std::size_t i = equations.size(); i-- > 0;) {
     Equation& equation = equations[i];
-    const bool needed = std::any_of(equation.results.begin(), equation.results.end(),
-                                    [&](Value result) { return used[static_cast<std::size_t>(result.id)]; });
-    if (!needed) continue;
+    if (std::none_of(equation.results.begin(), equation.results.end(), is_used)) {
+      equation.results.clear();
+      continue;
+    }
     for (Value operand : equation.operands) use(operand);
     for (Region& region : equation.regions) {
       for (Value result : region.results) use(result);
       remove_unused(region.equations, used);
     }
-    kept.push_back(std::move(equation));
   }
-  equations.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  std::erase_if(equations, [](const Equation& equation) { return equation.results.empty(); });
 }
 
 }  // namespace
 
-Program simplify(const Program& program) {
-  Program result = program;
-  Replacements replacements(result.types.size());
-  share_equal(result.equations, replacements);
-  std::vector<bool> used(result.types.size());
-  for (Output& output : result.outputs) {
+Program simplify(Program program) {
+  Replacements replacements(program.types.size());
+  share_equal(program.equations, replacements);
+  std::vector<bool> used(program.types.size());
+  for (Output& output : program.outputs) {
     output.value = replacements.of(output.value);
     used[static_cast<std::size_t>(output.value.id)] = true;
   }
-  for (Input& input : result.inputs) {
+  for (Input& input : program.inputs) {
     if (!input.next) continue;
     input.next = replacements.of(*input.next);
     used[static_cast<std::size_t>(input.next->id)] = true;
   }
-  remove_unused(result.equations, used);
-  check(result, "simplify");
-  return result;
+  remove_unused(program.equations, used);
+  check(program, "simplify");
+  return program;
 }
 
 }  // namespace pmaptrain

@@ -7,6 +7,7 @@
 #include "core/ops/all.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
+#include "core/passes/lists.h"
 
 namespace pmaptrain {
 namespace {
@@ -21,7 +22,13 @@ bool is_member(const Program& program, const Equation& equation) {
 class Joiner {
  public:
   Joiner(const Dataflow& flow, FuseWork& work)
-      : flow_(flow), work_(work), needs_(flow.size()), readers_(flow.size()), levels_(flow.size()), seen_(flow.size()) {
+      : flow_(flow),
+        work_(work),
+        touching_(flow.program().types.size()),
+        needs_(flow.size()),
+        readers_(flow.size()),
+        levels_(flow.size()),
+        seen_(flow.size()) {
     chain_of_.assign(flow.size(), no_chain);
   }
 
@@ -31,11 +38,11 @@ class Joiner {
       // A chain reads the sources of its operands.
       for (Value operand : flow_.equation(i).operands) {
         const std::size_t* const at = flow_.definition(member ? flow_.source(operand) : operand);
-        if (at != nullptr) needs_[i].push_back(*at);
+        if (at != nullptr) needs_.add(i, *at);
       }
       if (member) join(i);
-      for (std::size_t at : needs_[i]) readers_[at].push_back(i);
-      lift({i});
+      for (std::size_t at : needs_[i]) readers_.add(at, i);
+      lift({&i, 1});
     }
     return {std::move(chains_), std::move(chain_of_)};
   }
@@ -44,7 +51,7 @@ class Joiner {
   // What is known of a chain while it grows.
   struct Growth {
     std::size_t level = 0;
-    std::vector<std::int32_t> touched;  // values that members read from outside or give
+    std::vector<Value> touched;  // values that members read from outside or give
     std::uint64_t seen = 0;
   };
 
@@ -61,7 +68,7 @@ class Joiner {
         // No chain needs what i gives: it is the last equation so far.
         if (has_detour({&i, 1}, c, c)) continue;
         add(c, i);
-        lift({i});
+        lift({&i, 1});
       } else {
         if (has_detour(chains_[home].members, home, c) || has_detour(chain.members, home, c)) continue;
         merge(c, home);
@@ -76,12 +83,13 @@ class Joiner {
   }
 
   // The chains that touch what equation i reads, and for a scalar all of scalars; the latest first.
-  std::vector<std::size_t> connected_chains(std::size_t i) const {
-    std::vector<std::size_t> found;
+  const std::vector<std::size_t>& connected_chains(std::size_t i) {
+    std::vector<std::size_t>& found = connected_;
+    found.clear();
     if (numel(flow_.result_type(i)) == 1) found = of_scalars_;
     for (Value operand : flow_.equation(i).operands) {
-      const auto touching = touching_.find(flow_.source(operand).id);
-      if (touching != touching_.end()) found.insert(found.end(), touching->second.begin(), touching->second.end());
+      const auto touching = touching_[place_of(flow_.source(operand))];
+      found.insert(found.end(), touching.begin(), touching.end());
     }
     std::sort(found.begin(), found.end(), std::greater<>());
     found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -94,9 +102,11 @@ class Joiner {
     members.insert(members.end(), chains_[from].members.begin(), chains_[from].members.end());
     std::sort(members.begin(), members.end());
     chains_[from].members.clear();
-    for (std::int32_t value : growth_[from].touched) touch(into, value);
+    for (Value value : growth_[from].touched) touch(into, value);
     growth_[into].level = std::max(growth_[into].level, growth_[from].level);
-    lift(readers_of(into));
+    std::vector<std::size_t> readers;
+    add_readers_of(into, readers);
+    lift(readers);
   }
 
   void add(std::size_t c, std::size_t i) {
@@ -104,15 +114,17 @@ class Joiner {
     chains_[c].members.push_back(i);
     for (Value operand : flow_.equation(i).operands) {
       const Value from = flow_.source(operand);
-      if (numel(flow_.program().type(from)) == chains_[c].elements) touch(c, from.id);
+      if (numel(flow_.program().type(from)) == chains_[c].elements) touch(c, from);
     }
-    touch(c, flow_.equation(i).results.front().id);
+    touch(c, flow_.equation(i).results.front());
   }
 
-  void touch(std::size_t c, std::int32_t value) {
-    std::vector<std::size_t>& touching = touching_[value];
+  static std::size_t place_of(Value value) { return static_cast<std::size_t>(value.id); }
+
+  void touch(std::size_t c, Value value) {
+    const auto touching = touching_[place_of(value)];
     if (std::find(touching.begin(), touching.end(), c) != touching.end()) return;
-    touching.push_back(c);
+    touching_.add(place_of(value), c);
     growth_[c].touched.push_back(value);
   }
 
@@ -124,17 +136,16 @@ class Joiner {
     return i == other || (chain_of_[i] != no_chain && chain_of_[i] == chain_of_[other]);
   }
 
-  std::vector<std::size_t> readers_of(std::size_t c) const {
-    std::vector<std::size_t> readers;
+  void add_readers_of(std::size_t c, std::vector<std::size_t>& readers) const {
     for (std::size_t i : chains_[c].members) readers.insert(readers.end(), readers_[i].begin(), readers_[i].end());
-    return readers;
   }
 
   // Lifts the nodes of these equations above what those need, and then what needs them.
-  void lift(std::vector<std::size_t> open) {
-    while (!open.empty()) {
-      const std::size_t i = open.back();
-      open.pop_back();
+  void lift(std::span<const std::size_t> starts) {
+    open_.assign(starts.begin(), starts.end());
+    while (!open_.empty()) {
+      const std::size_t i = open_.back();
+      open_.pop_back();
       ++work_.lifted;
       std::size_t lowest = 0;
       for (std::size_t at : needs_[i]) {
@@ -142,8 +153,11 @@ class Joiner {
       }
       if (level(i) >= lowest) continue;
       level(i) = lowest;
-      const std::vector<std::size_t> above = chain_of_[i] == no_chain ? readers_[i] : readers_of(chain_of_[i]);
-      open.insert(open.end(), above.begin(), above.end());
+      if (chain_of_[i] == no_chain) {
+        open_.insert(open_.end(), readers_[i].begin(), readers_[i].end());
+      } else {
+        add_readers_of(chain_of_[i], open_);
+      }
     }
   }
 
@@ -189,15 +203,16 @@ class Joiner {
   std::vector<Chain> chains_;
   std::vector<Growth> growth_;  // by chain
   std::vector<std::size_t> of_scalars_;
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> touching_;  // by value: the chains that do
-  std::vector<std::size_t> chain_of_;                                    // this and what follows: by equation
-  std::vector<std::vector<std::size_t>> needs_;                          // equations that give what it reads
-  std::vector<std::vector<std::size_t>> readers_;                        // those so far
-  std::vector<std::size_t> levels_;                                      // where it is in no chain
+  Lists touching_;                     // by value: the chains that do
+  std::vector<std::size_t> chain_of_;  // this and what follows: by equation
+  Lists needs_;                        // equations that give what it reads
+  Lists readers_;                      // those so far
+  std::vector<std::size_t> levels_;    // where it is in no chain
   // Of has_detour: what a search has seen carries its number.
   std::vector<std::uint64_t> seen_;
   std::uint64_t search_ = 0;
-  std::vector<std::size_t> open_;
+  std::vector<std::size_t> connected_;
+  std::vector<std::size_t> open_;  // of what is searched or lifted at the time
 };
 
 }  // namespace
@@ -209,25 +224,29 @@ bool is_free(const Program& program, const Equation& equation) {
   return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
 }
 
-Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equations)
-    : program_(program), equations_(equations) {
-  for (std::size_t i = 0; i < equations_.size(); ++i) {
-    for (Value result : equations_[i].results) definition_[result.id] = i;
+void Definitions::add(const std::vector<Equation>& equations) {
+  for (std::size_t i = 0; i < equations.size(); ++i) {
+    for (Value result : equations[i].results) {
+      const auto at = static_cast<std::size_t>(result.id);
+      if (at >= places_.size()) places_.resize(at + 1, nowhere);
+      places_[at] = i;
+    }
   }
 }
 
-const std::size_t* Dataflow::definition(Value value) const {
-  const auto found = definition_.find(value.id);
-  return found == definition_.end() ? nullptr : &found->second;
+void Definitions::remove(const std::vector<Equation>& equations) {
+  for (const Equation& equation : equations) {
+    for (Value result : equation.results) places_[static_cast<std::size_t>(result.id)] = nowhere;
+  }
 }
 
-Value Dataflow::source(Value value) const {
-  for (const std::size_t* i = definition(value); i != nullptr && is_free(program_, equations_[*i]);
-       i = definition(value)) {
-    if (equations_[*i].operands.empty()) return value;
-    value = equations_[*i].operands.front();
+Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equations, const Definitions& definitions)
+    : program_(program), equations_(equations), definitions_(definitions) {
+  sources_.reserve(equations_.size());
+  for (const Equation& equation : equations_) {
+    const bool passes_on = equation.results.size() == 1 && !equation.operands.empty() && is_free(program_, equation);
+    sources_.push_back(passes_on ? source(equation.operands.front()) : equation.results.front());
   }
-  return value;
 }
 
 Chains find_chains(const Dataflow& flow, FuseWork& work) { return Joiner(flow, work).run(); }

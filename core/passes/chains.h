@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_map>
 #include <vector>
 
 #include "core/graph/program.h"
@@ -16,10 +15,26 @@ inline constexpr std::size_t no_chain = static_cast<std::size_t>(-1);
 // and broadcasts that repeat.
 bool is_free(const Program& program, const Equation& equation);
 
+// Which equation of its list gives a value. One for a whole program, since a region sees its own values only.
+class Definitions {
+ public:
+  void add(const std::vector<Equation>& equations);
+  void remove(const std::vector<Equation>& equations);
+  // The equation's place in its list; null for a value that none of those added gives.
+  const std::size_t* find(Value value) const {
+    const auto at = static_cast<std::size_t>(value.id);
+    return at < places_.size() && places_[at] != nowhere ? &places_[at] : nullptr;
+  }
+
+ private:
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> places_;  // by value
+};
+
 // The equations of one region (or of the program), by their place in it, and who gives what.
 class Dataflow {
  public:
-  Dataflow(const Program& program, const std::vector<Equation>& equations);
+  Dataflow(const Program& program, const std::vector<Equation>& equations, const Definitions& definitions);
 
   const Program& program() const { return program_; }
   const Equation& equation(std::size_t i) const { return equations_[i]; }
@@ -27,14 +42,18 @@ class Dataflow {
   const Type& result_type(std::size_t i) const { return program_.type(equations_[i].results.front()); }
 
   // The equation that gives `value`; null where it comes from outside.
-  const std::size_t* definition(Value value) const;
+  const std::size_t* definition(Value value) const { return definitions_.find(value); }
   // What a chain that reads `value` really depends on, through what goes inside.
-  Value source(Value value) const;
+  Value source(Value value) const {
+    const std::size_t* const at = definition(value);
+    return at == nullptr || equations_[*at].results.size() != 1 ? value : sources_[*at];
+  }
 
  private:
   const Program& program_;
   const std::vector<Equation>& equations_;
-  std::unordered_map<std::int32_t, std::size_t> definition_;
+  const Definitions& definitions_;
+  std::vector<Value> sources_;  // by equation, of its only result
 };
 
 struct Chain {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <queue>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "core/graph/passes.h"
@@ -14,6 +13,7 @@
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/reshape/reshape.h"
 #include "core/passes/chains.h"
+#include "core/passes/lists.h"
 
 namespace pmaptrain {
 namespace {
@@ -31,8 +31,12 @@ void make_views(const Program& program, std::vector<Equation>& equations) {
 // The equations of one region (or of the program) and what they become.
 class Fuser {
  public:
-  Fuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded)
-      : program_(program), equations_(equations), yielded_(yielded.begin(), yielded.end()), flow_(program, equations) {}
+  Fuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, Definitions& definitions)
+      : program_(program),
+        equations_(equations),
+        yielded_(yielded),
+        definitions_(noted(definitions, equations)),
+        flow_(program, equations, definitions) {}
 
   void run(FuseWork& work) {
     Chains found = find_chains(flow_, work);
@@ -49,13 +53,18 @@ class Fuser {
  private:
   static constexpr std::size_t none = no_chain;
 
+  static Definitions& noted(Definitions& definitions, const std::vector<Equation>& equations) {
+    definitions.add(equations);
+    return definitions;
+  }
+
   const Type& result_type(std::size_t i) const { return flow_.result_type(i); }
   const std::size_t* definition(Value value) const { return flow_.definition(value); }
   Value source(Value value) const { return flow_.source(value); }
 
   void sink_ends() {
     // The end of a chain that moves stays in a chain: who reads what remains as it is.
-    const std::vector<std::vector<std::size_t>> readers = find_readers();
+    const Lists readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::size_t> others;
       for (std::size_t member : groups_[g].members) {
@@ -69,18 +78,17 @@ class Fuser {
 
   // Moves the end of chain g that only chain h reads into h, where that saves traffic: what computes an update belongs
   // to where it is selected, whatever was ready earlier.
-  void sink(std::size_t g, std::size_t h, const std::vector<std::vector<std::size_t>>& readers) {
+  void sink(std::size_t g, std::size_t h, const Lists& readers) {
     Chain &from = groups_[g], &to = groups_[h];
     const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;
     if (g == h || !alike || from.members.empty() || to.members.empty()) return;
-    std::vector<std::size_t> moved, kept;
-    std::vector<bool> in_end(equations_.size());
-    for (std::size_t member : to.members) in_end[member] = true;
+    std::vector<std::size_t> moved, kept;  // the last first
+    const auto in_end = [&](std::size_t reader) {
+      return reader != none && (group_of_[reader] == h || std::binary_search(moved.rbegin(), moved.rend(), reader));
+    };
     for (std::size_t m = from.members.size(); m-- > 0;) {
       const std::size_t i = from.members[m];
-      const bool only_there = !readers[i].empty() && std::all_of(readers[i].begin(), readers[i].end(),
-                                                                 [&](std::size_t r) { return r != none && in_end[r]; });
-      if (only_there) in_end[i] = true;
+      const bool only_there = !readers[i].empty() && std::all_of(readers[i].begin(), readers[i].end(), in_end);
       (only_there ? moved : kept).push_back(i);
     }
     if (moved.empty() || kept.empty()) return;
@@ -96,25 +104,24 @@ class Fuser {
   }
 
   // By equation: the members that read its result, and `none` for whatever else does.
-  std::vector<std::vector<std::size_t>> find_readers() const {
-    std::vector<std::vector<std::size_t>> readers(equations_.size());
-    const std::unordered_set<std::size_t> live = needed();
+  Lists find_readers() const {
+    Lists readers(equations_.size());
+    const std::vector<bool> live = needed();
     for (std::size_t i = 0; i < equations_.size(); ++i) {
-      if (group_of_[i] == none && !live.contains(i)) continue;
+      if (group_of_[i] == none && !live[i]) continue;
       for (Value operand : equations_[i].operands) {
         const std::size_t* const at = definition(group_of_[i] == none ? operand : source(operand));
-        if (at != nullptr) readers[*at].push_back(group_of_[i] == none ? none : i);
+        if (at != nullptr) readers.add(*at, group_of_[i] == none ? none : i);
       }
     }
     for (Value value : yielded_) {
-      if (const std::size_t* const at = definition(value)) readers[*at].push_back(none);
+      if (const std::size_t* const at = definition(value)) readers.add(*at, none);
     }
     return readers;
   }
 
   // How many values of the chain's size it would read and write.
-  std::size_t traffic(const std::vector<std::size_t>& members,
-                      const std::vector<std::vector<std::size_t>>& readers) const {
+  std::size_t traffic(const std::vector<std::size_t>& members, const Lists& readers) const {
     const std::unordered_set<std::size_t> own(members.begin(), members.end());
     std::unordered_set<std::int32_t> read;
     std::size_t written = 0;
@@ -153,43 +160,49 @@ class Fuser {
   // ---- the new order: each group stands where its last member stood, or later
 
   void emit() {
-    const std::unordered_set<std::int32_t> used = find_used();
-    std::vector<Equation> fused;
-    std::vector<std::size_t> group_at;  // by node: the group, or none
-    std::vector<std::size_t> place;     // by node: the last equation of it
-    std::vector<std::size_t> node_of(equations_.size());
-    std::vector<std::size_t> node_of_group(groups_.size(), none);
+    const std::vector<bool> used = find_used();
+    inside_.resize(program_.types.size());
+    std::vector<Equation> made;      // chains, and what is varied for them
+    std::vector<std::size_t> which;  // by node: which of these; none for an equation that stays as it is
+    std::vector<std::size_t> place;  // by node: the last equation of it
+    const auto add = [&](Equation equation, std::size_t last) {
+      which.push_back(made.size());
+      place.push_back(last);
+      made.push_back(std::move(equation));
+    };
+    std::vector<bool> begun(groups_.size());
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       const std::size_t g = group_of_[i];
-      if (g == none || node_of_group[g] == none) {
-        node_of[i] = fused.size();
-        if (g != none) node_of_group[g] = fused.size();
-        fused.push_back(g == none ? equations_[i] : make_fused(g, used));
-        place.push_back(g == none ? i : groups_[g].members.back());
-        for (Equation& varied : varied_) {
-          fused.push_back(std::move(varied));
-          place.push_back(place.back());
-        }
+      if (g == none) {
+        which.push_back(none);
+        place.push_back(i);
+      } else if (!begun[g]) {
+        begun[g] = true;
+        const std::size_t last = groups_[g].members.back();
+        add(make_fused(g, used), last);
+        for (Equation& varied : varied_) add(std::move(varied), last);
         varied_.clear();
-      } else {
-        node_of[i] = node_of_group[g];
       }
     }
-    sort(std::move(fused), place);
+    definitions_.remove(equations_);
+    std::vector<Equation> nodes;
+    nodes.reserve(which.size());
+    for (std::size_t n = 0; n < which.size(); ++n) {
+      nodes.push_back(std::move(which[n] == none ? equations_[place[n]] : made[which[n]]));
+    }
+    equations_.clear();
+    definitions_.add(nodes);
+    sort(std::move(nodes), place);
   }
 
   void sort(std::vector<Equation> nodes, const std::vector<std::size_t>& place) {
-    std::unordered_map<std::int32_t, std::size_t> giver;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      for (Value result : nodes[n].results) giver[result.id] = n;
-    }
-    std::vector<std::vector<std::size_t>> readers(nodes.size());
+    Lists readers(nodes.size());
     std::vector<std::size_t> missing(nodes.size(), 0);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       for (Value operand : nodes[n].operands) {
-        const auto found = giver.find(operand.id);
-        if (found == giver.end()) continue;
-        readers[found->second].push_back(n);
+        const std::size_t* const giver = definition(operand);
+        if (giver == nullptr) continue;
+        readers.add(*giver, n);
         ++missing[n];
       }
     }
@@ -198,7 +211,7 @@ class Fuser {
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       if (missing[n] == 0) ready.emplace(place[n], n);
     }
-    equations_.clear();
+    equations_.reserve(nodes.size());
     while (!ready.empty()) {
       const std::size_t n = ready.top().second;
       ready.pop();
@@ -210,11 +223,13 @@ class Fuser {
     assert(equations_.size() == nodes.size());  // groups wait for no one who waits for them
   }
 
-  // Values that something outside of the group that gives them reads.
-  std::unordered_set<std::int32_t> find_used() const {
-    std::unordered_set<std::int32_t> used;
-    const std::unordered_set<std::size_t> live = needed();
-    for (Value value : yielded_) used.insert(value.id);
+  // By equation: whether something outside of its group reads a result.
+  std::vector<bool> find_used() const {
+    std::vector<bool> used(equations_.size());
+    const std::vector<bool> live = needed();
+    for (Value value : yielded_) {
+      if (const std::size_t* const at = definition(value)) used[*at] = true;
+    }
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       for (Value operand : equations_[i].operands) {
         // A chain reads the source of what goes inside it; what does not go inside reads its operand itself.
@@ -222,19 +237,21 @@ class Fuser {
         const std::size_t* const at = definition(read);
         if (at == nullptr) continue;
         const bool is_inside = group_of_[i] != none && group_of_[*at] == group_of_[i];
-        if (!is_inside && live.contains(i)) used.insert(read.id);
+        if (!is_inside && live[i]) used[*at] = true;
       }
     }
     return used;
   }
 
-  // Equations that anything but chains that have them inside reads, directly or not.
-  std::unordered_set<std::size_t> needed() const {
-    std::unordered_set<std::size_t> found;
+  // By equation: whether anything but chains that have it inside reads it, directly or not.
+  std::vector<bool> needed() const {
+    std::vector<bool> found(equations_.size());
     std::vector<std::size_t> open;
     const auto visit = [&](Value value) {
       const std::size_t* const at = definition(value);
-      if (at != nullptr && found.insert(*at).second) open.push_back(*at);
+      if (at == nullptr || found[*at]) return;
+      found[*at] = true;
+      open.push_back(*at);
     };
     for (Value value : yielded_) visit(value);
     while (!open.empty()) {
@@ -252,46 +269,46 @@ class Fuser {
     return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
   }
 
-  Equation make_fused(std::size_t g, const std::unordered_set<std::int32_t>& used) {
+  Equation make_fused(std::size_t g, const std::vector<bool>& used) {
     Equation fused{ops::Fused{}, {}, {}, equations_[groups_[g].members.front()].origin, {}};
     Region region;
-    std::unordered_map<std::int32_t, Value> inside;
     for (std::size_t i : groups_[g].members) {
       Equation copy = equations_[i];
-      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const Value result = copy.results.front();
       const Value inner = new_value(Type(program_.type(result)));
       copy.results = {inner};
-      inside[result.id] = inner;
+      put_inside(result, inner);
       region.equations.push_back(std::move(copy));
-      if (used.contains(result.id)) {
+      if (used[i]) {
         fused.results.push_back(result);
         region.results.push_back(inner);
       }
     }
     fused.regions.push_back(std::move(region));
+    for (Value value : brought_) inside_[static_cast<std::size_t>(value.id)] = {};
+    brought_.clear();
     return fused;
   }
 
   // The value inside of the region that `value` is there: a member's result, a copy of what goes inside, or a new
   // parameter.
-  Value bring_inside(Value value, std::size_t g, std::unordered_map<std::int32_t, Value>& inside, Region& region,
-                     Equation& fused) {
-    const auto found = inside.find(value.id);
-    if (found != inside.end()) return found->second;
+  Value bring_inside(Value value, std::size_t g, Region& region, Equation& fused) {
+    const Value found = inside_[static_cast<std::size_t>(value.id)];
+    if (found != Value{}) return found;
     const std::size_t* const at = definition(value);
     Type type = program_.type(value);
     if (at != nullptr && goes_inside(*at, g)) {
       Equation copy = equations_[*at];
-      for (Value& operand : copy.operands) operand = bring_inside(operand, g, inside, region, fused);
+      for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const bool reads_varied = !copy.operands.empty() && program_.type(copy.operands[0]).varying == groups_[g].varying;
       // A parameter varies as its chain does, so what has been a pvary of it is not one any more.
-      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return inside[value.id] = copy.operands[0];
+      if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return put_inside(value, copy.operands[0]);
       if (reads_varied) type.varying = groups_[g].varying;
       const Value inner = new_value(type);
       copy.results = {inner};
       region.equations.push_back(std::move(copy));
-      return inside[value.id] = inner;
+      return put_inside(value, inner);
     }
     Value operand = value;
     const AxisSet missing = groups_[g].varying - type.varying;
@@ -303,7 +320,13 @@ class Fuser {
     const Value inner = new_value(type);
     fused.operands.push_back(operand);
     region.params.push_back(inner);
-    return inside[value.id] = inner;
+    return put_inside(value, inner);
+  }
+
+  Value put_inside(Value value, Value inner) {
+    inside_[static_cast<std::size_t>(value.id)] = inner;
+    brought_.push_back(value);
+    return inner;
   }
 
   // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
@@ -319,37 +342,41 @@ class Fuser {
 
   Program& program_;
   std::vector<Equation>& equations_;
-  std::vector<Value> yielded_;
+  const std::span<const Value> yielded_;
+  Definitions& definitions_;
   const Dataflow flow_;
   std::vector<std::size_t> group_of_;
   std::vector<Chain> groups_;
+  std::vector<Value> inside_;     // by value: what it is in the chain at hand
+  std::vector<Value> brought_;    // of which values that is known
   std::vector<Equation> varied_;  // pvary of what the chain at hand reads
 };
 
-void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, FuseWork& work) {
+void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,
+                 Definitions& definitions, FuseWork& work) {
   for (Equation& equation : equations) {
-    for (Region& region : equation.regions) fuse_region(program, region.equations, region.results, work);
+    for (Region& region : equation.regions) fuse_region(program, region.equations, region.results, definitions, work);
   }
   make_views(program, equations);
-  Fuser(program, equations, yielded).run(work);
+  Fuser(program, equations, yielded, definitions).run(work);
 }
 
 }  // namespace
 
-Program fuse(const Program& program) {
+Program fuse(Program program) {
   FuseWork work;
-  return fuse(program, work);
+  return fuse(std::move(program), work);
 }
 
-Program fuse(const Program& program, FuseWork& work) {
-  Program result = simplify(program);  // no chain is to compute what nobody needs
+Program fuse(Program program, FuseWork& work) {
   std::vector<Value> yielded;
-  for (const Output& output : result.outputs) yielded.push_back(output.value);
-  for (const Input& input : result.inputs) {
+  for (const Output& output : program.outputs) yielded.push_back(output.value);
+  for (const Input& input : program.inputs) {
     if (input.next) yielded.push_back(*input.next);
   }
-  fuse_region(result, result.equations, yielded, work);
-  return simplify(result);
+  Definitions definitions;
+  fuse_region(program, program.equations, yielded, definitions, work);
+  return simplify(std::move(program));
 }
 
 }  // namespace pmaptrain

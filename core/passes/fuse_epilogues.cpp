@@ -1,7 +1,6 @@
 #include "core/passes/fuse_epilogues.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
@@ -10,24 +9,41 @@
 namespace pmaptrain {
 namespace {
 
-// One list of equations (of the program or of a region): who makes each value, and how often it is used.
+constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+// By value of a program: the place of the equation that makes it, in its own list, and how often it is used.
+struct Flow {
+  std::vector<std::size_t> maker;
+  std::vector<int> uses;
+
+  explicit Flow(std::size_t values) : maker(values, nowhere), uses(values) {}
+  void use(Value value) { ++uses[static_cast<std::size_t>(value.id)]; }
+  void note(const std::vector<Equation>& equations) {
+    for (std::size_t i = 0; i < equations.size(); ++i) {
+      for (Value result : equations[i].results) maker[static_cast<std::size_t>(result.id)] = i;
+      for (Value operand : equations[i].operands) use(operand);
+      for (const Region& region : equations[i].regions) {
+        note(region.equations);
+        for (Value result : region.results) use(result);
+      }
+    }
+  }
+};
+
+// One list of equations, of the program or of a region.
 class EpilogueFuser {
  public:
-  EpilogueFuser(std::vector<Equation>& equations, const std::vector<Value>& leaving) : equations_(equations) {
-    for (std::size_t i = 0; i < equations.size(); ++i) {
-      for (Value result : equations[i].results) maker_[result.id] = i;
-      for (Value operand : equations[i].operands) ++uses_[operand.id];
-    }
-    for (Value value : leaving) ++uses_[value.id];
-  }
+  EpilogueFuser(std::vector<Equation>& equations, Flow& flow) : equations_(equations), flow_(flow) {}
 
-  void run() {
+  // Whether anything has moved.
+  bool run() {
     gone_.assign(equations_.size(), false);
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       if (equations_[i].op.as<ops::Relu>() != nullptr) take_relu(i);
       if (equations_[i].op.as<ops::Select>() != nullptr) take_mask(i);
       if (equations_[i].op.as<ops::ReduceSum>() != nullptr) take_sum(i);
     }
+    if (std::find(gone_.begin(), gone_.end(), true) == gone_.end()) return false;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       if (gone_[i]) continue;
@@ -35,20 +51,21 @@ class EpilogueFuser {
       ++kept;
     }
     equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(kept), equations_.end());
+    return true;
   }
 
  private:
   // The equation of this list that makes a value; null for inputs and parameters.
   Equation* maker(Value value) {
-    const auto found = maker_.find(value.id);
-    return found == maker_.end() ? nullptr : &equations_[found->second];
+    const std::size_t place = flow_.maker[static_cast<std::size_t>(value.id)];
+    return place == nowhere ? nullptr : &equations_[place];
   }
   template <class T>
   const T* made_by(Value value) {
     const Equation* equation = maker(value);
     return equation == nullptr ? nullptr : equation->op.as<T>();
   }
-  bool used_once(Value value) const { return uses_.at(value.id) == 1; }
+  bool used_once(Value value) const { return flow_.uses[static_cast<std::size_t>(value.id)] == 1; }
   bool is_zero(Value value) {
     if (const auto* constant = made_by<ops::Constant>(value)) return constant->value == 0;
     if (made_by<ops::Pvary>(value) != nullptr) return is_zero(maker(value)->operands[0]);
@@ -71,10 +88,10 @@ class EpilogueFuser {
 
   // What makes `value`, now as `op`, makes the result of equation `at` instead.
   void replace_by(Value value, std::size_t at, const Op& op) {
-    const std::size_t earlier = maker_.at(value.id);
+    const std::size_t earlier = flow_.maker[static_cast<std::size_t>(value.id)];
     equations_[earlier].op = op;
     equations_[earlier].results = equations_[at].results;
-    maker_[equations_[at].results[0].id] = earlier;
+    flow_.maker[static_cast<std::size_t>(equations_[at].results[0].id)] = earlier;
     gone_[at] = true;
   }
 
@@ -108,30 +125,30 @@ class EpilogueFuser {
   }
 
   std::vector<Equation>& equations_;
+  Flow& flow_;
   std::vector<bool> gone_;
-  std::unordered_map<std::int32_t, std::size_t> maker_;
-  std::unordered_map<std::int32_t, int> uses_;
 };
 
-void fuse(std::vector<Equation>& equations, const std::vector<Value>& leaving) {
+bool fuse(std::vector<Equation>& equations, Flow& flow) {
+  bool moved = false;
   for (Equation& equation : equations) {
-    for (Region& region : equation.regions) fuse(region.equations, region.results);
+    for (Region& region : equation.regions) moved |= fuse(region.equations, flow);
   }
-  EpilogueFuser(equations, leaving).run();
+  return EpilogueFuser(equations, flow).run() || moved;
 }
 
 }  // namespace
 
-Program fuse_epilogues(const Program& program) {
-  Program result = program;
-  std::vector<Value> leaving;
-  for (const Output& output : program.outputs) leaving.push_back(output.value);
+Program fuse_epilogues(Program program) {
+  Flow flow(program.types.size());
+  flow.note(program.equations);
+  for (const Output& output : program.outputs) flow.use(output.value);
   for (const Input& input : program.inputs) {
-    if (input.next) leaving.push_back(*input.next);
+    if (input.next) flow.use(*input.next);
   }
-  fuse(result.equations, leaving);
-  check(result, "fuse_epilogues");
-  return simplify(result);
+  if (!fuse(program.equations, flow)) return program;
+  check(program, "fuse_epilogues");
+  return simplify(std::move(program));
 }
 
 }  // namespace pmaptrain

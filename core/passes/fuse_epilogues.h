@@ -11,7 +11,7 @@ namespace pmaptrain {
 //   select(x > 0, max_pool_grad(x, dy), 0)          -> max_pool_grad with relu
 //   conv_kernel_grad(x, dy), reduce_sum of dy's pixels -> conv_kernel_grad with bias
 //
-// Values that a result or another equation needs stay. Ends with simplify, so what is not needed any more goes.
-Program fuse_epilogues(const Program& program);
+// Values that a result or another equation needs stay. Of a simplified program; it comes out simplified.
+Program fuse_epilogues(Program program);
 
 }  // namespace pmaptrain

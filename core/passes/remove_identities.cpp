@@ -61,10 +61,9 @@ class Remover {
 
 }  // namespace
 
-Program remove_identities(const Program& program) {
-  Program result = program;
-  Remover(result).run();
-  return simplify(result);
+Program remove_identities(Program program) {
+  Remover(program).run();
+  return simplify(std::move(program));
 }
 
 }  // namespace pmaptrain

@@ -7,6 +7,6 @@ namespace pmaptrain {
 
 // Takes out arithmetic that changes no bit: x · 1, which differentiation leaves where its seed meets a product. The
 // program comes out simplified and checked.
-Program remove_identities(const Program& program);
+Program remove_identities(Program program);
 
 }  // namespace pmaptrain

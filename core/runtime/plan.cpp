@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/saturate.h"
+#include "core/graph/type_list.h"
 #include "core/ops/loop/loop.h"
 #include "core/runtime/lifetime.h"
 #include "core/runtime/schedule.h"
@@ -70,13 +71,14 @@ class Arena {
 // Floating operations and bytes over all devices, loops unrolled: a measure of how much there is to share out.
 double work_of(const Program& program, const std::vector<Equation>& equations) {
   double work = 0;
+  TypeList operand_types, result_types;
   for (const Equation& equation : equations) {
     const auto* const loop = equation.op.as<ops::Loop>();
     for (const Region& region : equation.regions) {
       work += work_of(program, region.equations) * static_cast<double>(loop != nullptr ? loop->iterations : 1);
     }
-    const std::vector<Type> operands = types_of(program, equation.operands);
-    const std::vector<Type> results = types_of(program, equation.results);
+    const std::span<const Type> operands = operand_types.of(program, equation.operands);
+    const std::span<const Type> results = result_types.of(program, equation.results);
     const Cost cost = equation.op.cost(program.mesh, operands, results);
     const auto differs = [](const Type& type) { return !type.varying.empty(); };
     const bool varies =
@@ -102,15 +104,17 @@ class Planner {
     plan_.blocks = cut_into_blocks(plan_.program->mesh.devices(),
                                    options.blocks > 0 ? options.blocks : worthwhile_blocks(*plan_.program));
     schedule_ = make_schedule(*plan_.program, options, static_cast<std::int64_t>(plan_.blocks.size()));
-    add_update_copies();
     lifetimes_ = find_lifetimes(schedule_);
+    if (add_update_copies()) lifetimes_ = find_lifetimes(schedule_);
+    homes_.resize(schedule_.values.size());
+    buffer_of_.assign(schedule_.values.size(), -1);
   }
 
   Plan run() {
     choose_homes();
     place_updates();
-    for (const auto& [root, lifetime] : lifetimes_.values) {
-      if (!buffer_of_.contains(root) && !reused(root)) give_own_buffer(root);
+    for (const Lifetime& value : lifetimes_.values) {
+      if (buffer_of(value.root) < 0 && !reused(value)) give_own_buffer(value.root);
     }
     for (const Stage& stage : schedule_.stages) {
       place(stage.invariant);
@@ -123,26 +127,27 @@ class Planner {
 
  private:
   const ValueInfo& info(int root) const { return schedule_.values[static_cast<std::size_t>(root)]; }
-  const Type& type(int root) const { return schedule_.types[static_cast<std::size_t>(root)]; }
+  const Type& type(int root) const { return schedule_.type(root); }
+
+  Home home_of(int root) const { return homes_[static_cast<std::size_t>(root)]; }
+  bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
+  int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
+  void set_buffer(int root, int buffer) { buffer_of_[static_cast<std::size_t>(root)] = buffer; }
 
   // ---- updates: each replaces its input's value, in place where no one still reads the old one
 
-  // Copies are added for all updates, at the end of the last stage or after a barrier of their own; place_updates
-  // takes away those that are not needed.
-  void add_update_copies() {
+  // Adds copies for the other updates, after a barrier of their own. Whether there are any.
+  bool add_update_copies() {
     std::vector<Step> copies;
-    bool own_stage = false;
-    const Lifetimes lifetimes = find_lifetimes(schedule_);
     std::set<int> handed_on;  // what some input becomes
     for (const auto& [input, next] : schedule_.updates) handed_on.insert(next);
     for (const auto& [input, next] : schedule_.updates) {
       if (input == next) continue;
       // Another input takes this one's old value after the step: it must still be there.
-      if (!handed_on.contains(input) && can_update_in_place(lifetimes, input, next)) {
+      if (!handed_on.contains(input) && can_update_in_place(input, next)) {
         in_place_[next] = input;
         continue;
       }
-      own_stage = true;
       Step copy;
       copy.kind = Step::Kind::copy;
       copy.operand_types = copy.result_types = {type(input)};
@@ -151,7 +156,7 @@ class Planner {
       copy.split = info(input).of == Class::split;
       copies.push_back(std::move(copy));
     }
-    if (!own_stage) return;
+    if (copies.empty()) return false;
     std::set<int> inputs;
     for (const auto& [input, next] : schedule_.updates) inputs.insert(input);
     // Two inputs that change places are read before either is written: what an update takes from an input goes
@@ -162,11 +167,7 @@ class Planner {
       const bool from_input = inputs.contains(next);
       const bool varying = info(input).of == Class::varying;
       if (from_input) {
-        const int temporary = static_cast<int>(schedule_.types.size());
-        schedule_.types.push_back(type(input));
-        ValueInfo like = info(input);
-        like.root = temporary;
-        schedule_.values.push_back(like);
+        const int temporary = schedule_.add_like(input);
         Step first = copy;
         first.results = {temporary};
         copy.operands = {temporary};
@@ -176,11 +177,12 @@ class Planner {
     }
     if (!aside.invariant.empty() || !aside.varying.empty()) schedule_.stages.push_back(std::move(aside));
     schedule_.stages.push_back(std::move(replace));
+    return true;
   }
 
-  bool can_update_in_place(const Lifetimes& lifetimes, int input, int next) const {
-    const Lifetime& written = lifetimes.values.at(next);
-    const Lifetime& old = lifetimes.values.at(input);
+  bool can_update_in_place(int input, int next) const {
+    const Lifetime& written = lifetimes_.of(next);
+    const Lifetime& old = lifetimes_.of(input);
     if (written.by == nullptr || written.inside_loop || in_place_.contains(next)) return false;
     if (written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) return false;
     if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
@@ -199,50 +201,51 @@ class Planner {
   // ---- homes
 
   void choose_homes() {
-    std::set<int> kept(schedule_.exchanged);
-    for (const Input& input : plan_.program->inputs) kept.insert(input.value.id);
-    kept.insert(schedule_.outputs.begin(), schedule_.outputs.end());
-    for (const auto& [root, equation] : schedule_.coordinates) kept.insert(root);
-    for (const auto& [input, next] : schedule_.updates) kept.insert(next);
-    kept_ = kept;
-    for (const auto& [root, lifetime] : lifetimes_.values) {
-      switch (info(root).of) {
-        case Class::constant: homes_[root] = Home::constant; break;
-        case Class::worker: homes_[root] = Home::worker; break;
-        case Class::split: homes_[root] = Home::shared; break;
-        case Class::varying:
-          const bool crosses =
-              std::any_of(lifetime.reads.begin(), lifetime.reads.end(),
-                          [&life = lifetime](const Access& read) { return read.stage != life.written.stage; });
-          const bool is_kept = kept.contains(root) || crosses;
-          homes_[root] = is_kept ? Home::device : info(root).stacked ? Home::arena : Home::scratch;
-      }
+    kept_.resize(schedule_.values.size());
+    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(root)] = true; };
+    for (int root : schedule_.exchanged) keep(root);
+    for (const Input& input : plan_.program->inputs) keep(input.value.id);
+    for (int root : schedule_.outputs) keep(root);
+    for (const auto& [root, equation] : schedule_.coordinates) keep(root);
+    for (const auto& [input, next] : schedule_.updates) keep(next);
+    for (const Lifetime& value : lifetimes_.values) homes_[static_cast<std::size_t>(value.root)] = choose_home(value);
+  }
+
+  Home choose_home(const Lifetime& value) const {
+    switch (info(value.root).of) {
+      case Class::constant: return Home::constant;
+      case Class::worker: return Home::worker;
+      case Class::split: return Home::shared;
+      case Class::varying: break;
     }
+    const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
+                                     [&](const Access& read) { return read.stage != value.written.stage; });
+    if (crosses || is_kept(value.root)) return Home::device;
+    return info(value.root).stacked ? Home::arena : Home::scratch;
   }
 
   // Values whose memory is found while walking the steps: the arena's, and shared temporaries.
-  bool reused(int root) const {
-    const Home home = homes_.at(root);
+  bool reused(const Lifetime& value) const {
+    const Home home = home_of(value.root);
     if (home == Home::arena || home == Home::scratch) return true;
-    if (home != Home::shared || kept_.contains(root)) return false;
-    const Lifetime& lifetime = lifetimes_.values.at(root);
+    if (home != Home::shared || is_kept(value.root)) return false;
     // What nobody reads would be free again in the very stage in which its parts are written.
-    if (info(root).in_parts && lifetime.reads.empty()) return false;
-    return std::all_of(lifetime.reads.begin(), lifetime.reads.end(),
+    if (info(value.root).in_parts && value.reads.empty()) return false;
+    return std::all_of(value.reads.begin(), value.reads.end(),
                        [](const Access& read) { return read.reader == Reader::range; });
   }
 
   int add_buffer(int root, std::size_t offset) {
-    plan_.buffers.push_back({homes_.at(root), type(root).dtype, numel(type(root)), offset});
+    plan_.buffers.push_back({home_of(root), type(root).dtype, numel(type(root)), offset});
     const int buffer = static_cast<int>(plan_.buffers.size() - 1);
-    buffer_of_[root] = buffer;
+    set_buffer(root, buffer);
     return buffer;
   }
 
   void give_own_buffer(int root) {
     const auto devices = static_cast<std::size_t>(plan_.program->mesh.devices());
     const std::size_t size = bytes(type(root));
-    const Home home = homes_.at(root);
+    const Home home = home_of(root);
     std::size_t& pool = home == Home::constant ? plan_.pools.constants
                         : home == Home::worker ? plan_.pools.worker
                         : home == Home::shared ? plan_.pools.shared
@@ -254,8 +257,8 @@ class Planner {
 
   void place_updates() {
     for (const auto& [next, input] : in_place_) {
-      if (!buffer_of_.contains(input)) give_own_buffer(input);
-      buffer_of_[next] = buffer_of_.at(input);
+      if (buffer_of(input) < 0) give_own_buffer(input);
+      set_buffer(next, buffer_of(input));
     }
   }
 
@@ -263,7 +266,7 @@ class Planner {
 
   std::size_t arena_bytes(int root) const {
     return product_of(bytes(type(root)),
-                      static_cast<std::size_t>(homes_.at(root) == Home::arena ? plan_.blocks.front().count : 1));
+                      static_cast<std::size_t>(home_of(root) == Home::arena ? plan_.blocks.front().count : 1));
   }
 
   // Of the columns of its first operand that the widest part of a step reads: a worker gathers them in its arena, where
@@ -288,18 +291,19 @@ class Planner {
   }
 
   void place(const Step& step) {
-    const int position = lifetimes_.position.at(&step);
+    const int position = ++position_;
     if (step.kind == Step::Kind::loop) {
       for (const Step& copy : step.before) place(copy);
       for (int root : step.slices) allocate(root);
-      carry_in_place(step);
+      carry_in_place(step, position);
       place(step.body);
-      release(lifetimes_.end.at(&step));
+      release(++position_);
+      assert(position_ == lifetimes_.end.at(&step));
       return;
     }
     const bool elementwise = step.kind == Step::Kind::kernel && step.equation->op.rules().elementwise;
     for (int root : step.results) {
-      if (buffer_of_.contains(root)) continue;
+      if (buffer_of(root) >= 0) continue;
       if (elementwise && take_over(step, root, position)) continue;
       if (step.split) release_shared(position);
       allocate(root);
@@ -309,22 +313,22 @@ class Planner {
 
   // What an elementwise step yields may be written straight into its carry, where nobody reads the old one afterwards:
   // so a gradient accumulates in place.
-  void carry_in_place(const Step& loop) {
+  void carry_in_place(const Step& loop, int begin) {
+    const int end = lifetimes_.end.at(&loop);
     std::set<int> taken;
     for (const Step& yield : loop.body) {
       if (yield.kind != Step::Kind::copy) continue;
       const int from = yield.operands.front(), carry = yield.results.front();
-      const Lifetime& written = lifetimes_.values.at(from);
+      const Lifetime& written = lifetimes_.of(from);
       const bool here = written.by != nullptr && written.by >= &loop.body.front() && written.by <= &loop.body.back();
       if (!here || written.by->kind != Step::Kind::kernel || !written.by->equation->op.rules().elementwise) continue;
-      if (buffer_of_.contains(from) || !taken.insert(from).second) continue;
+      if (buffer_of(from) >= 0 || !taken.insert(from).second) continue;
       if (info(from).stacked != info(carry).stacked || type(from) != type(carry)) continue;
-      const std::vector<Access>& reads = lifetimes_.values.at(carry).reads;
-      const int begin = lifetimes_.position.at(&loop), end = lifetimes_.end.at(&loop);
+      const std::vector<Access>& reads = lifetimes_.of(carry).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
         return read.position > written.written.position && read.position > begin && read.position < end;
       });
-      if (!read_later) buffer_of_[from] = buffer_of_.at(carry);
+      if (!read_later) set_buffer(from, buffer_of(carry));
     }
   }
 
@@ -332,8 +336,8 @@ class Planner {
   bool take_over(const Step& step, int result, int position) {
     for (int operand : step.operands) {
       const auto live = live_.find(operand);
-      if (live == live_.end() || lifetimes_.values.at(operand).last != position) continue;
-      if (homes_.at(operand) != homes_.at(result) || bytes(type(operand)) != bytes(type(result)) ||
+      if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
+      if (home_of(operand) != home_of(result) || bytes(type(operand)) != bytes(type(result)) ||
           size_of(type(operand).dtype) != size_of(type(result).dtype)) {
         continue;
       }
@@ -347,8 +351,8 @@ class Planner {
   }
 
   void allocate(int root) {
-    if (buffer_of_.contains(root)) return;
-    const Home home = homes_.at(root);
+    if (buffer_of(root) >= 0) return;
+    const Home home = home_of(root);
     if (home == Home::shared) {
       // Only a temporary of as many elements has its ranges cut in the same places, so that no worker writes what
       // another still reads; parts are cut elsewhere.
@@ -383,12 +387,12 @@ class Planner {
     std::vector<int> ended;
     for (const auto& [last, root] : ends_) {
       if (last > position) break;
-      if (predicate(homes_.at(root))) ended.push_back(root);
+      if (predicate(home_of(root))) ended.push_back(root);
     }
     std::sort(ended.begin(), ended.end());
     for (int root : ended) {
       const std::size_t offset = live_.at(root);
-      if (homes_.at(root) == Home::shared) {
+      if (home_of(root) == Home::shared) {
         free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(offset);
       } else {
         arena_.release(offset, arena_bytes(root));
@@ -399,11 +403,11 @@ class Planner {
 
   void hold(int root, std::size_t offset) {
     live_[root] = offset;
-    ends_.emplace(lifetimes_.values.at(root).last, root);
+    ends_.emplace(lifetimes_.of(root).last, root);
   }
   void forget(int root) {
     live_.erase(root);
-    ends_.erase({lifetimes_.values.at(root).last, root});
+    ends_.erase({lifetimes_.of(root).last, root});
   }
 
   // ---- from values to buffers
@@ -423,19 +427,19 @@ class Planner {
       for (const Step& step : stage.invariant) plan_.boundary_barrier |= step.split;
     }
     for (const auto& [root, equation] : schedule_.constants) {
-      plan_.constants.emplace_back(buffer_of_.at(root), equation);
+      plan_.constants.emplace_back(buffer_of(root), equation);
     }
     for (const auto& [root, equation] : schedule_.coordinates) {
-      plan_.coordinates.emplace_back(buffer_of_.at(root), equation);
+      plan_.coordinates.emplace_back(buffer_of(root), equation);
     }
-    for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of_.at(input.value.id));
-    for (int root : schedule_.outputs) plan_.outputs.push_back(buffer_of_.at(root));
+    for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
+    for (int root : schedule_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
   void rename(std::vector<Step>& steps) {
     for (Step& step : steps) {
       for (std::vector<int>* ids : {&step.operands, &step.results, &step.slices}) {
-        for (int& id : *ids) id = buffer_of_.at(id);
+        for (int& id : *ids) id = buffer_of(id);
       }
       rename(step.before);
       rename(step.body);
@@ -449,10 +453,11 @@ class Planner {
   Schedule schedule_;
   Lifetimes lifetimes_;
   std::map<int, int> in_place_;  // the value that replaces, to the input that it replaces
-  std::map<int, Home> homes_;
-  std::set<int> kept_;
-  std::map<int, int> buffer_of_;  // by root
+  std::vector<Home> homes_;      // this and what follows: by root
+  std::vector<bool> kept_;       // through the step
+  std::vector<int> buffer_of_;   // -1: none yet
   Arena arena_;
+  int position_ = 0;                    // of the step that is being placed, as in lifetimes
   std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
   std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same
   std::map<std::pair<std::int64_t, std::size_t>, std::vector<std::size_t>> free_shared_;

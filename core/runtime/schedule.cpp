@@ -18,7 +18,7 @@ class Scheduler {
  public:
   Scheduler(const Program& program, const PlanOptions& options, std::int64_t blocks)
       : program_(program), options_(options), blocks_(blocks) {
-    schedule_.types = program.types;
+    schedule_.program = &program;
     schedule_.values.resize(program.types.size());
     schedule_.stages.resize(1);
   }
@@ -43,7 +43,7 @@ class Scheduler {
  private:
   ValueInfo& info(Value value) { return schedule_.values[static_cast<std::size_t>(value.id)]; }
   ValueInfo& root_info(Value value) { return schedule_.values[static_cast<std::size_t>(info(value).root)]; }
-  const Type& type(Value value) const { return schedule_.types[static_cast<std::size_t>(value.id)]; }
+  const Type& type(Value value) const { return schedule_.type(value.id); }
 
   bool per_device(Value value) const { return options_.private_copies || !type(value).varying.empty(); }
   Class class_by_size(Value value) const { return numel(type(value)) <= small_elements ? Class::worker : Class::split; }
@@ -79,6 +79,7 @@ class Scheduler {
 
   std::vector<int> roots(std::span<const Value> values) {
     std::vector<int> ids;
+    ids.reserve(values.size());
     for (Value value : values) ids.push_back(info(value).root);
     return ids;
   }
@@ -87,8 +88,8 @@ class Scheduler {
     Step step;
     step.kind = kind;
     step.equation = &equation;
-    for (Value operand : equation.operands) step.operand_types.push_back(type(operand));
-    for (Value result : equation.results) step.result_types.push_back(type(result));
+    step.operand_types = types_of(program_, equation.operands);
+    step.result_types = types_of(program_, equation.results);
     step.operands = roots(equation.operands);
     return step;
   }
@@ -96,7 +97,7 @@ class Scheduler {
   Step copy_step(int from, int to) {
     Step step;
     step.kind = Step::Kind::copy;
-    step.operand_types = step.result_types = {schedule_.types[static_cast<std::size_t>(to)]};
+    step.operand_types = step.result_types = {schedule_.type(to)};
     step.operands = {from};
     step.results = {to};
     return step;
@@ -302,7 +303,7 @@ class Scheduler {
     step.split = true;
     step.results = {result.id};
     if (options_.private_copies) {
-      step.results = {new_value(result.id)};
+      step.results = {schedule_.add_like(result.id)};
       define(result, Class::varying, published + 2);
       add(copy_step(step.results.front(), result.id), Class::varying, published + 2);
     }
@@ -393,7 +394,7 @@ class Scheduler {
       const bool is_carry =
           std::any_of(equation.results.begin(), equation.results.end(), [&](Value other) { return other.id == from; });
       if (is_carry) {
-        const int aside = new_value(carry);
+        const int aside = schedule_.add_like(carry);
         step.body.push_back(copy_step(from, aside));
         from = aside;
       }
@@ -411,23 +412,13 @@ class Scheduler {
                                               {}});
   }
 
-  // A value like `like`, of its class and stage, with storage of its own.
-  int new_value(int like) {
-    const Value value{static_cast<std::int32_t>(schedule_.types.size())};
-    schedule_.types.push_back(schedule_.types[static_cast<std::size_t>(like)]);
-    ValueInfo copy = schedule_.values[static_cast<std::size_t>(like)];
-    copy.root = value.id;
-    schedule_.values.push_back(copy);
-    return value.id;
-  }
-
   // An output that is an input which this step replaces is copied before it changes.
   void schedule_outputs() {
     for (const Output& output : program_.outputs) {
       int root = info(output.value).root;
       const Input* const input = input_of(root);
       if (input != nullptr && input->next) {
-        const int copy = new_value(root);
+        const int copy = schedule_.add_like(root);
         const ValueInfo& source = schedule_.values[static_cast<std::size_t>(root)];
         Step step = copy_step(root, copy);
         step.split = source.of == Class::split;
@@ -454,6 +445,14 @@ class Scheduler {
 };
 
 }  // namespace
+
+int Schedule::add_like(int like) {
+  ValueInfo copy = values[static_cast<std::size_t>(like)];
+  copy.root = static_cast<int>(values.size());
+  copied_types.push_back(Type(type(like)));
+  values.push_back(copy);
+  return copy.root;
+}
 
 Schedule make_schedule(const Program& program, const PlanOptions& options, std::int64_t blocks) {
   return Scheduler(program, options, blocks).run();

@@ -21,17 +21,25 @@ struct ValueInfo {
 
 // Steps refer to values (their roots) where a plan's refer to buffers.
 struct Schedule {
-  std::vector<Type> types;  // by value; longer than the program's where values had to be copied
-  std::vector<ValueInfo> values;
+  const Program* program = nullptr;
+  std::vector<ValueInfo> values;   // by value; more than the program's where values had to be copied
+  std::vector<Type> copied_types;  // of those
   std::vector<Stage> stages;
   std::vector<Accumulator> accumulators;
   std::vector<std::pair<int, const Equation*>> constants, coordinates;
   std::vector<int> outputs;                  // roots, in the program's order
   std::vector<std::pair<int, int>> updates;  // input root, root of the value that replaces it; copied unless in place
   std::set<int> exchanged;                   // roots that other devices read
+
+  const Type& type(int value) const {
+    const auto at = static_cast<std::size_t>(value);
+    return at < program->types.size() ? program->types[at] : copied_types[at - program->types.size()];
+  }
+  // A value like `like`, of its class and stage, with storage of its own.
+  int add_like(int like);
 };
 
-// `blocks`: into how many the devices are cut.
+// Refers to the program. `blocks`: into how many the devices are cut.
 Schedule make_schedule(const Program& program, const PlanOptions& options, std::int64_t blocks);
 
 }  // namespace pmaptrain

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/data/open.h"
 #include "core/graph/passes.h"
+#include "core/graph/type_list.h"
 #include "core/ops/all.h"
 #include "core/ops/loop/loop.h"
 #include "core/passes/fuse.h"
@@ -61,13 +62,14 @@ std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
 }
 
 void add_cost(const Program& program, const std::vector<Equation>& equations, double times, StepCost& total) {
+  TypeList operand_types, result_types;
   for (const Equation& equation : equations) {
     if (equation.op.rules().view) continue;  // nothing is carried out
     double inside = times;
     if (const auto* loop = equation.op.as<ops::Loop>()) inside *= static_cast<double>(loop->iterations);
     for (const Region& region : equation.regions) add_cost(program, region.equations, inside, total);
-    const Cost cost =
-        equation.op.cost(program.mesh, types_of(program, equation.operands), types_of(program, equation.results));
+    const Cost cost = equation.op.cost(program.mesh, operand_types.of(program, equation.operands),
+                                       result_types.of(program, equation.results));
     bool varies = false;
     for (Value value : equation.operands) varies |= !program.type(value).varying.empty();
     for (Value value : equation.results) varies |= !program.type(value).varying.empty();
@@ -81,7 +83,7 @@ void add_cost(const Program& program, const std::vector<Equation>& equations, do
 }
 
 // What runs: the same bits from fewer passes over memory.
-Program optimize(const Program& program) { return fuse(fuse_epilogues(remove_identities(simplify(program)))); }
+Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities(std::move(program)))); }
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // Program text, checks, passes.
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/graph/check.h"
@@ -272,6 +274,33 @@ update %s = %8
 return r = %10
 return l = %11
 )");
+}
+
+TEST_CASE("simplify tells equations apart by every attribute, and takes all that is not a number as one", "[graph]") {
+  const std::string text = R"(batch %x:f32[2,2]{}
+%0:f32[2]{} = reduce_sum[dims=[0]] %x
+%1:f32[2]{} = reduce_sum[dims=[1]] %x
+%2:f32[2,2]{} = transpose[permutation=[1,0]] %x
+%3:f32[4]{} = reshape[shape=[4]] %x
+%4:f32[4,1]{} = reshape[shape=[4,1]] %x
+%5:f32[]{} = constant[dtype=f32, shape=[], value=.nan]
+%6:f64[]{} = constant[dtype=f64, shape=[], value=.nan]
+return a = %0
+return b = %1
+return c = %2
+return d = %3
+return e = %4
+return f = %5
+return g = %6
+)";
+  CHECK(to_text(simplify(parse(text))) == text);
+
+  Program program;
+  Builder b(program, all_ops());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  b.output("a", b.constant(DType::f32, nan));
+  b.output("b", b.constant(DType::f32, std::copysign(nan, -1)));
+  CHECK(simplify(program).equations.size() == 1);
 }
 
 TEST_CASE("synchronise sums over what a value varies over beyond its target, in one bucket for each set", "[graph]") {

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/graph/builder.h"
 #include "core/graph/check.h"
+#include "core/graph/passes.h"
 #include "core/graph/text.h"
 #include "core/ops/list.h"
 #include "tests/arrays.h"
@@ -17,7 +18,9 @@
 namespace pmaptrain {
 namespace {
 
-std::shared_ptr<const Program> fused(const Program& program) { return std::make_shared<const Program>(fuse(program)); }
+std::shared_ptr<const Program> fused(const Program& program) {
+  return std::make_shared<const Program>(fuse(simplify(program)));
+}
 
 std::int64_t count(const Program& program, std::string_view op) {
   std::int64_t total = 0;
@@ -217,7 +220,7 @@ params %bias:f32[3]{}
 return t = %t
 return s = %s
 )");
-  CHECK(to_text(fuse(*program)) == R"(mesh a=2
+  CHECK(to_text(fuse(simplify(*program))) == R"(mesh a=2
 batch %x:f32[2,3]{a}
 params %bias:f32[3]{}
 %0:f32[3]{a} = pvary[axes={a}] %bias
@@ -234,7 +237,7 @@ params %bias:f32[3]{}
 return t = %2
 return s = %11
 )");
-  const std::string text = to_text(fuse(*program));
+  const std::string text = to_text(fuse(simplify(*program)));
   CHECK(to_text(*test::program_of(text)) == text);
 }
 
@@ -265,7 +268,7 @@ batch %g:f32[6]{}
 %u = sub %w, %r
 update %w = %u
 )");
-  const Program after = fuse(*program);
+  const Program after = fuse(simplify(*program));
   CHECK(after.equations.size() == 3);
   CHECK(count(after, "fused") == 2);
   check_fused(*program);
@@ -336,7 +339,7 @@ update %total = %t2
 return good = %good
 return f = %f
 )");
-  CHECK(fuse(*program).equations.size() == 1);
+  CHECK(fuse(simplify(*program)).equations.size() == 1);
   check_fused(*program);
 }
 
@@ -448,7 +451,7 @@ TEST_CASE("the search for chains looks at few equations for each of a deep model
   const std::string top = "%d" + std::to_string(layers) + " = neg %h" + std::to_string(layers) + "\n";
   const auto program = test::program_of(inputs + text + forward + top + backward + update);
   FuseWork work;
-  const Program after = fuse(*program, work);
+  const Program after = fuse(simplify(*program), work);
   CHECK(count(after, "fused") == 3 * layers - 1);
   const auto equations = static_cast<std::int64_t>(program->equations.size());
   CHECK(work.searched < 100 * equations);

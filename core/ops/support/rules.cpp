@@ -80,7 +80,11 @@ Cost traffic(std::span<const Type> operands, std::span<const Type> results, doub
   return cost;
 }
 
-std::vector<Type> one_result(DType dtype, Shape shape) { return {Type{dtype, std::move(shape), {}}}; }
+std::vector<Type> one_result(DType dtype, Shape shape) {
+  std::vector<Type> types(1);  // a list in braces would copy the shape
+  types.front() = {dtype, std::move(shape), {}};
+  return types;
+}
 
 std::vector<std::int64_t> all_dims(const Shape& shape) {
   std::vector<std::int64_t> dims(shape.size());
