@@ -70,5 +70,24 @@ TEST_CASE("a run takes no more memory than is planned for it, at its start and a
   }
 }
 
+TEST_CASE("what a layer costs before the first step is counted: calls of the heap, and bytes at one time", "[train]") {
+  const auto planned = [](int layers) {
+    std::string text =
+        "name: deep\nmesh: {axes: {devices: 2}}\ndata:\n  batch_size: 8\n"
+        "  source: {synthetic_linear: {features: 1, examples_per_device: 8}}\n"
+        "optimizer: {adam: {}, learning_rate: 0.001}\nloss: mean_squared_error\n"
+        "train: {duration: 10 steps}\nmodel:\n  layers:\n";
+    for (int i = 0; i < layers; ++i) text += "    - dense: 1\n";
+    return test::watch_heap([&] {
+      const train::Setup setup = setup_of_text(text);
+      CHECK(!make_plan(setup.training).stages.empty());
+    });
+  };
+  planned(1);
+  const test::Heap few = planned(40), many = planned(140);
+  CHECK((many.calls - few.calls) / 100 < 1500);
+  CHECK((many.peak_bytes - few.peak_bytes) / 100 < 50'000);
+}
+
 }  // namespace
 }  // namespace pmaptrain::testing
