@@ -299,6 +299,11 @@ void RunFolder::check_in_place() const {
   if (!found.in_place) fail_moved(path_, found);
 }
 
+fs::path RunFolder::present_path() const {
+  const Directory::Whereabouts found = directory_.whereabouts();
+  return found.now.empty() ? path_ : found.now;
+}
+
 bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }

@@ -49,6 +49,8 @@ class RunFolder {
   // where, or it was removed.
   void check_in_place() const;
   bool is_removed() const;
+  // Its path, or where it was moved to.
+  std::filesystem::path present_path() const;
 
   // What to tell the user: a file system without locks, an old run of which something could not be removed.
   const std::vector<std::string>& warnings() const { return warnings_; }

@@ -65,11 +65,11 @@ class Session::Impl {
       finish();
     } catch (const Error& error) {
       keep_what_is_trained();
-      fail(static_cast<int>(error.status()));
+      fail(static_cast<int>(error.status()), error.diagnostics().front().message);
       throw;
-    } catch (...) {
+    } catch (const std::exception& error) {
       keep_what_is_trained();
-      fail(static_cast<int>(ExitStatus::failed));
+      fail(static_cast<int>(ExitStatus::failed), error.what());
       throw;
     }
     return ended_;
@@ -423,16 +423,18 @@ class Session::Impl {
     if (!last_measures_.empty()) ended_.final_measures.emplace_back("train", last_measures_);
     if (!test_measures_.empty()) ended_.final_measures.emplace_back(setup_.source.test_name, test_measures_);
     for (Comparison& comparison : ended_.comparisons) comparison.learned = parameter(comparison.parameter);
-    ended_.run_dir = options_.run_dir.string();
+    ended_.run_dir = folder_.present_path().string();
     ended_.seconds = seconds_since(begin_);
   }
 
-  void fail(int exit_status) {
+  // Whoever catches the error tells it at the terminal; here it goes into the log.
+  void fail(int exit_status, const std::string& message) {
     ended_.status = "failed";
     ended_.reason = "error";
     ended_.exit_status = exit_status;
     fill_totals(step_);
     if (folder_.is_removed()) std::erase(consumers_, &*records_);  // nothing can be written, and that is told already
+    records_->on(Warned{message, true});
     records_->flush();
     ended_.missing = records_->missing();
     for (const std::string& missing : ended_.missing) emit(Warned{missing});

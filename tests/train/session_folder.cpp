@@ -471,6 +471,9 @@ TEST_CASE("a run folder that is moved gets the last checkpoint where it is, and 
             "a run's folder in its place until the run ends\n");
   CHECK(fs::read_symlink(root / "moved/checkpoints/last") == "step-00000003");
   CHECK(order_of(lines_of(root / "moved/metrics.jsonl")) == "step 1, step 3");
+  const std::string log = read_text(root / "moved/log.txt");
+  CHECK(log.find("\nerror: '" + (root / "run") + "' does not lead to the run folder any more") != std::string::npos);
+  CHECK(log.ends_with("run folder: " + (root / "moved") + "\n"));
   CHECK(summary_of(root / "moved")["status"] == "failed");
   CHECK(summary_of(root / "moved")["exit_status"] == 1);
   CHECK(test::listing(root / "run") == "mine.txt: somebody's own\n");
