@@ -32,7 +32,7 @@ std::string amount(double value) {
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 std::string name_of(const Step& step) {
-  const std::string op = step.equation == nullptr ? "" : std::string(step.equation->op.name());
+  std::string op = step.equation == nullptr ? "" : std::string(step.equation->op.name());
   switch (step.kind) {
     case Step::Kind::copy: return "copy";
     case Step::Kind::kernel:
