@@ -1,4 +1,6 @@
 // Workers: threads, barriers, failures, and memory in the steady state.
+#include "tests/threads.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -136,12 +138,6 @@ return bc = %bc
   }
 }
 
-std::int64_t threads_of_process() {
-  std::int64_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
-  return count;
-}
-
 TEST_CASE("a process has as many threads as workers, whatever kernels they run", "[runtime]") {
   // A matmul and a reduction that are large enough for a library to want a team of threads.
   const auto program = test::program_of(R"(mesh a=8
@@ -153,15 +149,15 @@ batch %x:f32[256,256]{a}
 %t = psum[axes={a}] %s
 return t = %t
 )");
-  const std::int64_t before = threads_of_process();
+  const std::int64_t before = test::settled_threads();
   for (const int workers : {1, 2, 5}) {
     CpuExecutor executor(make_plan(program), {workers, KernelChoice::best});
     set_inputs(executor, *program);
     executor.run(2);
     // ThreadSanitizer has a thread of its own, which was there before.
-    CHECK(threads_of_process() == before + workers - 1);
+    CHECK(test::settled_threads() == before + workers - 1);
   }
-  CHECK(threads_of_process() == before);
+  CHECK(test::settled_threads() == before);
 }
 
 TEST_CASE("more workers than blocks, and an executor that never runs, end as they should", "[runtime]") {

@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
+#include "tests/threads.h"
 #include "tests/train/session_run.h"
 #include "tests/train/steps.h"
 
@@ -11,12 +12,6 @@ namespace pmaptrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::int64_t threads_of_process() {
-  std::int64_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/self/task")) ++count;
-  return count;
-}
 
 TEST_CASE("the heap is watched below operator new, and its peak is what was held at one time", "[train]") {
   const test::Heap heap = test::watch_heap([] {
@@ -87,17 +82,17 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
 }
 
 TEST_CASE("a process that trains has its workers' threads and those of two loaders, and no other", "[train]") {
-  const std::int64_t before = threads_of_process();
+  const std::int64_t before = test::settled_threads();
   for (const char* const workers : {"1", "2", "3"}) {
     std::vector<std::int64_t> threads;
     train::SessionOptions options;
-    options.between_steps = [&](CpuExecutor&, std::int64_t) { threads.push_back(threads_of_process()); };
+    options.between_steps = [&](CpuExecutor&, std::int64_t) { threads.push_back(test::threads_of_process()); };
     train_setup(small_cnn({std::string("mesh.workers=") + workers, "train.duration=8 steps"}), options);
     // The evaluation's executor has workers and a loader of its own, which wait meanwhile: no thread that a run needs
     // is started once it has begun.
     CHECK(threads == std::vector<std::int64_t>(8, before + 2 * (std::stoi(workers) - 1) + 2));
   }
-  CHECK(threads_of_process() == before);
+  CHECK(test::settled_threads() == before);
 }
 
 }  // namespace
