@@ -36,12 +36,6 @@ void write_special(const FilePlace& place, std::span<const std::span<const std::
   }
 }
 
-// The same place under another file name.
-FilePlace beside(const FilePlace& place, const std::string& name) {
-  const std::filesystem::path sibling = std::filesystem::path(place.name).replace_filename(name);
-  return {place.directory, sibling.string(), std::filesystem::path(place.shown).replace_filename(name)};
-}
-
 void flush_folder_of(const FilePlace& place) {
   std::filesystem::path folder = std::filesystem::path(place.name).parent_path();
   if (folder.empty()) folder = ".";
@@ -101,11 +95,10 @@ struct FileWriter::Hash {
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state;
 };
 
-FileWriter::FileWriter(FilePlace place, std::filesystem::path shown)
-    : place_(std::move(place)), shown_(std::move(shown)), hash_(std::make_unique<Hash>()) {
+FileWriter::FileWriter(FilePlace place) : place_(std::move(place)), hash_(std::make_unique<Hash>()) {
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   file_ = Descriptor(::openat(place_.directory, place_.name.c_str(), flags, 0666));
-  if (!file_) fail_file(shown_, "written", errno);
+  if (!file_) fail_file(place_.shown, "written", errno);
 }
 
 FileWriter::~FileWriter() {
@@ -117,44 +110,67 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += slice) {
     const std::span<const std::byte> part = bytes.subspan(at, std::min(slice, bytes.size() - at));
     XXH3_64bits_update(hash_->state.get(), part.data(), part.size());
-    if (write_all(file_.get(), part) < part.size()) fail_file(shown_, "written", errno);
+    if (write_all(file_.get(), part) < part.size()) fail_file(place_.shown, "written", errno);
   }
 }
 
 void FileWriter::close() {
-  flush_to_disk(file_.get(), shown_);
+  flush_to_disk(file_.get(), place_.shown);
   // On some network file systems only close() tells that a write failed.
-  if (::close(file_.get()) != 0 && errno != EINTR) {
-    const int error = errno;
-    file_.release();
-    ::unlinkat(place_.directory, place_.name.c_str(), 0);
-    fail_file(shown_, "written", error);
-  }
-  file_.release();
+  if (::close(file_.release()) == 0 || errno == EINTR) return;
+  const int error = errno;
+  ::unlinkat(place_.directory, place_.name.c_str(), 0);
+  fail_file(place_.shown, "written", error);
 }
 
 std::string FileWriter::checksum() const { return hex(XXH3_64bits_digest(hash_->state.get())); }
 
+namespace {
+
+// What temporary_name() makes of a file's name, but for the digits at its end.
+std::string temporary_prefix(std::string_view file_name) {
+  constexpr std::size_t most = 200;  // of the 255 bytes that a name may have
+  return fmt::format(".tmp-{}-", file_name.substr(0, most));
+}
+
+}  // namespace
+
 std::string temporary_name(std::string_view file_name) {
   // Processes of several containers that share a folder may have the same number.
   std::random_device random;
-  constexpr std::size_t most = 200;  // of the 255 bytes that a name may have
-  return fmt::format(".tmp-{}-{:08x}{:08x}", file_name.substr(0, most), random(), random());
+  return temporary_prefix(file_name) + fmt::format("{:08x}{:08x}", random(), random());
+}
+
+bool is_temporary_name(std::string_view name, std::string_view file_name) {
+  const std::string prefix = temporary_prefix(file_name);
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
+}
+
+Replacement::Replacement(FilePlace place, std::span<const std::span<const std::byte>> parts)
+    : place_(std::move(place)) {
+  const std::filesystem::path path = place_.name;
+  const std::string beside = std::filesystem::path(path).replace_filename(temporary_name(path.filename().string()));
+  FileWriter writer({place_.directory, beside, place_.shown});
+  for (const std::span<const std::byte> part : parts) writer.write(part);
+  writer.close();
+  temporary_ = beside;
+}
+
+Replacement::~Replacement() {
+  if (!temporary_.empty()) ::unlinkat(place_.directory, temporary_.c_str(), 0);
+}
+
+void Replacement::take_place() {
+  if (::renameat(place_.directory, temporary_.c_str(), place_.directory, place_.name.c_str()) != 0) {
+    fail_file(place_.shown, "written", errno);
+  }
+  temporary_.clear();
 }
 
 void write_whole(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {
   if (is_special(place)) return write_special(place, parts);
-  const FilePlace temporary = beside(place, temporary_name(std::filesystem::path(place.name).filename().string()));
-  {
-    FileWriter writer(temporary, place.shown);
-    for (const std::span<const std::byte> part : parts) writer.write(part);
-    writer.close();
-  }
-  if (::renameat(temporary.directory, temporary.name.c_str(), place.directory, place.name.c_str()) != 0) {
-    const int error = errno;
-    ::unlinkat(temporary.directory, temporary.name.c_str(), 0);
-    fail_file(place.shown, "written", error);
-  }
+  Replacement(place, parts).take_place();
   flush_folder_of(place);
 }
 

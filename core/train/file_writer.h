@@ -38,9 +38,8 @@ class ByteSink {
 // was reached it is removed again.
 class FileWriter : public ByteSink {
  public:
-  // Throws Error (failed) when the file cannot be made, or is there already. `shown` is the file's path in messages.
-  FileWriter(FilePlace place, std::filesystem::path shown);
-  explicit FileWriter(const FilePlace& place) : FileWriter(place, place.shown) {}
+  // Throws Error (failed) when the file cannot be made, or is there already.
+  explicit FileWriter(FilePlace place);
   ~FileWriter() override;
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -55,13 +54,30 @@ class FileWriter : public ByteSink {
  private:
   struct Hash;
   FilePlace place_;
-  std::filesystem::path shown_;
   Descriptor file_;
   std::unique_ptr<Hash> hash_;
 };
 
 // XXH3 of bytes, as 16 hexadecimal digits.
 std::string hash_hex(std::span<const std::byte> bytes);
+
+// A file that is written whole beside its place, flushed to the disk, and then takes that place in one step. Until then
+// the place is as it was; what never takes it is removed.
+class Replacement {
+ public:
+  // Throws Error (failed) with the place's path and the system's reason.
+  Replacement(FilePlace place, std::span<const std::span<const std::byte>> parts);
+  ~Replacement();
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  // Throws Error (failed).
+  void take_place();
+
+ private:
+  FilePlace place_;
+  std::string temporary_;  // beside it; empty once it has taken the place
+};
 
 // Makes the file hold the concatenated parts, or leaves it as it was: a temporary file beside it, flushed to the disk,
 // then renamed. A device or a pipe is written to. Throws Error (failed) with the path and the system's reason.
@@ -71,6 +87,8 @@ void write_whole(const FilePlace& place, std::string_view text);
 // A name for a file beside one of this name, until it takes that: ".tmp-<name>-<hexadecimal digits>", another one at
 // each call. A process that is killed leaves it.
 std::string temporary_name(std::string_view file_name);
+// Whether temporary_name(file_name) may have given `name`.
+bool is_temporary_name(std::string_view name, std::string_view file_name);
 
 // Writes all of `bytes`. Returns how many got out: less, with errno set, when that fails.
 std::size_t write_all(int fd, std::span<const std::byte> bytes);

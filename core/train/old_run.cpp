@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/train/run_folder.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -18,16 +19,8 @@ constexpr std::string_view checkpoints = "checkpoints";
 constexpr std::array<std::string_view, 4> written = {"summary.json", "metrics.jsonl", "log.txt", checkpoints};
 
 bool is_checkpoint(const std::string& name) {
-  constexpr std::string_view prefix = "step-";
   return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||
-         (name.starts_with(prefix) && name.size() > prefix.size() &&
-          name.find_first_not_of("0123456789", prefix.size()) == std::string::npos);
-}
-
-bool is_temporary_of(const std::string& name, std::string_view of) {
-  const std::string prefix = ".tmp-" + std::string(of) + "-";
-  return name.starts_with(prefix) && name.size() > prefix.size() &&
-         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+         checkpoint_step(name);
 }
 
 bool rename_to_free(const Directory& directory, const std::string& from, const std::string& to) {
@@ -58,27 +51,31 @@ bool is_written_by_a_run(const std::string& name) {
 }
 
 bool is_left_behind(const std::string& name) {
-  return is_temporary_of(name, "config.yaml") || is_temporary_of(name, ".pmaptrain") ||
-         std::any_of(written.begin(), written.end(), [&](std::string_view of) { return is_temporary_of(name, of); });
+  return is_temporary_name(name, "config.yaml") || is_temporary_name(name, ".pmaptrain") ||
+         std::any_of(written.begin(), written.end(), [&](std::string_view of) { return is_temporary_name(name, of); });
 }
 
 OldRun::OldRun(const Directory& directory) : directory_(directory) {
-  for (const std::string_view name : written) {
-    const std::string from(name), to = temporary_name(name);
-    if (!directory.has(from)) continue;
-    if (!rename_to_free(directory, from, to)) {
-      const int error = errno;
-      restore();
-      fail_file(directory.path() / from, "renamed", error);
-    }
-    renamed_.emplace_back(from, to);
+  try {
+    for (const std::string_view name : written) put_aside(std::string(name));
+  } catch (...) {
+    restore();
+    throw;
   }
 }
 
-void OldRun::restore() noexcept {
+OldRun::~OldRun() { restore(); }
+
+void OldRun::put_aside(const std::string& name) {
+  if (!directory_.has(name)) return;
+  const std::string aside = temporary_name(name);
+  if (!rename_to_free(directory_, name, aside)) fail_file(directory_.path() / name, "renamed", errno);
+  renamed_.emplace_back(name, aside);
+}
+
+void OldRun::restore() {
   const int fd = directory_.fd();
   for (const auto& [from, to] : renamed_) ::renameat(fd, to.c_str(), fd, from.c_str());
-  renamed_.clear();
 }
 
 std::vector<std::string> OldRun::remove() {
@@ -88,10 +85,11 @@ std::vector<std::string> OldRun::remove() {
   } catch (const Error&) {
     for (const auto& [from, to] : renamed_) left.push_back(to);
   }
+  renamed_.clear();
   for (const std::string& name : names) {
     if (!is_left_behind(name)) continue;
     const bool gone =
-        is_temporary_of(name, checkpoints) ? remove_checkpoints(directory_, name) : directory_.remove_quietly(name);
+        is_temporary_name(name, checkpoints) ? remove_checkpoints(directory_, name) : directory_.remove_quietly(name);
     if (!gone) left.push_back(name);
   }
   return left;

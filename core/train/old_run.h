@@ -16,18 +16,24 @@ bool is_written_by_a_run(const std::string& name);
 // Whether a process of ours that was killed leaves such an entry in a run folder.
 bool is_left_behind(const std::string& name);
 
+// Puts aside what a run writes there but its config.yaml. Unless remove() is called, all of it has its names again when
+// this ends.
 class OldRun {
  public:
-  // Renames what a run writes there but its config.yaml, which is to be replaced. Throws Error (failed) where that
-  // cannot be; what was renamed has its names again then.
+  // Throws Error (failed) where something cannot be put aside.
   explicit OldRun(const Directory& directory);
-  // Gives everything its name again.
-  void restore() noexcept;
+  ~OldRun();
+  OldRun(const OldRun&) = delete;
+  OldRun& operator=(const OldRun&) = delete;
+
   // Removes it, and what was left behind in the folder. What is in the way stays and is named in the result; files that
   // somebody put beside the checkpoints stay where they were.
   std::vector<std::string> remove();
 
  private:
+  void put_aside(const std::string& name);
+  void restore();
+
   const Directory& directory_;
   std::vector<std::pair<std::string, std::string>> renamed_;  // from, to
 };

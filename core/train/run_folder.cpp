@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -151,6 +152,14 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   }
 }
 
+// Of digits alone, as far as the type holds them.
+std::optional<std::int64_t> whole_number(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool whole = wrong == std::errc() && end == digits.data() + digits.size() && value >= 0;
+  return whole ? std::optional(value) : std::nullopt;
+}
+
 fs::path normal(const fs::path& dir) {
   fs::path path = dir;  // with its "..": a link may stand before them
   while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // no slash at its end
@@ -201,6 +210,7 @@ void RunFolder::begin(std::string_view config) {
   try {
     if (directory_.fd() >= 0) check_in_place();
     if (directory_.fd() < 0) made_folder = make_folder();
+    if (made_folder) open_folder();
     if (!marker_) made_marker = take_marker();
     complete_marker();
     replace_old(config);
@@ -218,20 +228,20 @@ bool RunFolder::make_folder() {
   std::error_code error;
   fs::create_directories(above, error);
   if (error) fail_run_folder(above, "made", error.value());
-  if (::mkdir(path_.c_str(), 0777) != 0) {
-    if (errno != EEXIST) fail_run_folder(path_, "made", errno);
-    adopt();
-    if (directory_.fd() < 0) fail_run_folder(path_, "made", EEXIST);
-    return false;
-  }
-  directory_ = Directory(Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path_);
-  const int problem = directory_.fd() < 0 ? errno : 0;
-  const Descriptor parent(problem == 0 ? ::openat(directory_.fd(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
-  const bool flushed = !parent || ::fsync(parent.get()) == 0 || errno == EINVAL;
-  if (problem == 0 && flushed) return true;
-  const int why = problem != 0 ? problem : errno;
-  ::rmdir(path_.c_str());
-  fail_run_folder(path_, "made", why);
+  if (::mkdir(path_.c_str(), 0777) == 0) return true;
+  if (errno != EEXIST) fail_run_folder(path_, "made", errno);
+  adopt();
+  if (directory_.fd() < 0) fail_run_folder(path_, "made", EEXIST);
+  return false;
+}
+
+// The folder that this has made, whose own entry goes to the disk.
+void RunFolder::open_folder() {
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  directory_ = Directory(Descriptor(::open(path_.c_str(), flags)), path_);
+  if (directory_.fd() < 0) fail_file(path_, "opened", errno);
+  const Descriptor above(::openat(directory_.fd(), "..", flags));
+  if (above) flush_to_disk(above.get(), path_.parent_path());
 }
 
 // Opens the marker, or makes one without its text, and locks it. Of several processes that come at once one gets the
@@ -270,27 +280,13 @@ void RunFolder::complete_marker() {
 
 // The new config.yaml takes the old one's place when everything else is ready; until then all can be undone.
 void RunFolder::replace_old(std::string_view config) {
-  const std::string temporary = temporary_name("config.yaml");
-  {
-    FileWriter writer(directory_.place(temporary), path_ / "config.yaml");
-    writer.write(std::as_bytes(std::span(config)));
-    writer.close();
-  }
-  try {
-    OldRun old(directory_);
-    try {
-      directory_.flush();
-      directory_.rename(temporary, "config.yaml");
-    } catch (...) {
-      old.restore();
-      throw;
-    }
-    for (const std::string& left : old.remove()) {
-      warnings_.push_back(fmt::format("'{}' of an old run could not be removed", (path_ / left).string()));
-    }
-  } catch (...) {
-    directory_.remove_quietly(temporary);
-    throw;
+  const std::array parts{std::as_bytes(std::span(config))};
+  Replacement new_config(place("config.yaml"), parts);
+  OldRun old(directory_);
+  directory_.flush();
+  new_config.take_place();
+  for (const std::string& left : old.remove()) {
+    warnings_.push_back(fmt::format("'{}' of an old run could not be removed", (path_ / left).string()));
   }
 }
 
@@ -306,7 +302,14 @@ fs::path RunFolder::present_path() const {
 
 bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
 
-std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
+constexpr std::string_view step_prefix = "step-";
+
+std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", step_prefix, step); }
+
+std::optional<std::int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  return whole_number(name.substr(step_prefix.size()));
+}
 
 void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
   const std::string name = checkpoint_name(step);
@@ -352,28 +355,21 @@ namespace {
 fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   const fs::path checkpoints = run / "checkpoints";
   std::error_code error;
-  std::int64_t step = 0;
-  const auto [end, wrong] = std::from_chars(which.data(), which.data() + which.size(), step);
-  const bool is_step = wrong == std::errc() && end == which.data() + which.size() && step >= 0;
+  const std::optional<std::int64_t> step = whole_number(which);
   const bool is_word = which == "last" || which == "best";
-  const fs::path place = checkpoints / (is_step ? checkpoint_name(step) : which);
+  const fs::path place = checkpoints / (step ? checkpoint_name(*step) : which);
   const auto check_readable = [&](const std::error_code& problem) {
     if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
     fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
               "check the permissions of the run folder");
   };
-  if ((is_step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
+  if ((step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
   check_readable(error);
 
   std::vector<std::int64_t> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
-    const std::string name = entry.path().filename().string();
-    constexpr std::string_view prefix = "step-";
-    if (!name.starts_with(prefix)) continue;
-    std::int64_t value = 0;
-    if (std::from_chars(name.data() + prefix.size(), name.data() + name.size(), value).ec == std::errc()) {
-      steps.push_back(value);
-    }
+    const auto found = checkpoint_step(entry.path().filename().string());
+    if (found) steps.push_back(*found);
   }
   check_readable(error);
   std::sort(steps.begin(), steps.end());

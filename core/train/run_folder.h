@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,7 @@ class RunFolder {
       : path_(std::move(path)), options_(std::move(options)) {}
   void adopt();
   bool make_folder();
+  void open_folder();
   bool take_marker();
   void complete_marker();
   void replace_old(std::string_view config);
@@ -80,8 +82,9 @@ class RunFolder {
   std::vector<std::string> warnings_;
 };
 
-// "step-00000100"
+// "step-00000100", and the step of such a name; none of another.
 std::string checkpoint_name(std::int64_t step);
+std::optional<std::int64_t> checkpoint_step(std::string_view name);
 
 // The folder of a run's checkpoint: "last", "best" or a step. Throws Error (usage) that lists the checkpoints there
 // are, or (data) when they cannot be read.

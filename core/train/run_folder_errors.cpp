@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -105,19 +104,18 @@ void fail_run_folder(const fs::path& dir, std::string_view done, int error) {
 }
 
 void fail_moved(const fs::path& dir, const Directory::Whereabouts& found) {
-  const auto fail = [](std::string message, std::string help) {
-    throw Error(ExitStatus::failed, Diagnostic{"resource", {}, std::move(message), std::move(help), {}});
-  };
+  std::string message, help;
   if (found.removed) {
-    fail(fmt::format("the run folder '{}' was removed while the run went on", dir.string()),
-         "nothing was written elsewhere, so this run leaves nothing; run it again, and leave its folder alone");
+    message = fmt::format("the run folder '{}' was removed while the run went on", dir.string());
+    help = "nothing was written elsewhere, so this run leaves nothing; run it again, and leave its folder alone";
+  } else {
+    message = fmt::format("'{}' does not lead to the run folder any more, which is {} now", dir.string(),
+                          found.now.empty() ? "out of reach" : "'" + found.now.string() + "'");
+    help =
+        "the run stopped, with a last checkpoint in the folder where that is now; leave a run's folder in its place "
+        "until the run ends";
   }
-  fail(fmt::format("'{}' does not lead to the run folder any more, which is {} now", dir.string(),
-                   found.now.empty() ? "out of reach" : "'" + found.now.string() + "'"),
-       "the run stopped, with a last checkpoint in the folder where that is now; leave a run's folder in its place "
-       "until "
-       "the run ends");
-  std::abort();  // fail() does not return
+  throw Error(ExitStatus::failed, Diagnostic{"resource", {}, std::move(message), std::move(help), {}});
 }
 
 }  // namespace pmaptrain::train
