@@ -1,0 +1,162 @@
+// The seam between training and hardware. A Backend loads programs into a Module, which holds their values on the
+// logical devices and runs them. Training, evaluation and the command line name no backend; core/runtime/backends.h
+// makes one.
+//
+// Work is queued: submit, write and read return a Ticket at once and are carried out in the order of the calls, at the
+// latest when a ticket is waited for. Memory that was given to write or read, and the memory of a batch, belong to the
+// module until the ticket of the call is done.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/program.h"
+
+namespace pmaptrain {
+
+// A program of a module. Inputs of the groups params, state and hyper that have equal names in several entries are one
+// value; their types must be equal. Batch inputs belong to their entry.
+struct Entry {
+  std::string name;  // "train", "evaluate"
+  std::shared_ptr<const Program> program;
+  int batches = 1;  // batches in memory: one may be filled while a step reads another
+};
+
+struct Source {
+  std::vector<Entry> entries;
+  // Each logical device keeps its own copy of every value, also of replicated ones: what verify_replicas compares. The
+  // results are equal bit for bit.
+  bool private_copies = false;
+};
+
+// A memory pool of a backend, for reports.
+struct PoolReport {
+  std::string name;
+  std::size_t bytes = 0, copies = 1;
+  std::string meaning;
+};
+
+// The bytes that a module allocates, by what they hold.
+struct Needs {
+  std::size_t parameters = 0;   // inputs of the group params
+  std::size_t state = 0;        // of the group state
+  std::size_t batches = 0;      // batch inputs, all slots
+  std::size_t gradients = 0;    // accumulators of reductions
+  std::size_t temporaries = 0;  // all other values
+  std::size_t kernels = 0;      // scratch memory of kernels and prepared operands
+  std::vector<PoolReport> pools;
+  std::size_t total() const;
+};
+
+// A value of a module: an input, or an output of an entry.
+struct Handle {
+  std::int32_t id = -1;
+};
+
+// What was queued. Tickets of one module count up.
+struct Ticket {
+  std::int64_t number = 0;
+};
+
+// All logical devices, for write.
+inline constexpr std::int64_t every_device = -1;
+
+// One instruction of an entry's plan, for reports.
+struct InstructionReport {
+  std::string name;                    // of the op; "copy", "loop"
+  const Equation* equation = nullptr;  // null for a copy
+  std::string part;                    // of the plan, the same for neighbouring rows: "stage 1 of 2, each piece"
+  int depth = 0;                       // of loops around it
+  std::string result;                  // "f32[16,10]"
+  std::string implementation;          // "reference", the library's own name, or what the runtime does
+  bool kernel = false;                 // whether an op's kernel carries it out
+  // In one step, over all devices and iterations.
+  double flops = 0, bytes = 0;
+  double layout_bytes = 0;                  // of the library's changes of layout, which come on top
+  std::vector<std::string> layout_changes;  // "operand 1"
+};
+
+// Seconds by row of instructions(), of one step and worker on average, and of one step as a whole.
+struct Profile {
+  std::vector<double> seconds;
+  double wall_seconds = 0;
+};
+
+class Module {
+ public:
+  // Throws Error (failed) when entries disagree about an input.
+  explicit Module(Source source);
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const Source& source() const { return source_; }
+  const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
+
+  // Throw Error (failed) for a name that there is not. Batch inputs have no handle.
+  Handle input(std::string_view name) const;
+  Handle output(std::size_t entry, std::string_view name) const;
+  const Type& type(Handle handle) const { return *values_[static_cast<std::size_t>(handle.id)].type; }
+  std::size_t slice_bytes(Handle handle) const { return bytes(type(handle)); }
+
+  // The memory of a batch input in slot `slot` of the entry's batches: one slice per logical device in device order, or
+  // one in all where its type does not vary. Empty for a name that the program has no batch input of. May be called,
+  // and the memory be filled, on another thread while steps on other slots run.
+  virtual std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) = 0;
+
+  // Runs an entry `steps` times on the batch in `slot`, each step on what the one before left.
+  virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) = 0;
+
+  // Sets an input, on one device or on all.
+  virtual Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) = 0;
+  // Reads the bytes from `offset` on of a device's slice: of an input what the last step left, of an output what the
+  // last step of its entry computed.
+  virtual Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) = 0;
+
+  // Whether a ticket's work, and all before it, is done.
+  virtual bool done(Ticket ticket) = 0;
+  // Returns when it is. Throws the first exception of anything up to it, and again in every later call; the module's
+  // values are then undefined.
+  virtual void wait(Ticket ticket) = 0;
+
+  // Bytes of all memory that was allocated: what Needs::total() foretells.
+  virtual std::size_t allocated() const = 0;
+
+  // For reports: what an entry's plan consists of, and how long each part takes. profile() runs `steps` steps.
+  virtual std::vector<InstructionReport> instructions(std::size_t entry) const = 0;
+  virtual Profile profile(std::size_t entry, int slot, std::int64_t steps) = 0;
+
+ protected:
+  struct ModuleValue {
+    const Type* type;
+    std::int32_t entry;  // of an output, or the first that has the input
+    std::int32_t index;  // among that program's inputs, or outputs
+    bool is_input;
+  };
+  const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
+
+ private:
+  Source source_;
+  std::vector<ModuleValue> values_;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  // as the config has it: "cpu"
+  // The threads that a module of this source uses.
+  virtual int workers(const Source& source) const = 0;
+  // How often the workers of an entry meet in a step.
+  virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;
+  // What load() will allocate. Throws Error (usage) for a program that this backend cannot run.
+  virtual Needs needs(const Source& source) const = 0;
+  // Allocates memory, starts threads, makes kernels. Throws Error: usage, or resource.
+  virtual std::unique_ptr<Module> load(Source source) const = 0;
+};
+
+}  // namespace pmaptrain
