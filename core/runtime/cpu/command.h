@@ -1,0 +1,102 @@
+// Instructions bound to kernels and addresses for one worker, ready to run.
+//
+// A list of commands is bound once for each shape of piece, chunk or part. Its pointers are set anew for the one at
+// hand (locate), so that any worker can run any task and no kernel is made twice.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "core/kernel/cpu.h"
+#include "core/runtime/cpu/memory.h"
+
+namespace pmaptrain::cpu {
+
+// What a list runs on.
+struct TaskOrigin {
+  std::int64_t device = 0;   // the first of a piece
+  std::int64_t element = 0;  // the first of a chunk, or row of a part
+  std::int64_t piece = 0;
+  int parity = 0;  // of the step: which set of accumulators
+  int slot = 0;    // of the batch
+  friend bool operator==(const TaskOrigin&, const TaskOrigin&) = default;
+};
+
+struct Address {
+  enum class By : std::uint8_t { nothing, device, element, piece };
+  Base base = Base::arena;
+  By by = By::nothing;  // the origin's number that `stride` is multiplied with
+  std::size_t offset = 0, stride = 0;
+};
+
+struct Command;
+
+// Of all these, `at` is where the first of their pointers is in the list.
+struct RunKernel {  // operands, then results
+  CpuKernel* kernel = nullptr;
+  std::size_t at = 0, operands = 0;
+};
+struct CopyRuns {  // from, to: `count` runs of `bytes`; in an iteration of a loop `per_iteration` further on in `from`
+  std::size_t at = 0;
+  std::size_t bytes = 0, count = 0, from_stride = 0, to_stride = 0, per_iteration = 0;
+};
+struct Pack {  // from, to
+  CpuPreparation* preparation = nullptr;
+  std::size_t at = 0;
+};
+using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
+struct Reduce {  // members, then the first of `results` equal results, which follow one another
+  const void* op = nullptr;
+  ExchangeFunction function = nullptr;
+  std::size_t at = 0;
+  Type type;
+  std::vector<ConstArray> members;
+  std::int64_t results = 1;
+};
+// The devices of a piece in turn; pointers: every device's operand, group after group, then the first device's result.
+struct RunExchange {
+  const void* op = nullptr;
+  ExchangeFunction function = nullptr;
+  std::size_t at = 0;
+  std::int64_t devices = 0;
+  Type operand, result;
+  std::vector<ConstArray> members;  // group after group
+  std::size_t group_size = 0;
+  std::vector<std::int64_t> group, member;  // by device: its group, and its place in that
+};
+struct RunLoop {
+  std::int64_t iterations = 0;
+  std::vector<CopyRuns> slices, before;
+  std::vector<Command> body;
+};
+
+struct Command {
+  const Instruction* instruction = nullptr;  // of the plan
+  std::variant<RunKernel, CopyRuns, Pack, Reduce, RunExchange, RunLoop> what;
+};
+
+// Run one after another by one worker.
+struct CommandList {
+  std::vector<Command> commands;
+  std::vector<Address> addresses;
+  std::vector<std::byte*> pointers;  // of these addresses at `origin`
+  TaskOrigin origin{-1};
+
+  std::size_t add(const Address& address) {
+    addresses.push_back(address);
+    pointers.push_back(nullptr);
+    return addresses.size() - 1;
+  }
+};
+
+using Bases = std::array<std::byte*, base_count>;
+
+// Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.
+void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases);
+// Runs a command of a list that is located.
+void run(Command& command, const CommandList& list, std::byte* scratch);
+void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);
+
+}  // namespace pmaptrain::cpu
