@@ -64,9 +64,9 @@ Layout layout(const train::Setup& setup, const data::Field& field, bool images) 
 std::string layers_text(const train::Setup& setup) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
-  for (const model::PlannedLayer& layer : setup.model.layers) {
-    const std::int64_t count = parameters_of(layer);
-    rows.push_back({layer.name, layer.kind, tuple(layer.output), count == 0 ? "-" : with_commas(count)});
+  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+    const std::int64_t count = parameters_of(*layer);
+    rows.push_back({layer->name, layer->kind, tuple(layer->output), count == 0 ? "-" : with_commas(count)});
   }
   rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
   return columns(rows, {false, false, false, true});
@@ -235,11 +235,11 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     json["collective_bytes_per_step"][axis] = std::llround(bytes);
   }
   json["layers"] = Json::array();
-  for (const model::PlannedLayer& layer : setup.model.layers) {
-    json["layers"].push_back({{"name", layer.name},
-                              {"kind", layer.kind},
-                              {"output_shape", layer.output},
-                              {"parameters", parameters_of(layer)}});
+  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+    json["layers"].push_back({{"name", layer->name},
+                              {"kind", layer->kind},
+                              {"output_shape", layer->output},
+                              {"parameters", parameters_of(*layer)}});
   }
   json["warnings"] = report.warnings;
   json["notes"] = setup.loaded.notes;

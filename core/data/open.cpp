@@ -88,7 +88,9 @@ Source open_source(const spec::Idx& s, const Opening& opening) {
 
 Source open_source(const spec::Npz& s, const Opening& opening) {
   Source source;
-  open_splits(source, s.train, s.test, opening.place, open_npz);
+  std::optional<spec::Npz::Split> test;
+  if (s.test) test = s.complete(*s.test);
+  open_splits(source, s.complete(s.train), test, opening.place, open_npz);
   describe(source, "npz");
   return source;
 }

@@ -33,15 +33,15 @@ Value apply(Builder& b, const Model& model, const Forward& forward) {
   assert(forward.parameters.size() == model.parameters.size());
   Value x = prepare_inputs(b, model, forward.inputs);
   std::size_t parameter = 0, key = 0;
-  for (const PlannedLayer& layer : model.layers) {
-    const Builder::Scope scope(b, {layer.name, layer.place});
-    LayerCall call{b, forward.parameters.subspan(parameter, layer.parameters.size()), forward.training, {}, {}};
-    if (forward.training && layer.draws) {
+  for (const PlannedLayer* layer : model.leaves()) {
+    const Builder::Scope scope(b, {layer->name, layer->place});
+    LayerCall call{b, forward.parameters.subspan(parameter, layer->parameters.size()), forward.training, {}, {}};
+    if (forward.training && layer->draws) {
       call.key = forward.dropout_keys[key++];
       call.rows = forward.rows;
     }
-    x = layer.apply(call, x);
-    parameter += layer.parameters.size();
+    x = layer->apply(call, x);
+    parameter += layer->parameters.size();
   }
   return x;
 }

@@ -1,7 +1,8 @@
 // What a layer is: its shapes and parameters, checked once, and the equations it appends.
 //
 // Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind adds its
-// struct to spec::LayerKind and its overload here; nothing else in this folder lists the kinds.
+// struct to spec::LayerKind, its row (core/spec/rows_model.cpp) and its overload here; nothing else lists the kinds,
+// and without one of the three the program does not compile.
 #pragma once
 
 #include <functional>
@@ -40,32 +41,34 @@ struct LayerCall {
 };
 
 struct PlannedLayer {
-  std::string name;
+  std::string name;  // its path: block.conv_0
   std::string kind;  // "conv"
   Place place;
   Shape output;  // of one example
   std::vector<Parameter> parameters;
   bool draws = false;  // takes a dropout key
-  // x [B, input...] -> [B, output...]
+  // x [B, input...] -> [B, output...]; empty where `layers` are applied one after another.
   std::function<Value(const LayerCall& call, Value x)> apply;
+  std::vector<PlannedLayer> layers = {};  // of a nested list; their parameters are not repeated in `parameters`
 };
 
 // What plan() is given. Shapes are those of one example.
 struct LayerInput {
   const spec::Layer& layer;
+  std::string name;  // the layer's path
   Shape shape;
   DType dtype = DType::f32;
   std::vector<Diagnostic>& errors;
 
-  PlannedLayer start() const { return {layer.name, spec::kind_name(layer.kind), layer.place, shape, {}, false, {}}; }
+  PlannedLayer start() const { return {name, spec::to_string(layer.kind), layer.place, shape, {}, false, {}}; }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {
-    return {layer.name + "." + field, std::move(of), initializer, layer.place};
+    return {name + "." + field, std::move(of), initializer, layer.place};
   }
   // "f32[28,28,1]"
   std::string shown() const { return std::string(to_string(dtype)) + to_string(shape); }
   // Reports a mistake at the layer's place.
   std::optional<PlannedLayer> refuse(std::string message, std::string help) const {
-    errors.push_back({"config", layer.place, layer.name + " " + std::move(message), std::move(help), {}});
+    errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});
     return std::nullopt;
   }
 };
@@ -77,6 +80,7 @@ std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in
 std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::GlobalAvgPool& pool, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in);
+std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Flatten& flatten, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Relu& relu, const LayerInput& in);
@@ -88,5 +92,10 @@ std::optional<PlannedLayer> plan(const spec::Softmax& softmax, const LayerInput&
 std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
+
+// The layers of one list, each on what the one before gives. Their paths begin with `prefix`; `shape` is that of an
+// example, before and after. False where one does not fit, which has been reported.
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, DType dtype, Shape& shape,
+               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::model

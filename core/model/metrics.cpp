@@ -9,6 +9,8 @@
 namespace pmaptrain::model {
 namespace {
 
+namespace metric = spec::metric;
+
 using Means = std::span<const std::vector<double>>;
 using PerExample = std::function<Value(Builder& b, Value output, Value targets)>;
 
@@ -58,14 +60,17 @@ PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
 // or both, in which hits count twice. A class of which nothing can be said has 0. Their mean leaves out classes that
 // were neither said nor right, of which no model can be right or wrong; of labels 0 and 1 it is class 1's alone. So do
 // scikit-learn and torchmetrics.
-PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, bool binary) {
-  const std::string name = spec::to_string(metric);
-  const std::string prefix = metric.per_class ? name + ".each" : name;
+//
+// `of` is how often a class counts, from how often it was said and was right.
+PlannedMetric class_quotient(const std::string& name, metric::Average average, const Model& model,
+                             double (*of)(double said, double right)) {
+  const bool binary = model.is_binary(), each = average == metric::Average::none;
+  const std::int64_t classes = binary ? 2 : model.output.front();
+  const std::string prefix = each ? name + ".each" : name;
   PlannedMetric planned{
       {}, {{prefix + ".hits", {classes}}, {prefix + ".said", {classes}}, {prefix + ".right", {classes}}}, {}, {}};
-  for (std::int64_t c = 0; metric.per_class && c < classes; ++c)
-    planned.names.push_back(name + "_" + std::to_string(c));
-  if (!metric.per_class) planned.names.push_back(name);
+  for (std::int64_t c = 0; each && c < classes; ++c) planned.names.push_back(name + "_" + std::to_string(c));
+  if (!each) planned.names.push_back(name);
   planned.sums = [classes, binary](Builder& b, Value output, Value targets, const Rows& rows) {
     const Value said = said_class(b, output, binary);
     const Value right = right_class(b, targets);
@@ -75,20 +80,18 @@ PlannedMetric class_quotient(const spec::Metric& metric, std::int64_t classes, b
     const Value times_said = b.emit(count, {said, rows.weights});
     return std::vector{hits, times_said, b.emit(count, {right, rows.weights})};
   };
-  planned.finish = [metric, binary](Means means) {
+  planned.finish = [of, each, binary](Means means) {
     std::vector<double> quotients;
     double sum = 0, present = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
       const double hits = means[0][c], said = means[1][c], right = means[2][c];
-      const double all = metric.kind == spec::MetricKind::precision ? said
-                         : metric.kind == spec::MetricKind::recall  ? right
-                                                                    : (said + right) / 2;
+      const double all = of(said, right);
       quotients.push_back(all == 0 ? 0 : hits / all);
       if (said + right == 0) continue;
       sum += quotients.back();
       ++present;
     }
-    if (metric.per_class) return quotients;
+    if (each) return quotients;
     if (binary) return std::vector<double>{quotients[1]};
     return std::vector<double>{present == 0 ? 0 : sum / present};
   };
@@ -124,33 +127,44 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   return metric;
 }
 
+struct Planner {
+  const Model& model;
+  std::string name;
+
+  PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, model.is_binary()); }
+  PlannedMetric operator()(const metric::TopKAccuracy& top) const { return top_k_accuracy(name, top.k); }
+  PlannedMetric operator()(const metric::Precision& precision) const {
+    return class_quotient(name, precision.average, model, [](double said, double) { return said; });
+  }
+  PlannedMetric operator()(const metric::Recall& recall) const {
+    return class_quotient(name, recall.average, model, [](double, double right) { return right; });
+  }
+  PlannedMetric operator()(const metric::F1& f1) const {
+    return class_quotient(name, f1.average, model, [](double said, double right) { return (said + right) / 2; });
+  }
+  PlannedMetric operator()(const metric::Perplexity&) const {
+    return mean_of(
+        name, [](Builder& b, Value output, Value targets) { return softmax_cross_entropy(b, output, targets); },
+        [](double mean) { return std::exp(mean); });
+  }
+  PlannedMetric operator()(const metric::MeanAbsoluteError&) const {
+    return mean_of(name, [](Builder& b, Value output, Value targets) {
+      return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
+    });
+  }
+  PlannedMetric operator()(const metric::MeanSquaredError&) const {
+    return mean_of(name, [](Builder& b, Value output, Value targets) {
+      const Value error = difference(b, output, targets);
+      return feature_mean(b, mul(b, error, error));
+    });
+  }
+  PlannedMetric operator()(const metric::R2&) const { return r2(name, numel(model.target.shape)); }
+};
+
 }  // namespace
 
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model) {
-  const std::string name = spec::to_string(metric);
-  switch (metric.kind) {
-    case spec::MetricKind::accuracy: return accuracy(name, model.is_binary());
-    case spec::MetricKind::top_k_accuracy: return top_k_accuracy(name, metric.k);
-    case spec::MetricKind::precision:
-    case spec::MetricKind::recall:
-    case spec::MetricKind::f1:
-      return class_quotient(metric, model.is_binary() ? 2 : model.output.front(), model.is_binary());
-    case spec::MetricKind::perplexity:
-      return mean_of(
-          name, [](Builder& b, Value output, Value targets) { return softmax_cross_entropy(b, output, targets); },
-          [](double mean) { return std::exp(mean); });
-    case spec::MetricKind::mean_absolute_error:
-      return mean_of(name, [](Builder& b, Value output, Value targets) {
-        return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
-      });
-    case spec::MetricKind::mean_squared_error:
-      return mean_of(name, [](Builder& b, Value output, Value targets) {
-        const Value error = difference(b, output, targets);
-        return feature_mean(b, mul(b, error, error));
-      });
-    case spec::MetricKind::r2: break;
-  }
-  return r2(name, numel(model.target.shape));
+  return std::visit(Planner{model, spec::to_string(metric)}, metric.kind);
 }
 
 }  // namespace pmaptrain::model

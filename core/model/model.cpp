@@ -1,7 +1,7 @@
 #include "core/model/model.h"
 
 #include <algorithm>
-#include <set>
+#include <concepts>
 
 #include "core/base/text.h"
 
@@ -10,13 +10,27 @@ namespace {
 
 std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
 
+namespace metric = spec::metric;
+
+template <class T, class... Others>
+concept same_as_any = (std::same_as<T, Others> || ...);
+
+void add_leaves(const std::vector<PlannedLayer>& layers, std::vector<const PlannedLayer*>& out) {
+  for (const PlannedLayer& layer : layers) {
+    if (layer.apply) {
+      out.push_back(&layer);
+    } else {
+      add_leaves(layer.layers, out);
+    }
+  }
+}
+
 class Maker {
  public:
   Maker(const spec::Spec& spec, Model& model) : spec_(spec), model_(model) {}
 
   void run() {
     check_normalize();
-    check_names();
     // The shapes behind a layer that does not fit are unknown, so what is checked against them waits.
     if (plan_layers()) {
       check_loss();
@@ -66,26 +80,12 @@ class Maker {
     check(model_.normalize->std, "std");
   }
 
-  void check_names() {
-    std::set<std::string> names;
-    for (const spec::Layer& layer : spec_.model.layers) {
-      if (names.insert(layer.name).second) continue;
-      refuse(layer.place, "two layers are named '" + layer.name + "'",
-             "give one of them another name: {name: ..., " + spec::kind_name(layer.kind) + ": ...}");
-    }
-  }
-
   bool plan_layers() {
-    Shape shape = model_.input.shape;
-    for (const spec::Layer& layer : spec_.model.layers) {
-      const LayerInput in{layer, shape, model_.dtype, errors_};
-      std::optional<PlannedLayer> planned = std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
-      if (!planned) return false;
-      shape = planned->output;
-      for (const Parameter& parameter : planned->parameters) model_.parameters.push_back(parameter);
-      model_.layers.push_back(std::move(*planned));
+    model_.output = model_.input.shape;
+    if (!plan_list(spec_.model.layers, "", model_.dtype, model_.output, model_.layers, errors_)) return false;
+    for (const PlannedLayer* layer : model_.leaves()) {
+      model_.parameters.insert(model_.parameters.end(), layer->parameters.begin(), layer->parameters.end());
     }
-    model_.output = shape;
     return true;
   }
 
@@ -124,49 +124,60 @@ class Maker {
   }
 
   void check_loss() {
-    const std::string name = spec::to_string(model_.loss);
-    if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model_.loss)) {
-      need_classes(name, model_.loss_place, "mean_squared_error");
-      const std::size_t weights = softmax->class_weights.size();
-      if (weights != 0 && model_.output.size() == 1 && weights != static_cast<std::size_t>(model_.output.front())) {
-        refuse(model_.loss_place,
-               name + " has " + std::to_string(weights) + " class_weights; the model has " +
-                   std::to_string(model_.output.front()) + " classes",
-               "give each class its weight");
-      }
-    } else if (model_.is_binary()) {
-      if (model_.output == Shape{1}) return;
-      refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the model gives " + output(),
-             "end the layers with flatten and dense: 1; softmax_cross_entropy takes a score for each class");
-    } else {
-      need_numbers(name, model_.loss_place, "softmax_cross_entropy");
-    }
+    const auto check = [&](const auto& loss) { check_targets_of(loss, spec::to_string(model_.loss)); };
+    std::visit(check, model_.loss);
+  }
+
+  void check_targets_of(const spec::SoftmaxCrossEntropy& softmax, const std::string& name) {
+    need_classes(name, model_.loss_place, "mean_squared_error");
+    const std::size_t weights = softmax.class_weights.size();
+    if (weights == 0 || model_.output.size() != 1 || weights == static_cast<std::size_t>(model_.output.front())) return;
+    refuse(model_.loss_place,
+           name + " has " + std::to_string(weights) + " class_weights; the model has " +
+               std::to_string(model_.output.front()) + " classes",
+           "give each class its weight");
+  }
+
+  void check_targets_of(const spec::SigmoidCrossEntropy&, const std::string& name) {
+    if (!model_.is_binary()) return need_numbers(name, model_.loss_place, "softmax_cross_entropy");
+    if (model_.output == Shape{1}) return;
+    refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the model gives " + output(),
+           "end the layers with flatten and dense: 1; softmax_cross_entropy takes a score for each class");
+  }
+
+  template <class OfNumbers>
+  requires same_as_any<OfNumbers, spec::MeanSquaredError, spec::MeanAbsoluteError, spec::Huber>
+  void check_targets_of(const OfNumbers&, const std::string& name) {
+    need_numbers(name, model_.loss_place, "softmax_cross_entropy");
   }
 
   void check_metric(const spec::Metric& metric) {
-    const std::string name = spec::to_string(metric);
-    switch (metric.kind) {
-      case spec::MetricKind::accuracy:
-      case spec::MetricKind::precision:
-      case spec::MetricKind::recall:
-      case spec::MetricKind::f1:
-        if (!model_.is_binary()) need_classes(name, metric.place, "mean_absolute_error");
-        break;
-      case spec::MetricKind::top_k_accuracy:
-      case spec::MetricKind::perplexity:
-        need_classes(name, metric.place, "mean_absolute_error");
-        if (metric.kind == spec::MetricKind::top_k_accuracy && model_.output.size() == 1 &&
-            metric.k > model_.output.front()) {
-          refuse(metric.place,
-                 name + " asks for the " + std::to_string(metric.k) + " largest of the model's " +
-                     std::to_string(model_.output.front()) + " outputs",
-                 "a k of at most " + std::to_string(model_.output.front()));
-        }
-        break;
-      case spec::MetricKind::mean_absolute_error:
-      case spec::MetricKind::mean_squared_error:
-      case spec::MetricKind::r2: need_numbers(name, metric.place, "accuracy"); break;
-    }
+    std::visit([&](const auto& kind) { check_metric(kind, spec::to_string(metric), metric.place); }, metric.kind);
+  }
+
+  template <class OfClasses>
+  requires same_as_any<OfClasses, metric::Accuracy, metric::Precision, metric::Recall, metric::F1>
+  void check_metric(const OfClasses&, const std::string& name, const Place& place) {
+    if (!model_.is_binary()) need_classes(name, place, "mean_absolute_error");
+  }
+
+  void check_metric(const metric::Perplexity&, const std::string& name, const Place& place) {
+    need_classes(name, place, "mean_absolute_error");
+  }
+
+  void check_metric(const metric::TopKAccuracy& top, const std::string& name, const Place& place) {
+    need_classes(name, place, "mean_absolute_error");
+    if (model_.output.size() != 1 || top.k <= model_.output.front()) return;
+    refuse(place,
+           name + " asks for the " + std::to_string(top.k) + " largest of the model's " +
+               std::to_string(model_.output.front()) + " outputs",
+           "a k of at most " + std::to_string(model_.output.front()));
+  }
+
+  template <class OfNumbers>
+  requires same_as_any<OfNumbers, metric::MeanAbsoluteError, metric::MeanSquaredError, metric::R2>
+  void check_metric(const OfNumbers&, const std::string& name, const Place& place) {
+    need_numbers(name, place, "accuracy");
   }
 
   void check_initial_values() {
@@ -208,10 +219,16 @@ std::int64_t Model::classes() const {
   return is_binary() ? 2 : 0;
 }
 
+std::vector<const PlannedLayer*> Model::leaves() const {
+  std::vector<const PlannedLayer*> found;
+  add_leaves(layers, found);
+  return found;
+}
+
 std::vector<std::string> Model::drawing_layers() const {
   std::vector<std::string> names;
-  for (const PlannedLayer& layer : layers) {
-    if (layer.draws) names.push_back(layer.name);
+  for (const PlannedLayer* layer : leaves()) {
+    if (layer->draws) names.push_back(layer->name);
   }
   return names;
 }

@@ -48,7 +48,7 @@ struct Model {
   data::Field input, target;
   std::optional<spec::Normalize> normalize;
   Place normalize_place;
-  std::vector<PlannedLayer> layers;
+  std::vector<PlannedLayer> layers;   // a tree: nested lists are kept
   std::vector<Parameter> parameters;  // all layers', in order
   Shape output;                       // of one example
   spec::Loss loss;
@@ -57,6 +57,8 @@ struct Model {
   Place metrics_place;
 
   std::int64_t parameter_count() const;  // elements
+  // The layers that are no lists, in the order in which they are applied.
+  std::vector<const PlannedLayer*> leaves() const;
   bool has_labels() const { return target.dtype == DType::i32 && target.shape.empty(); }
   // For softmax_cross_entropy, a chance for each class [C] in place of a label: one-hot rows, or softer ones.
   bool has_distributions() const {

@@ -9,11 +9,12 @@
 
 namespace pmaptrain::spec {
 
-// Fills in what depends on other keys (names of layers, data.axes) in `config`, checks keys against each other, and
-// returns the Spec. Invalid parts are left at their defaults: the result counts only if `errors` stays empty.
+// Fills in what depends on other keys (names of layers, data.axes) in `config`, stores every key by its row (row.h),
+// checks keys against each other, and returns the Spec. Invalid parts are left at their defaults: the result counts
+// only if `errors` stays empty.
 Spec bind(Node& config, std::vector<Diagnostic>& errors);
 
-// The part of it that is below `data`.
+// What is by hand below `data`: the keys that depend on others, and the checks.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
 // Batch, microbatches and durations against the mesh.

@@ -15,106 +15,55 @@ class DataBinder {
   void bind(DataSpec& out, const Mesh& mesh) {
     Node* data = config_.is(Kind::map) ? config_.find("data") : nullptr;
     if (data == nullptr || !data->is(Kind::map)) return;
-    source(get(data, "source"), out.source);
     out.source_place = error_place(data, "source");
-    batch_size(*data, out);
-    data_axes(*data, out, mesh);
-    if (const Node* remainder = get(data, "remainder")) {
-      out.remainder = remainder->text == "mask"    ? Remainder::mask
-                      : remainder->text == "error" ? Remainder::error
-                                                   : Remainder::drop;
-    }
-    store(get(data, "shuffle"), out.shuffle);
-    store(get(data, "microbatches"), out.microbatches);
     out.remainder_place = error_place(data, "remainder");
     out.microbatches_place = error_place(data, "microbatches");
-    if (const Node* seed = get(data, "seed")) out.seed = parse_seed(seed->text).value;
+    batch_size(*data, out);
+    data_axes(*data, out, mesh);
     if (const Node* normalize = get(data, "normalize")) {
-      Normalize value;
-      store(get(normalize, "mean"), value.mean);
-      store(get(normalize, "std"), value.std);
-      if (value.mean.size() > 1 && value.std.size() > 1 && value.mean.size() != value.std.size()) {
-        reporter_.report(*get(normalize, "std"),
-                         "normalize has " + std::to_string(value.mean.size()) + " means but " +
-                             std::to_string(value.std.size()) + " standard deviations",
-                         "give one for each channel, or one for all");
-      }
-      out.normalize = std::move(value);
       out.normalize_place = error_place(*normalize);
+      check_normalize(*normalize, *out.normalize);
     }
+    if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
+    if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
   }
 
  private:
-  void source(const Node* node, Source& out) {
-    const Chosen choice = chosen(node, "data.source");
-    if (choice.name == nullptr) return;
-    const std::string& name = choice.name->text;
-    const Node* options = choice.options;
-    if (name == "fashion_mnist") {
-      store(get(options, "dir"), out.emplace<FashionMnist>().dir);
-    } else if (name == "idx") {
-      Idx& idx = out.emplace<Idx>();
-      pair(get(options, "train"), idx.train);
-      if (const Node* test = get(options, "test")) pair(test, idx.test.emplace());
-    } else if (name == "npz") {
-      npz(*choice.name, options, out.emplace<Npz>());
-    } else if (name == "synthetic_linear") {
-      auto& linear = out.emplace<SyntheticLinear>();
-      store(get(options, "features"), linear.features);
-      store(get(options, "examples_per_device"), linear.examples_per_device);
-      store(get(options, "noise"), linear.noise);
-    } else if (name == "synthetic_images") {
-      auto& images = out.emplace<SyntheticImages>();
-      store(get(options, "height"), images.height);
-      store(get(options, "width"), images.width);
-      store(get(options, "channels"), images.channels);
-      store(get(options, "classes"), images.classes);
-      store(get(options, "train"), images.train);
-      store(get(options, "test"), images.test);
-      store(get(options, "noise"), images.noise);
-    } else {
-      auto& values = out.emplace<Values>();
-      store(get(options, "inputs"), values.inputs);
-      store(get(options, "targets"), values.targets);
-      if (!values.inputs.empty() && !values.targets.empty() && values.inputs.size() != values.targets.size()) {
-        reporter_.report(*get(options, "targets"),
-                         "there are " + std::to_string(values.inputs.size()) + " inputs but " +
-                             std::to_string(values.targets.size()) + " targets",
-                         "give every example its inputs and its targets, in the same order");
+  void check_normalize(const Node& node, const Normalize& normalize) {
+    if (normalize.mean.size() <= 1 || normalize.std.size() <= 1) return;
+    if (normalize.mean.size() == normalize.std.size()) return;
+    reporter_.report(*get(&node, "std"),
+                     "normalize has " + std::to_string(normalize.mean.size()) + " means but " +
+                         std::to_string(normalize.std.size()) + " standard deviations",
+                     "give one for each channel, or one for all");
+  }
+
+  void check_values(const Node& data, const Values& values) {
+    if (values.inputs.empty() || values.targets.empty() || values.inputs.size() == values.targets.size()) return;
+    reporter_.report(*get_path(&data, "source.values.targets"),
+                     "there are " + std::to_string(values.inputs.size()) + " inputs but " +
+                         std::to_string(values.targets.size()) + " targets",
+                     "give every example its inputs and its targets, in the same order");
+  }
+
+  // One archive for all splits, or one for each.
+  void check_npz(const Node& source, const Node& options) {
+    const Node& name = source.keys.front();
+    const Node* file = get(&options, "file");
+    if (file == nullptr && options.find("file") != nullptr) return;  // it is wrong itself
+    for (const char* key : {"train", "test"}) {
+      const Node* split = get(&options, key);
+      if (split == nullptr) continue;
+      if (file != nullptr && !split->is(Kind::sequence)) {
+        reporter_.report(*split, "beside file, a split is two names of arrays, not one path",
+                         "for example train: [x_train, y_train]");
+      } else if (file == nullptr && !split->is(Kind::scalar)) {
+        reporter_.report(*split, "without file, a split is the path of its archive, not two names",
+                         "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
       }
     }
-  }
-
-  static void pair(const Node* node, FilePair& out) {
-    if (node == nullptr) return;
-    out = FilePair{node->items[0].text, node->items[1].text};
-  }
-
-  void npz(const Node& name, const Node* options, Npz& out) {
-    const Node* file = get(options, "file");
-    const Node* inputs = get(options, "inputs");
-    const Node* targets = get(options, "targets");
-    if (file == nullptr && options->find("file") != nullptr) return;  // it is wrong itself
-    const auto split = [&](const Node* node, Npz::Split& to) {
-      if (node == nullptr) return;
-      if (file != nullptr) {
-        if (!node->is(Kind::sequence)) {
-          reporter_.report(*node, "beside file, a split is two names of arrays, not one path",
-                           "for example train: [x_train, y_train]");
-          return;
-        }
-        to = Npz::Split{file->text, node->items[0].text, node->items[1].text};
-      } else if (!node->is(Kind::scalar)) {
-        reporter_.report(*node, "without file, a split is the path of its archive, not two names",
-                         "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
-      } else {
-        to = Npz::Split{node->text, inputs != nullptr ? inputs->text : "", targets != nullptr ? targets->text : ""};
-      }
-    };
-    split(get(options, "train"), out.train);
-    if (const Node* test = get(options, "test")) split(test, out.test.emplace());
     for (const char* key : {"inputs", "targets"}) {
-      const Node* given = options->find(key);
+      const Node* given = options.find(key);
       if (file != nullptr && given != nullptr) {
         reporter_.report(*given, std::string(key) + " stands beside file, which names the arrays of each split itself",
                          std::string("remove ") + key + ", or file");

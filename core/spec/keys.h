@@ -1,4 +1,5 @@
-// The one table of config keys. Validation, defaults, `help`, docs/config.md and the resolved config are read off it.
+// The one table of config keys, made from the rows (row.h). Validation, defaults, `help`, the schema, docs/config.md
+// and the resolved config are read off it.
 #pragma once
 
 #include <span>
@@ -44,10 +45,10 @@ inline constexpr double largest_integer = 1e12;
 inline constexpr double unbounded = 1e300;  // a range's end that is none
 
 struct Key {
-  std::string_view path = {};  // dotted; the items of a list have no segment of their own
+  std::string path = {};  // dotted; the items of a list have no segment of their own
   Type type = Type::map;
   Need need = Need::optional;
-  std::string_view fallback = {};  // YAML; empty: none
+  std::string fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end itself is outside
   std::vector<std::string> words = {};
@@ -60,7 +61,7 @@ struct Key {
   std::string_view item = {};           // of a list of choices: what one of them is called
   std::string_view like = {};           // the path of the key whose keys below describe this one's value too
 
-  std::string_view name() const { return path.substr(path.rfind('.') + 1); }
+  std::string_view name() const { return std::string_view(path).substr(path.rfind('.') + 1); }
 };
 
 std::span<const Key> keys();

@@ -1,35 +1,32 @@
 #include "core/spec/spec.h"
 
+#include "core/spec/sections.h"
+
 namespace pmaptrain::spec {
 
-std::string to_string(const Loss& loss) {
-  static constexpr const char* names[] = {"softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error",
-                                          "mean_absolute_error", "huber"};
-  static_assert(std::variant_size_v<Loss> == std::size(names));
-  return names[loss.index()];
+Npz::Split Npz::complete(const Split& split) const {
+  if (file) return {*file, split.inputs, split.targets};
+  return {split.file, inputs.value_or(""), targets.value_or("")};
 }
+
+std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
+std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
+std::string to_string(const OptimizerRule& rule) { return Choice<OptimizerRule>::name(rule); }
 
 std::string to_string(const Metric& metric) {
-  switch (metric.kind) {
-    case MetricKind::accuracy: return "accuracy";
-    case MetricKind::top_k_accuracy: return "top_" + std::to_string(metric.k) + "_accuracy";
-    case MetricKind::precision: return "precision";
-    case MetricKind::recall: return "recall";
-    case MetricKind::f1: return "f1";
-    case MetricKind::perplexity: return "perplexity";
-    case MetricKind::mean_absolute_error: return "mean_absolute_error";
-    case MetricKind::mean_squared_error: return "mean_squared_error";
-    case MetricKind::r2: break;
+  if (const auto* top = std::get_if<metric::TopKAccuracy>(&metric.kind)) {
+    return "top_" + std::to_string(top->k) + "_accuracy";
   }
-  return "r2";
+  return Choice<MetricKind>::name(metric.kind);
 }
 
-std::string kind_name(const LayerKind& kind) {
-  static constexpr const char* names[] = {
-      "dense", "conv", "max_pool", "avg_pool", "global_avg_pool", "reshape",    "flatten", "dropout", "relu",
-      "tanh",  "gelu", "sigmoid",  "silu",     "softmax",         "leaky_relu", "elu",     "softplus"};
-  static_assert(std::variant_size_v<LayerKind> == std::size(names));
-  return names[kind.index()];
+bool is_per_class(const Metric& metric) {
+  return std::visit(
+      []<class Kind>(const Kind& kind) {
+        if constexpr (requires { kind.average; }) return kind.average == metric::Average::none;
+        return false;
+      },
+      metric.kind);
 }
 
 }  // namespace pmaptrain::spec

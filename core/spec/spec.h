@@ -1,7 +1,8 @@
 // A validated config: what the YAML says after defaults, options and checks. Plain values; nothing here parses.
 //
-// Every field's meaning is told once, in the table of keys (keys.cpp), which drives validation, `help`,
-// docs/config.md and the resolved config.
+// What a field means, and which values it takes, is written once, in its row (row.h): validation, `help`, the schema,
+// docs/config.md, the resolved config and the binding are made from it. The default of an optional key is the default
+// of its field.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +39,16 @@ struct Idx {
 // One archive with named arrays for each split, or one archive a split with the same two names in each.
 struct Npz {
   struct Split {
-    std::string file;  // absolute path
-    std::string inputs, targets;
+    std::string file;             // absolute path; where there is one for each split
+    std::string inputs, targets;  // names of arrays; where one archive has all splits
   };
+  std::optional<std::string> file;  // absolute path of the archive that has all splits
   Split train;
   std::optional<Split> test;
+  std::optional<std::string> inputs, targets;  // names of arrays in each split's archive
+
+  // `split` with both its file and its names.
+  Split complete(const Split& split) const;
 };
 struct SyntheticLinear {
   std::int64_t features = 5;
@@ -138,13 +144,15 @@ struct Elu {
   double alpha = 1.0;
 };
 struct Softplus {};
-using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Flatten, Dropout, Relu, Tanh,
-                               Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
+struct Layer;
+struct Layers {
+  std::vector<Layer> layers;
+};
+using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Flatten, Dropout, Relu,
+                               Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 
 struct Layer {
-  // Given, or the kind and its index among that kind: conv_0. Behind the names of the lists that it stands in: all
-  // layers of nested lists are here one after another.
-  std::string name;
+  std::string name;  // within its list: the given one, or the kind and its index among that kind (conv_0)
   LayerKind kind;
   Place place;
 };
@@ -176,21 +184,34 @@ struct Huber {
 };
 using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredError, MeanAbsoluteError, Huber>;
 
-enum class MetricKind {
-  accuracy,
-  top_k_accuracy,
-  precision,
-  recall,
-  f1,
-  perplexity,
-  mean_absolute_error,
-  mean_squared_error,
-  r2
+namespace metric {
+
+enum class Average { macro, none };  // the mean over the classes, or a value for each class
+
+struct Accuracy {};
+struct TopKAccuracy {
+  std::int64_t k = 5;
 };
+struct Precision {
+  Average average = Average::macro;
+};
+struct Recall {
+  Average average = Average::macro;
+};
+struct F1 {
+  Average average = Average::macro;
+};
+struct Perplexity {};
+struct MeanAbsoluteError {};
+struct MeanSquaredError {};
+struct R2 {};
+
+}  // namespace metric
+
+using MetricKind = std::variant<metric::Accuracy, metric::TopKAccuracy, metric::Precision, metric::Recall, metric::F1,
+                                metric::Perplexity, metric::MeanAbsoluteError, metric::MeanSquaredError, metric::R2>;
 struct Metric {
-  MetricKind kind = MetricKind::accuracy;
-  std::int64_t k = 5;      // of top_k_accuracy
-  bool per_class = false;  // of precision, recall and f1: a value for each class, in place of their mean
+  MetricKind kind;
   Place place = {};
 };
 
@@ -205,8 +226,10 @@ struct AdamW {
   double b1 = 0.9, b2 = 0.999, eps = 1e-8, weight_decay = 1e-4;
 };
 
+using OptimizerRule = std::variant<Sgd, Adam, AdamW>;
+
 struct OptimizerSpec {
-  std::variant<Sgd, Adam, AdamW> rule;
+  OptimizerRule rule;
   double learning_rate = 0.0;                   // as written; see scaled rate in train
   std::optional<std::int64_t> base_batch_size;  // the rate is multiplied by batch_size / this
   Place place;
@@ -245,10 +268,13 @@ struct Spec {
   TrainSpec train;
 };
 
+// The key of the alternative: "softmax_cross_entropy", "conv", "adam".
 std::string to_string(const Loss& loss);
+std::string to_string(const LayerKind& kind);
+std::string to_string(const OptimizerRule& rule);
 // "accuracy", "top_5_accuracy"
 std::string to_string(const Metric& metric);
-// "conv", "max_pool", ...
-std::string kind_name(const LayerKind& kind);
+// Whether it gives a value for each class.
+bool is_per_class(const Metric& metric);
 
 }  // namespace pmaptrain::spec

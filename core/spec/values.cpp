@@ -1,6 +1,7 @@
 #include "core/spec/values.h"
 
-#include "core/spec/keys.h"
+#include <algorithm>
+
 #include "core/spec/scalar.h"
 
 namespace pmaptrain::spec {
@@ -15,6 +16,32 @@ void store_items(const Node* node, std::vector<T>& out) {
   for (const Node& item : node->items) store(&item, out.emplace_back());
 }
 
+void flatten(const Node& node, std::vector<double>& out) {
+  if (node.is(Kind::scalar)) {
+    store(&node, out.emplace_back());
+    return;
+  }
+  for (const Node& item : node.items) flatten(item, out);
+}
+
+void add_tensors(const Node& node, const std::string& prefix, std::map<std::string, Tensor>& out) {
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string path = prefix.empty() ? node.keys[i].text : prefix + "." + node.keys[i].text;
+    const Node& value = node.items[i];
+    if (value.is(Kind::map)) {
+      add_tensors(value, path, out);
+      continue;
+    }
+    Tensor tensor;
+    tensor.place = overridden(value) != nullptr ? error_place(value) : place_of(node.keys[i]);
+    for (const Node* at = &value; at->is(Kind::sequence); at = &at->items.front()) {
+      tensor.shape.push_back(static_cast<std::int64_t>(at->items.size()));
+    }
+    flatten(value, tensor.values);
+    out.emplace(path, std::move(tensor));
+  }
+}
+
 bool in_option(const Node& node) { return node.source && node.source->option; }
 
 }  // namespace
@@ -23,6 +50,15 @@ const Node* get(const Node* map, std::string_view key) {
   if (map == nullptr || !map->is(Kind::map)) return nullptr;
   const Node* found = map->find(key);
   return found != nullptr && found->valid() ? found : nullptr;
+}
+
+const Node* get_path(const Node* map, std::string_view path) {
+  while (map != nullptr && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    map = get(map, path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return map;
 }
 
 void store(const Node* node, std::int64_t& out) {
@@ -41,16 +77,64 @@ void store(const Node* node, std::vector<std::int64_t>& out) { store_items(node,
 void store(const Node* node, std::vector<double>& out) { store_items(node, out); }
 void store(const Node* node, std::vector<std::vector<double>>& out) { store_items(node, out); }
 
-Chosen chosen(const Node* node, std::string_view path) {
-  if (node == nullptr || !node->is(Kind::map)) return {};
-  const Key& key = *find_key(path);
-  for (std::size_t i = 0; i < node->keys.size(); ++i) {
-    const Key* option = child(key, node->keys[i].text);
-    if (option != nullptr && option->need == Need::alternative && node->items[i].valid()) {
-      return {&node->keys[i], &node->items[i]};
-    }
+void store(const Node* node, std::uint64_t& out) {
+  if (node != nullptr) out = parse_seed(node->text).value;
+}
+void store(const Node* node, std::optional<int>& out) {
+  out.reset();
+  if (node != nullptr && node->text != "auto") out = static_cast<int>(parse_integer(node->text).value);
+}
+
+void store(const Node* node, FilePair& out) {
+  if (node != nullptr) out = {node->items[0].text, node->items[1].text};
+}
+
+void store(const Node* node, Npz::Split& out) {
+  if (node == nullptr) return;
+  const bool names = node->is(Kind::sequence);
+  out = names ? Npz::Split{"", node->items[0].text, node->items[1].text} : Npz::Split{node->text, "", ""};
+}
+
+void store(const Node* node, Padding& out) {
+  if (node == nullptr) return;
+  out.amounts.clear();
+  if (node->is(Kind::scalar)) {
+    out.kind = node->text == "SAME" ? PaddingKind::same : PaddingKind::valid;
+    return;
   }
-  return {};
+  out.kind = PaddingKind::explicit_;
+  for (const Node& amounts : node->items) {
+    auto& [low, high] = out.amounts.emplace_back();
+    store(&amounts.items[0], low);
+    store(&amounts.items[1], high);
+  }
+}
+
+void store(const Node* node, Mesh& out) {
+  if (node == nullptr) return;
+  std::vector<Axis> axes;
+  for (const Node& item : node->items) {
+    axes.push_back(Axis{item.keys.front().text, parse_integer(item.items.front().text).value});
+  }
+  out = Mesh(std::move(axes));
+}
+
+void store(const Node* node, Duration& out) {
+  if (node == nullptr) return;
+  const std::size_t space = node->text.find(' ');
+  out.count = parse_integer(node->text.substr(0, space)).value;
+  const std::string unit = node->text.substr(space + 1);
+  out.unit = unit.starts_with("step") ? Unit::steps : unit.starts_with("epoch") ? Unit::epochs : Unit::examples;
+  out.place = place_of(*node);
+}
+
+void store(const Node* node, Interval& out) {
+  out.reset();
+  if (node != nullptr && node->text != "never") store(node, out.emplace());
+}
+
+void store(const Node* node, std::map<std::string, Tensor>& out) {
+  if (node != nullptr) add_tensors(*node, "", out);
 }
 
 const Node* overridden(const Node& node) {

@@ -56,10 +56,6 @@ Value adam_direction(Builder& b, double b1, double b2, double eps, Value gradien
 
 // The rules. update() advances one parameter's slots in place and returns the new parameter.
 struct RuleTraits {
-  static std::string name(const spec::Sgd&) { return "sgd"; }
-  static std::string name(const spec::Adam&) { return "adam"; }
-  static std::string name(const spec::AdamW&) { return "adamw"; }
-
   static std::vector<std::string> slots(const spec::Sgd& sgd) {
     return sgd.momentum != 0.0 ? std::vector<std::string>{"sgd.trace"} : std::vector<std::string>{};
   }
@@ -115,9 +111,7 @@ struct RuleTraits {
 
 }  // namespace
 
-std::string rule_name(const spec::OptimizerSpec& optimizer) {
-  return std::visit([](const auto& rule) { return RuleTraits::name(rule); }, optimizer.rule);
-}
+std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
 
 std::vector<std::string> slot_kinds(const spec::OptimizerSpec& optimizer) {
   return std::visit([](const auto& rule) { return RuleTraits::slots(rule); }, optimizer.rule);

@@ -114,7 +114,8 @@ class Session::Impl {
   // knows nothing of a model that computes anything else.
   std::vector<data::Truth> known_truths() const {
     const model::Model& model = setup_.model;
-    if (model.layers.size() != 1 || model.layers.front().kind != "dense" || model.normalize) return {};
+    const std::vector<const model::PlannedLayer*> layers = model.leaves();
+    if (layers.size() != 1 || layers.front()->kind != "dense" || model.normalize) return {};
     std::vector<data::Truth> truths;
     for (const data::Truth& truth : setup_.source.truths) {
       const auto parameter = std::find_if(model.parameters.begin(), model.parameters.end(),

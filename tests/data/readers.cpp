@@ -263,7 +263,7 @@ TEST_CASE("an NPZ archive as NumPy writes it is read through open", "[data]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a.npz", from_hex(numpy_archive_hex));
   spec::DataSpec spec;
-  spec.source = spec::Npz{{file, "x", "y"}, spec::Npz::Split{file, "x", "y"}};
+  spec.source = spec::Npz{file, {"", "x", "y"}, spec::Npz::Split{"", "x", "y"}, {}, {}};
   const data::Source source = data::open(spec, 0, 1);
   CHECK(source.description == "npz: 2 train, 2 test examples of f32[3]");
   CHECK(source.notes == std::vector<std::string>{"inputs are f64 and become f32"});

@@ -87,6 +87,9 @@ inline spec::Layer layer(std::string name, spec::LayerKind kind) {
   return {std::move(name), std::move(kind), Place{"net.yaml", 7, 5, 4, "  - dense: 4"}};
 }
 
+namespace metric = spec::metric;
+inline constexpr metric::Average each = metric::Average::none;
+
 // Three features, a hidden layer of four, three classes.
 inline spec::Spec classifier(Mesh mesh) {
   spec::Spec spec;
@@ -94,7 +97,7 @@ inline spec::Spec classifier(Mesh mesh) {
   spec.mesh.mesh = mesh;
   spec.data.axes = mesh.all();
   spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
-  spec.metrics = {spec::Metric{spec::MetricKind::accuracy}};
+  spec.metrics = {spec::Metric{metric::Accuracy{}}};
   spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};
   return spec;
 }

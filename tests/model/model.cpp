@@ -120,7 +120,7 @@ TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]"
         "mean_squared_error takes numbers to compare with; the targets are class labels i32[] | "
         "softmax_cross_entropy takes labels");
   spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
-  two.metrics = {spec::Metric{spec::MetricKind::accuracy}};
+  two.metrics = {spec::Metric{metric::Accuracy{}}};
   CHECK(refusal(two, features, {DType::f32, {1}}) ==
         "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these; if they "
         "are labels, save them as integers");
@@ -210,7 +210,7 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
   CHECK(numbers.at("loss")[1] == Approx(1000.0));
 
   spec::Spec binary = spec;
-  binary.metrics = {spec::Metric{spec::MetricKind::accuracy}, spec::Metric{spec::MetricKind::recall, 5, true}};
+  binary.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::Recall{each}}};
   const Feed found = measured(binary, labels, {1, -1, 2, -3}, {1, 1, 0, 0});
   CHECK(found.at("loss")[0] == Approx(one));
   CHECK(found.at("loss")[1] == Approx(1 + one));
@@ -219,8 +219,7 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
   CHECK(found.at("recall_1") == Numbers{0.5});
 
   // Precision, recall and F1 of two classes are those of class 1, which is said once, rightly, and right three times.
-  using Kind = spec::MetricKind;
-  binary.metrics = {spec::Metric{Kind::precision}, spec::Metric{Kind::recall}, spec::Metric{Kind::f1}};
+  binary.metrics = {spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}}, spec::Metric{metric::F1{}}};
   const Feed positive = measured(binary, labels, {1, -1, -2, -3}, {1, 1, 1, 0});
   CHECK(positive.at("precision").front() == Approx(1.0));
   CHECK(positive.at("recall").front() == Approx(1.0 / 3));
@@ -228,10 +227,9 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
 }
 
 TEST_CASE("the mean over classes leaves out those that are neither right nor said", "[model]") {
-  using Kind = spec::MetricKind;
   spec::Spec spec = network({});
-  spec.metrics = {spec::Metric{Kind::precision}, spec::Metric{Kind::recall}, spec::Metric{Kind::f1},
-                  spec::Metric{Kind::f1, 5, true}};
+  spec.metrics = {spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}}, spec::Metric{metric::F1{}},
+                  spec::Metric{metric::F1{each}}};
   // Of four classes, 0 and 1 occur, 2 is said wrongly, and 3 is only padding's.
   const Feed found =
       measured(spec, labels, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, {0, 1, 1, 3}, {1, 1, 1, 0});
@@ -244,19 +242,18 @@ TEST_CASE("the mean over classes leaves out those that are neither right nor sai
 }
 
 TEST_CASE("one-hot labels give what labels give, and softer ones the mean over the classes", "[model]") {
-  using Kind = spec::MetricKind;
   const Numbers scores = {2, 1, 0, 0, 2, 1, 1, 0, 2};
   const data::Field chances{DType::f64, {3}};
   for (const spec::SoftmaxCrossEntropy& loss :
        {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
     spec::Spec spec = network({}, loss);
-    spec.metrics = {spec::Metric{Kind::accuracy}, spec::Metric{Kind::top_k_accuracy, 2}, spec::Metric{Kind::f1},
-                    spec::Metric{Kind::perplexity}};
+    spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::TopKAccuracy{2}}, spec::Metric{metric::F1{}},
+                    spec::Metric{metric::Perplexity{}}};
     CHECK(measured(spec, chances, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
           measured(spec, labels, scores, {0, 1, 1}, {1, 1, 1}));
   }
   spec::Spec spec = network({});
-  spec.metrics = {spec::Metric{Kind::accuracy}};
+  spec.metrics = {spec::Metric{metric::Accuracy{}}};
   const Feed soft = measured(spec, chances, {2, 1, 0}, {0.25, 0.75, 0});
   CHECK(soft.at("loss").front() == Approx(std::log(std::exp(2.0) + std::exp(1.0) + 1) - 0.25 * 2 - 0.75 * 1));
   CHECK(soft.at("accuracy") == Numbers{0});
@@ -272,13 +269,12 @@ TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {
 }
 
 TEST_CASE("metrics of classes are the textbook's, and leave padding out", "[model]") {
-  using Kind = spec::MetricKind;
   spec::Spec spec = network({});
-  spec.metrics = {spec::Metric{Kind::accuracy},  spec::Metric{Kind::top_k_accuracy, 2},
-                  spec::Metric{Kind::precision}, spec::Metric{Kind::precision, 5, true},
-                  spec::Metric{Kind::recall},    spec::Metric{Kind::recall, 5, true},
-                  spec::Metric{Kind::f1},        spec::Metric{Kind::f1, 5, true},
-                  spec::Metric{Kind::perplexity}};
+  spec.metrics = {spec::Metric{metric::Accuracy{}},  spec::Metric{metric::TopKAccuracy{2}},
+                  spec::Metric{metric::Precision{}}, spec::Metric{metric::Precision{each}},
+                  spec::Metric{metric::Recall{}},    spec::Metric{metric::Recall{each}},
+                  spec::Metric{metric::F1{}},        spec::Metric{metric::F1{each}},
+                  spec::Metric{metric::Perplexity{}}};
   // Said: 0, 0, 1, 1, and 2 of padding. Right: 0, 1, 1, 2, 2. Class 2 is never said.
   const Feed found =
       measured(spec, labels, {2, 1, 0, 2, 1, 0, 0, 2, 1, 0, 2, 1, 0, 0, 9}, {0, 1, 1, 2, 2}, {1, 1, 1, 1, 0});
@@ -301,10 +297,9 @@ TEST_CASE("metrics of classes are the textbook's, and leave padding out", "[mode
 }
 
 TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
-  using Kind = spec::MetricKind;
   spec::Spec spec = network({}, spec::Huber{});
-  spec.metrics = {spec::Metric{Kind::mean_absolute_error}, spec::Metric{Kind::mean_squared_error},
-                  spec::Metric{Kind::r2}};
+  spec.metrics = {spec::Metric{metric::MeanAbsoluteError{}}, spec::Metric{metric::MeanSquaredError{}},
+                  spec::Metric{metric::R2{}}};
   const data::Field two{DType::f64, {2}};
   // Targets 1, 3, 5 and 0, 0, 6; squared errors 0 + 1 + 4 of 8 and 1 + 0 + 0 of 24.
   const Feed found = measured(spec, two, {1, 1, 4, 0, 3, 6, 70, 7}, {1, 0, 3, 0, 5, 6, 9, 9}, {1, 1, 1, 0});
@@ -317,7 +312,6 @@ TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
 }
 
 TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]") {
-  using Kind = spec::MetricKind;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   const auto compare = [](const spec::Spec& spec, const data::Field& target, Numbers outputs, Numbers targets,
@@ -342,27 +336,26 @@ TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]
     for (const spec::SoftmaxCrossEntropy& loss :
          {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
       spec::Spec classes = network({}, loss);
-      classes.metrics = {spec::Metric{Kind::accuracy},  spec::Metric{Kind::top_k_accuracy, 2},
-                         spec::Metric{Kind::precision}, spec::Metric{Kind::recall},
-                         spec::Metric{Kind::f1},        spec::Metric{Kind::f1, 5, true},
-                         spec::Metric{Kind::perplexity}};
+      classes.metrics = {spec::Metric{metric::Accuracy{}},  spec::Metric{metric::TopKAccuracy{2}},
+                         spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}},
+                         spec::Metric{metric::F1{}},        spec::Metric{metric::F1{each}},
+                         spec::Metric{metric::Perplexity{}}};
       compare(classes, labels, {2, 1, 0, 0, 2, 1}, {0, 2}, padding, {1});
     }
     for (const spec::Loss& loss : {spec::Loss{spec::MeanSquaredError{}}, spec::Loss{spec::MeanAbsoluteError{}},
                                    spec::Loss{spec::Huber{}}, spec::Loss{spec::SigmoidCrossEntropy{}}}) {
       spec::Spec numbers = network({}, loss);
-      numbers.metrics = {spec::Metric{Kind::mean_absolute_error}, spec::Metric{Kind::mean_squared_error},
-                         spec::Metric{Kind::r2}};
+      numbers.metrics = {spec::Metric{metric::MeanAbsoluteError{}}, spec::Metric{metric::MeanSquaredError{}},
+                         spec::Metric{metric::R2{}}};
       compare(numbers, {DType::f64, {3}}, {1, 2, 0, 0, 1, 1}, {1, 1, 0, 0, 0.5, 1}, padding, padding);
     }
     spec::Spec binary = network({}, spec::SigmoidCrossEntropy{});
-    binary.metrics = {spec::Metric{Kind::accuracy}, spec::Metric{Kind::f1}};
+    binary.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::F1{}}};
     compare(binary, labels, {2, -1}, {1, 1}, {padding[0]}, {0});
   }
 }
 
 TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
-  using Kind = spec::MetricKind;
   const data::Field features{DType::f32, {4}}, numbers{DType::f32, {2}};
   const auto refused = [&](spec::Loss loss, std::int64_t outputs, const data::Field& target,
                            std::vector<spec::Metric> metrics = {}) {
@@ -380,11 +373,11 @@ TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
         "layers with dense: 2");
   CHECK(refused(spec::Huber{}, 2, labels) ==
         "huber takes numbers to compare with; the targets are class labels i32[] | softmax_cross_entropy takes labels");
-  CHECK(refused({}, 10, labels, {spec::Metric{Kind::top_k_accuracy, 11}}) ==
+  CHECK(refused({}, 10, labels, {spec::Metric{metric::TopKAccuracy{11}}}) ==
         "top_11_accuracy asks for the 11 largest of the model's 10 outputs | a k of at most 10");
-  CHECK(refused({}, 10, labels, {spec::Metric{Kind::r2}}) ==
+  CHECK(refused({}, 10, labels, {spec::Metric{metric::R2{}}}) ==
         "r2 takes numbers to compare with; the targets are class labels i32[] | accuracy takes labels");
-  CHECK(refused(spec::Huber{}, 2, numbers, {spec::Metric{Kind::f1}, spec::Metric{Kind::perplexity}}) ==
+  CHECK(refused(spec::Huber{}, 2, numbers, {spec::Metric{metric::F1{}}, spec::Metric{metric::Perplexity{}}}) ==
         "f1 takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these\n"
         "perplexity takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these");
 }
@@ -392,7 +385,7 @@ TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
 TEST_CASE("evaluation sums over all devices in one reduction and leaves padding out", "[model]") {
   const Mesh mesh({{"devices", 2}});
   spec::Spec spec = network({layer("dense_0", spec::Dense{2})});
-  spec.metrics = {spec::Metric{spec::MetricKind::accuracy}};
+  spec.metrics = {spec::Metric{metric::Accuracy{}}};
   const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
   const Program program = model::evaluation_program(model, mesh, mesh.all(), 2, all_ops());
   int reductions = 0;

@@ -53,7 +53,6 @@ def make_cases() -> dict:
     cases = {
         "linear_sgd": regression([dense_layer(2)], SGD, 0.1),
         "linear_without_bias": regression([dense_layer(2, use_bias=False)], SGD, 0.1),
-        "linear_adam": regression([dense_layer(2)], ADAM, 0.02),
         "linear_all_at_once": regression([dense_layer(2)], SGD, 0.1, batch_size="all", remainder="mask"),
         "linear_short_last_batch": regression([dense_layer(2)], SGD, 0.1, remainder="mask"),
         "linear_scaled_rate": regression([dense_layer(2)], SGD, 0.05, base_batch_size=16),
@@ -75,20 +74,18 @@ def make_cases() -> dict:
                             metrics=["mean_squared_error", "r2"]),
     }
     for activation in ACTIVATIONS:
-        kind, options = kind_and_options(activation)
-        cases[f"mlp_{kind}_regression"] = regression(mlp(activation, outputs=2), ADAM, 0.01)
+        kind, _ = kind_and_options(activation)
         cases[f"mlp_{kind}_classes"] = classes(mlp(activation, activation), SGD, 0.2)
-    rules = {
-        "sgd": (SGD, 0.2),
-        "momentum": (MOMENTUM, 0.05),
-        "nesterov": (NESTEROV, 0.05),
-        "adam": ({"adam": {"b1": 0.8, "b2": 0.95, "eps": 1e-6}}, 0.01),
-        "adamw": ({"adamw": {"b1": 0.85, "b2": 0.97, "eps": 1e-7, "weight_decay": 0.1}}, 0.01),
+    adam = {"adam": {"b1": 0.8, "b2": 0.95, "eps": 1e-6}}
+    adamw = {"adamw": {"b1": 0.85, "b2": 0.97, "eps": 1e-7, "weight_decay": 0.1}}
+    cases |= {
+        "momentum_conv": images([convolution(4, [3, 3]), "relu"], MOMENTUM, 0.005),
+        "nesterov_dense": classes(mlp("tanh", "relu"), NESTEROV, 0.05),
+        "nesterov_masked": classes(mlp("gelu"), NESTEROV, 0.05, **MASKED),
+        "adam_dense": classes(mlp("tanh", "relu"), adam, 0.01),
+        "adamw_conv": images([convolution(4, [3, 3]), "relu"], adamw, 0.001),
+        "adamw_masked": classes(mlp("gelu"), adamw, 0.01, **MASKED),
     }
-    for name, (rule, rate) in rules.items():
-        cases[f"{name}_dense"] = classes(mlp("tanh", "relu"), rule, rate)
-        cases[f"{name}_conv"] = images([convolution(4, [3, 3]), "relu"], rule, rate / 10)
-        cases[f"{name}_masked"] = classes(mlp("gelu"), rule, rate, **MASKED)
     cases |= {
         "conv_valid": images([convolution(4, [3, 2], padding="VALID"), "tanh"]),
         "conv_strides": images([convolution(4, [3, 3], strides=[2, 2]), "relu"]),
@@ -132,27 +129,8 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | activations_and_losses() | masked_cases() | convolution_cases() | default_cases()
+    return cases | masked_cases() | convolution_cases() | default_cases()
 
-
-
-
-def activations_and_losses() -> dict:
-    """The pairs that are not among the cases above, each function with its defaults."""
-    cases = {}
-    for activation in ACTIVATIONS:
-        kind, _ = kind_and_options(activation)
-        if kind == "tanh":
-            continue
-        layers = mlp(kind, outputs=2)
-        cases |= {
-            f"mlp_{kind}_chances": regression(layers, MOMENTUM, 0.05, data="chances", loss="sigmoid_cross_entropy",
-                                              metrics=["mean_squared_error"]),
-            f"mlp_{kind}_absolute": regression(layers, SGD, 0.05, loss="mean_absolute_error",
-                                               metrics=["mean_squared_error"]),
-            f"mlp_{kind}_huber": regression(layers, ADAM, 0.01, loss="huber"),
-        }
-    return cases
 
 
 def masked_cases() -> dict:
@@ -160,30 +138,19 @@ def masked_cases() -> dict:
     of_labels = ["accuracy", {"top_k_accuracy": {"k": 2}}, "perplexity"]
     pooled = {"count_include_pad": False, "padding": "SAME"}
     of_each = {"metrics": [{kind: {"average": "none"}} for kind in ("precision", "recall", "f1")]}
-    grouped = convolution(4, [3, 3], feature_group_count=2)
 
     def softmax(**options):
         return {"loss": {"softmax_cross_entropy": options}, "metrics": of_labels}
 
     return {
-        "weighted_masked": classes(mlp("silu"), SGD, 0.1, **softmax(**weights), **MASKED),
-        "smoothed_masked": classes(mlp("elu"), MOMENTUM, 0.05, **softmax(**smoothing), **MASKED),
-        "weighted_smoothed": classes(mlp("softplus", "leaky_relu"), ADAM, 0.01, **softmax(**weights, **smoothing)),
         "weighted_smoothed_masked": classes(mlp("gelu"), ADAM, 0.01, **softmax(**weights, **smoothing), **MASKED),
         "sigmoid_chances_masked": regression(mlp("relu", outputs=2), SGD, 0.2, data="chances",
                                              loss="sigmoid_cross_entropy", **MASKED),
-        "sigmoid_labels_masked": classes(mlp("silu", outputs=1), SGD, 0.2, data="answers",
-                                         loss="sigmoid_cross_entropy", **MASKED),
         "huber_masked": regression(mlp("tanh", outputs=2), SGD, 0.2, loss={"huber": {"delta": 0.5}}, **MASKED),
         "absolute_error_masked": regression(mlp("elu", outputs=2), ADAM, 0.01, loss="mean_absolute_error",
                                             metrics=["mean_squared_error"], **MASKED),
         "avg_pool_masked": images([convolution(4, [3, 3]), "relu", pool("avg_pool", [3, 3], [2, 2], **pooled)],
                                   **MASKED),
-        "global_avg_pool_masked": classes([convolution(4, [3, 3]), "silu", "global_avg_pool", dense_layer(3)], SGD,
-                                          0.2, data="images", **MASKED),
-        "conv_groups_masked": images([grouped, "relu"], MOMENTUM, 0.005, **MASKED),
-        "conv_dilation_masked": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "tanh"], ADAM, 0.002,
-                                       **MASKED),
         # In the short batch not every class occurs.
         "class_metrics_masked": classes(mlp("relu", outputs=7), SGD, 0.2, data="kinds",
                                         metrics=["precision", "recall", "f1"], **MASKED),
@@ -201,22 +168,12 @@ def convolution_cases() -> dict:
     return {
         "conv_dilation_groups": images(
             [convolution(4, [3, 2], kernel_dilation=[2, 2], feature_group_count=2), "tanh"], MOMENTUM, 0.005),
-        "conv_dilation_explicit_padding": images(
-            [convolution(3, [3, 2], kernel_dilation=[2, 1], padding=[[1, 2], [0, 3]]), "relu"], ADAM, 0.002),
-        "conv_groups_explicit_padding": images(
-            [convolution(4, [3, 3], feature_group_count=2, strides=[1, 2], padding=[[2, 0], [1, 1]]), "gelu"],
-            NESTEROV, 0.005),
-        "conv_groups_valid": images(
-            [convolution(6, [2, 3], feature_group_count=2, padding="VALID"), "relu"], ADAM, 0.002),
         # Each of three channels becomes two.
         "conv_channel_multiplier": images(
             [convolution(3, [3, 3]), "tanh", convolution(6, [3, 2], feature_group_count=3), "relu"], MOMENTUM, 0.005),
         "conv_every_option": images(
             [convolution(4, [2, 3], strides=[2, 1], padding=[[1, 1], [2, 0]], kernel_dilation=[3, 2],
                          feature_group_count=2, use_bias=False), "silu"], ADAM, 0.002),
-        "avg_pool_same_left_out": images(
-            [convolution(4, [3, 3]), "relu",
-             pool("avg_pool", [3, 3], [2, 2], padding="SAME", count_include_pad=False)], MOMENTUM, 0.005),
         "avg_pool_explicit_counts": images(
             [convolution(4, [3, 3]), "silu", pool("avg_pool", [2, 3], [2, 1], padding=[[1, 0], [0, 2]])], ADAM, 0.002),
     }
@@ -227,6 +184,9 @@ def default_cases() -> dict:
     # Beside gradients of 1e-6, 1e-8 is not nothing.
     tiny = {"softmax_cross_entropy": {"class_weights": [1e-6, 1e-6, 2e-6]}}
     return {
+        "mlp_leaky_relu_huber": regression(mlp("leaky_relu", outputs=2), ADAM, 0.01, loss="huber"),
+        "mlp_elu_absolute": regression(mlp("elu", outputs=2), SGD, 0.05, loss="mean_absolute_error",
+                                       metrics=["mean_squared_error"]),
         "adam_defaults": classes([dense_layer(3)], ADAM, 0.2, loss=tiny),
         # A rate at which even 1e-4 of the parameters counts.
         "adamw_defaults": classes([dense_layer(3)], ADAMW, 0.5, loss=tiny),

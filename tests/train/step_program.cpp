@@ -158,9 +158,8 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
 
 TEST_CASE("the gradient of every loss matches finite differences, and every metric is the same in microbatches",
           "[train]") {
-  using Kind = spec::MetricKind;
-  const std::vector<spec::Metric> of_classes = {spec::Metric{Kind::f1}, spec::Metric{Kind::precision, 5, true}};
-  const std::vector<spec::Metric> of_numbers = {spec::Metric{Kind::r2}};
+  const std::vector<spec::Metric> of_classes = {spec::Metric{metric::F1{}}, spec::Metric{metric::Precision{each}}};
+  const std::vector<spec::Metric> of_numbers = {spec::Metric{metric::R2{}}};
   for (const spec::Loss& loss :
        std::vector<spec::Loss>{spec::SoftmaxCrossEntropy{0.2, {1, 2, 0.5}}, spec::SigmoidCrossEntropy{},
                                spec::MeanSquaredError{}, spec::MeanAbsoluteError{}, spec::Huber{0.4}}) {

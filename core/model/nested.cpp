@@ -1,0 +1,34 @@
+// Lists of layers, also within a list.
+#include <set>
+
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, DType dtype, Shape& shape,
+               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors) {
+  std::set<std::string> names;
+  for (const spec::Layer& layer : list) {
+    if (!names.insert(layer.name).second) {
+      errors.push_back({"config",
+                        layer.place,
+                        "two layers are named '" + layer.name + "'",
+                        "give one of them another name: {name: ..., " + spec::to_string(layer.kind) + ": ...}",
+                        {}});
+    }
+    const LayerInput in{layer, prefix + layer.name, shape, dtype, errors};
+    std::optional<PlannedLayer> planned = std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
+    if (!planned) return false;
+    shape = planned->output;
+    out.push_back(std::move(*planned));
+  }
+  return true;
+}
+
+std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in) {
+  PlannedLayer nested = in.start();
+  if (!plan_list(layers.layers, in.name + ".", in.dtype, nested.output, nested.layers, in.errors)) return std::nullopt;
+  return nested;
+}
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,56 @@
+// The parts of a config that have a row (row.h): their keys for the table, and their values from a checked tree.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/spec/keys.h"
+#include "core/spec/node.h"
+#include "core/spec/spec.h"
+#include "core/spec/values.h"
+
+namespace pmaptrain::spec {
+
+// "data.batch_size" of "data" and "batch_size"; either may be empty.
+std::string path_below(std::string_view path, std::string_view name);
+
+// A struct whose keys stand in one map.
+template <class T>
+struct Section {
+  // Adds the keys below `path`, in the order of the row.
+  static void add_keys(std::string_view path, std::vector<Key>& out);
+  // Stores what the checked map `map` has. What is missing or wrong in it stays as it is in `out`.
+  static void store(const Node& map, T& out);
+};
+
+// A choice between the alternatives of a std::variant.
+template <class Variant>
+struct Choice;
+template <class... Alternatives>
+struct Choice<std::variant<Alternatives...>> {
+  static void add_keys(std::string_view path, std::vector<Key>& out);
+  // The alternative that the checked map `map` names, if one is there and right.
+  static Chosen chosen(const Node& map);
+  static void store(const Node& map, std::variant<Alternatives...>& out);
+  // The key of the alternative that `value` holds.
+  static std::string name(const std::variant<Alternatives...>& value);
+};
+
+extern template struct Section<Spec>;
+extern template struct Section<MeshSpec>;
+extern template struct Section<DataSpec>;
+extern template struct Section<Normalize>;
+extern template struct Section<ModelSpec>;
+extern template struct Section<Layer>;
+extern template struct Section<Metric>;
+extern template struct Section<OptimizerSpec>;
+extern template struct Section<TrainSpec>;
+extern template struct Choice<Source>;
+extern template struct Choice<LayerKind>;
+extern template struct Choice<Loss>;
+extern template struct Choice<MetricKind>;
+extern template struct Choice<OptimizerRule>;
+
+}  // namespace pmaptrain::spec
