@@ -82,14 +82,12 @@ class Counted : public CpuKernel {
 // Of one step of one worker: what kernels did, by their ops.
 std::map<std::string, double> counted_flops(const train::Setup& setup) {
   std::map<std::string, double> flops;
-  CpuOptions options{1, KernelChoice::best};
+  CpuBackendOptions options{.workers = 1};
   options.make_kernel = [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
     return std::make_unique<Counted>(make_cpu_kernel(op, request), flops_of(op, request),
                                      flops[std::string(op.name())]);
   };
-  CpuExecutor executor(make_plan(setup.training), options);
-  fill(executor, setup);
-  executor.run();
+  run(*load_step(setup, options));
   return flops;
 }
 
@@ -176,7 +174,8 @@ TEST_CASE("a run holds the memory that was estimated, and little more", "[train]
       const train::Setup setup =
           small_cnn({std::string("mesh.axes.devices=") + devices, std::string("data.batch_size=") + batch,
                      "mesh.workers=2", "data.source.synthetic_images.test=64"});
-      const train::MemoryEstimate estimate = train::estimate_memory(setup, make_plan(setup.training), 2);
+      const train::MemoryEstimate estimate =
+          train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(train::run_source(setup)));
       const test::Heap heap = test::watch_heap([&] { train_setup(setup); });
       CHECK(estimate.total == estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations +
                                   estimate.batch + estimate.kernels);

@@ -116,7 +116,7 @@ struct CpuExecutor::Impl {
 
   void profile_steps(int w) noexcept {
     guarded([&] {
-      Profile& profile = profiles[static_cast<std::size_t>(w)];
+      StepTimes& profile = profiles[static_cast<std::size_t>(w)];
       const Clock::time_point begin = Clock::now();
       for (std::int64_t i = 0; i < steps; ++i) {
         workers[static_cast<std::size_t>(w)]->profile_step(static_cast<int>((first_step + i) & 1), barrier,
@@ -127,7 +127,7 @@ struct CpuExecutor::Impl {
     });
   }
 
-  Profile profile(std::int64_t count_of_steps) {
+  StepTimes profile(std::int64_t count_of_steps) {
     rethrow();
     if (count_of_steps < 1) return {};
     steps = count_of_steps;
@@ -137,7 +137,7 @@ struct CpuExecutor::Impl {
     meet();
     first_step += count_of_steps;
     rethrow();
-    Profile all = profiles.front();
+    StepTimes all = profiles.front();
     for (std::size_t w = 1; w < profiles.size(); ++w) {
       all.wall_seconds = std::max(all.wall_seconds, profiles[w].wall_seconds);
       for (const auto& [step, seconds] : profiles[w].seconds) all.seconds[step] += seconds;
@@ -207,7 +207,7 @@ struct CpuExecutor::Impl {
   std::vector<std::thread> threads;
   std::int64_t steps = 0;  // what the host asks for; -1: end
   std::int64_t first_step = 0;
-  std::vector<Profile> profiles;  // by worker, while the host asks for a profile; else empty
+  std::vector<StepTimes> profiles;  // by worker, while the host asks for a profile; else empty
   std::mutex failure_mutex;
   std::exception_ptr failure;
 };
@@ -261,6 +261,6 @@ std::map<const Step*, KernelInfo> CpuExecutor::kernels() const {
   return all;
 }
 
-Profile CpuExecutor::profile(std::int64_t steps) { return impl_->profile(steps); }
+StepTimes CpuExecutor::profile(std::int64_t steps) { return impl_->profile(steps); }
 
 }  // namespace pmaptrain

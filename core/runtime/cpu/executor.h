@@ -30,7 +30,7 @@ struct KernelInfo {
 };
 
 // Where the time of some steps went.
-struct Profile {
+struct StepTimes {
   std::map<const Step*, double>
       seconds;              // by step of the plan, of all workers together, readings of the clock left out
   double wall_seconds = 0;  // from the first step's begin to the last one's end
@@ -72,7 +72,7 @@ class CpuExecutor {
   std::map<const Step*, KernelInfo> kernels() const;
 
   // As run(), but each worker reads the clock around everything that it does. For reports: a step takes longer so.
-  Profile profile(std::int64_t steps);
+  StepTimes profile(std::int64_t steps);
 
  private:
   struct Impl;
