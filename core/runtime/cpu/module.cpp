@@ -216,6 +216,7 @@ class CpuModule final : public Module {
 
   // After steps of an entry: what they replaced is out of date in the others.
   void mark_others(std::size_t entry) {
+    if (entries_.size() == 1) return;
     for (const Input& input : program(entry).inputs) {
       if (!input.next) continue;
       const Handle handle = this->input(input.name);
@@ -241,7 +242,7 @@ void add_entry(const Source& source, std::size_t number, int workers, Needs& nee
   const Program& program = *entry.program;
   const Plan plan = plan_of(source, number);
   const auto blocks = static_cast<std::int64_t>(plan.blocks.size());
-  std::size_t named = 0;
+  std::size_t named = 0, slot = 0;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(plan.inputs[i])];
@@ -257,10 +258,10 @@ void add_entry(const Source& source, std::size_t number, int workers, Needs& nee
     if (input.group == Group::state) add(needs.state);
     if (input.group != Group::batch) continue;
     add(needs.batches);
-    if (is_in_place(entry, input)) continue;
-    needs.batches =
-        sum_of(needs.batches, product_of(static_cast<std::size_t>(entry.batches), batch_bytes(program, input)));
+    if (!is_in_place(entry, input)) slot = sum_of(slot, batch_bytes(program, input));
   }
+  const auto slots = static_cast<std::size_t>(entry.batches);
+  needs.batches = sum_of(needs.batches, product_of(slots, slot));
   const std::size_t gradients = product_of(2 * plan.blocks.size(), plan.pools.accumulators);
   needs.gradients = sum_of(needs.gradients, gradients);
   named = sum_of(named, gradients);
@@ -272,15 +273,16 @@ void add_entry(const Source& source, std::size_t number, int workers, Needs& nee
   const std::int64_t together = plan.pools.blocks_at_once(workers, blocks);
   const std::string at_once = together == 1 ? "one at a time" : std::to_string(together) + " at once";
   const PoolSizes& pools = plan.pools;
-  needs.pools.insert(needs.pools.end(),
-                     {{prefix + "constants", pools.constants, 1, "filled once"},
-                      {prefix + "shared", pools.shared, 1, "the same on every device, kept once for the process"},
-                      {prefix + "devices", pools.devices, 1, "a slice for every device, kept through the step"},
-                      {prefix + "worker", pools.worker, per_worker, "small and the same on every device"},
-                      {prefix + "arena", pools.arena, per_worker * static_cast<std::size_t>(together),
-                       "scratch for one of " + std::to_string(blocks) + " blocks of devices; a worker has " + at_once},
-                      {prefix + "accumulators", pools.accumulators, 2 * plan.blocks.size(),
-                       "sums over a block's devices, kept twice"}});
+  needs.pools.insert(
+      needs.pools.end(),
+      {{prefix + "constants", pools.constants, 1, "filled once"},
+       {prefix + "shared", pools.shared, 1, "the same on every device, kept once for the process"},
+       {prefix + "devices", pools.devices, 1, "a slice for every device, kept through the step"},
+       {prefix + "worker", pools.worker, per_worker, "small and the same on every device"},
+       {prefix + "arena", pools.arena, per_worker * static_cast<std::size_t>(together),
+        "scratch for one of " + std::to_string(blocks) + " blocks of devices; a worker has " + at_once},
+       {prefix + "accumulators", pools.accumulators, 2 * plan.blocks.size(), "sums over a block's devices, kept twice"},
+       {prefix + "batches", slot, slots, "filled while steps run"}});
 }
 
 }  // namespace
