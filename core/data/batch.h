@@ -45,7 +45,8 @@ BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64
 // `examples` is used: a microbatch of training, so that microbatches bound the memory of both. All arguments >= 1.
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
-// Memory for plan.rows() rows, which the caller owns: inputs and targets as the dataset's fields say, row after row.
+// Memory for plan.rows() rows, which the caller owns: inputs and targets as the dataset's fields say, row after row. A
+// program that reads no mask or no rows has none: they are null.
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;

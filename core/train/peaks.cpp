@@ -11,12 +11,13 @@
 #include "core/base/clock.h"
 #include "core/ops/all.h"
 #include "core/ops/matmul/matmul.h"
-#include "core/runtime/plan.h"
 
 namespace pmaptrain::train {
 namespace {
 
 using Call = std::function<void()>;
+
+constexpr std::size_t alignment = 64;  // of a kernel's scratch memory
 
 // Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
 // best of several rounds: others may take the cores for a while, nobody gives more than there is.

@@ -1,399 +1,200 @@
-// The planned runtime against the interpreter, bit by bit.
-#include <cstring>
-#include <string>
-#include <vector>
+// Modules: entries over one set of values, batches in slots, and what a backend says that it needs.
+#include "core/runtime/cpu/module.h"
 
-#include "core/graph/text.h"
+#include <filesystem>
+#include <functional>
+#include <regex>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/runtime/programs.h"
 
-namespace pmaptrain {
+using namespace pmaptrain;
+
 namespace {
 
-using test::check_on_all_meshes;
-using test::check_runtime;
+// %w grows by the sum of the batch; the other entry doubles it and says what it was.
+const std::string grow = R"(mesh a=2
+params %w:f32[]{}
+batch %x:f32[]{a}
+%sum = psum[axes={a}] %x
+%next = add %w, %sum
+return sum = %sum
+update %w = %next
+)";
+const std::string twice = R"(mesh a=2
+params %w:f32[]{}
+batch %y:f32[]{a}
+%next = add %w, %w
+%far = pvary[axes={a}] %w
+%shifted = add %far, %y
+return before = %w
+return shifted = %shifted
+update %w = %next
+)";
 
-TEST_CASE("chains of elementwise ops take over each other's memory", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[5]{a}
-batch %w:f32[5]{}
-batch %s:f32[]{a}
-%1 = add %x, %w
-%2 = mul %1, %x
-%3 = tanh %2
-%4 = mul %3, %s
-%5 = sub %4, %1
-%6 = neg %w
-%7 = exp %6
-%8 = lt %5, %x
-%9 = select %8, %5, %2
-return a = %9
-return b = %7
-return c = %3
-)");
+Source two_entries(int batches = 1, bool private_copies = false) {
+  return {{{"grow", test::program_of(grow), batches}, {"twice", test::program_of(twice), batches}}, private_copies};
 }
 
-TEST_CASE("views share memory and stay alive with it", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[2,3]{a}
-params %w:f32[2,3]{}
-%f = reshape[shape=[6]] %x
-%y = neg %f
-%g = reshape[shape=[3,2]] %y
-%h = stop_gradient %g
-%v = pvary[axes={a}] %w
-%u = add %v, %x
-%z = exp %h
-update %w = %w
-return same = %f
-return g = %g
-return v = %v
-return u = %u
-return z = %z
-)");
+std::span<const std::byte> bytes_of(const float& value) { return std::as_bytes(std::span(&value, 1)); }
+
+float read(Module& module, Handle value, std::int64_t device = 0) {
+  float found = 0;
+  module.wait(module.read(value, device, std::as_writable_bytes(std::span(&found, 1))));
+  return found;
 }
 
-TEST_CASE("matmul, reductions and broadcasts of values that vary and that do not", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[4,3]{a}
-params %w:f32[3,2]{}
-%y = matmul %x, %w
-%t = transpose[permutation=[1,0]] %y
-%s = reduce_sum[dims=[1]] %t
-%b = broadcast[shape=[4,2], dims=[1]] %s
-%z = sub %y, %b
-%m = reduce_max[dims=[0,1]] %z
-%ww = matmul[transpose_a=true] %w, %w
-%total = psum[axes={a}] %s
-return z = %z
-return m = %m
-return ww = %ww
-return total = %total
-)");
+void set_batch(Module& module, std::size_t entry, int slot, const std::string& name, std::vector<float> values) {
+  const std::span<std::byte> to = module.batch(entry, slot, name);
+  const std::span<const std::byte> from = std::as_bytes(std::span(values));
+  REQUIRE(to.size() == from.size());
+  std::copy(from.begin(), from.end(), to.begin());
 }
 
-TEST_CASE("states that change places, and updates that take another input's old value", "[runtime]") {
-  check_on_all_meshes(R"(
-state %a1:f32[3]{}
-state %b1:f32[3]{}
-state %c1:f32[3]{a}
-state %d1:f32[3]{a}
-state %e1:f32[3]{}
-state %f1:f32[3]{}
-state %g1:f32[3]{a}
-state %h1:f32[3]{a}
-state %i1:f32[3]{}
-state %j1:f32[3]{}
-batch %x:f32[3]{a}
-%f2 = add %f1, %a1
-%h2 = add %h1, %x
-%j2 = neg %j1
-update %a1 = %b1
-update %b1 = %a1
-update %c1 = %d1
-update %d1 = %c1
-update %e1 = %f1
-update %f1 = %f2
-update %g1 = %h1
-update %h1 = %h2
-update %i1 = %j2
-update %j1 = %j2
-return old = %h1
-return new = %h2
-)");
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "none";
 }
 
-TEST_CASE("large states that change places, in ranges", "[runtime]") {
-  check_on_all_meshes(R"(
-state %a1:f32[5001]{}
-state %b1:f32[5001]{}
-state %c1:f32[5001]{}
-state %d1:f32[5001]{}
-%d2 = neg %d1
-%d3 = add %d2, %a1
-update %a1 = %b1
-update %b1 = %a1
-update %c1 = %d1
-update %d1 = %d3
-return a = %a1
-return d = %d2
-)");
-}
+// The third run of each kernel fails.
+class Failing final : public CpuKernel {
+ public:
+  void run(const CpuArguments&) override {
+    if (++runs_ >= 3) throw std::runtime_error("a kernel failed");
+  }
+  std::string implementation() const override { return "failing"; }
 
-TEST_CASE("outputs that are inputs, constants, or the same value twice", "[runtime]") {
-  check_on_all_meshes(R"(
-state %s:f32[3]{}
-state %t:f32[3]{a}
-state %l:f32[5000]{}
-batch %x:f32[3]{a}
-hyper %h:f32[]{}
-%c = constant[dtype=f32, shape=[2], value=3.0]
-%i = iota[dtype=i32, shape=[2,3], dim=1]
-%s2 = mul %s, %h
-%t2 = add %t, %x
-%l2 = add %l, %l
-update %s = %s2
-update %t = %t2
-update %l = %l2
-return s = %s
-return t = %t
-return l = %l
-return s2 = %s2
-return again = %s2
-return x = %x
-return h = %h
-return c = %c
-return i = %i
-)");
-}
+ private:
+  int runs_ = 0;
+};
 
-TEST_CASE("a state that becomes a constant, or an input's value", "[runtime]") {
-  check_on_all_meshes(R"(
-state %s:f32[2]{}
-state %t:f32[2]{a}
-state %u:f32[2]{a}
-batch %x:f32[2]{a}
-batch %w:f32[2]{}
-%c = constant[dtype=f32, shape=[2], value=3.0]
-%v = pvary[axes={a}] %c
-%y = pvary[axes={a}] %w
-update %s = %c
-update %t = %v
-update %u = %y
-return s = %s
-return x = %x
-)");
-}
+}  // namespace
 
-TEST_CASE("large values that are the same everywhere are split between workers", "[runtime]") {
-  check_on_all_meshes(R"(
-params %w:f32[70,100]{}
-state %m:f32[70,100]{}
-batch %x:f32[70,100]{a}
-hyper %rate:f32[]{}
-%g = psum[axes={a}] %x
-%d = mul %g, %rate
-%m2 = add %m, %d
-%n = neg %m2
-%p = gt %n, %w
-%k = select %p, %n, %d
-%sq = mul %k, %k
-%norm = reduce_sum[dims=[0,1]] %k
-%e = mul %sq, %rate
-%f = add %e, %norm
-%w2 = sub %w, %k
-%t = transpose[permutation=[1,0]] %w2
-%v = add %x, %w2
-update %w = %w2
-update %m = %m2
-return norm = %norm
-return f = %f
-return t = %t
-return v = %v
-)");
-}
-
-TEST_CASE("an update that is read in the same stage by other workers is not made in place", "[runtime]") {
-  check_on_all_meshes(R"(
-params %w:f32[5000]{}
-params %v:f32[3]{}
-batch %x:f32[5000]{a}
-batch %y:f32[3]{a}
-%half = constant[dtype=f32, shape=[], value=0.5]
-%w2 = mul %w, %half
-%s = reduce_sum[dims=[0]] %w
-%v2 = mul %v, %half
-%z = add %x, %w
-%u = add %y, %v
-update %w = %w2
-update %v = %v2
-return s = %s
-return z = %z
-return u = %u
-)");
-}
-
-TEST_CASE("values cross stages while the arena is used again", "[runtime]") {
-  check_on_all_meshes(R"(
-batch %x:f32[4]{a}
-%1 = exp %x
-%2 = neg %x
-%3 = mul %2, %x
-%s = psum[axes={a}] %3
-%4 = reshape[shape=[2,2]] %1
-%5 = reduce_sum[dims=[1]] %4
-%6 = add %x, %s
-%7 = mul %6, %6
-%t = psum[axes={a}] %7
-%8 = reduce_sum[dims=[0]] %4
-%9 = add %5, %8
-%10 = add %7, %t
-return a = %9
-return b = %10
-)");
-}
-
-TEST_CASE("a program without a mesh, without equations, and with values of no elements", "[runtime]") {
-  check_runtime("batch %x:f32[2]{}\nstate %s:f32[2]{}\n%y = add %x, %s\nupdate %s = %y\nreturn y = %y\n");
-  check_runtime("batch %x:f32[2]{}\nreturn y = %x\n");
-  check_runtime("");
-  check_on_all_meshes(
-      "batch %x:f32[0,3]{a}\n%y = neg %x\n%s = reduce_sum[dims=[0]] %y\n%t = psum[axes={a}] %s\n"
-      "%e = psum[axes={a}] %y\nreturn t = %t\nreturn y = %y\nreturn e = %e\n");
-}
-
-TEST_CASE("results that are not whole numbers have the same bits for every number of workers", "[runtime]") {
-  const auto program = test::program_of(R"(mesh a=20
-params %w:f32[5,3]{}
-params %big:f32[5000]{}
-batch %x:f32[7,5]{a}
-%y = matmul %x, %w
-%t = tanh %y
-%g = matmul[transpose_a=true] %x, %t
-%third = constant[dtype=f32, shape=[], value=0.333]
-%h = mul %g, %third
-%s, %loss = psum[axes={a}] %h, %t
-%n = mul %s, %third
-%w2 = sub %w, %n
-%norm = reduce_sum[dims=[0]] %big
-%scaled = mul %big, %third
-%b2 = add %scaled, %norm
-update %w = %w2
-update %big = %b2
-return loss = %loss
-)");
-  const auto inputs = test::random_inputs(*program, 3);
-  const auto expected = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
-  for (const int workers : {1, 2, 3, 5, 11}) {
+TEST_CASE("entries share the inputs that have equal names, whichever ran last", "[runtime]") {
+  for (const int batches : {1, 2}) {
     for (const bool private_copies : {false, true}) {
-      const bool same =
-          test::run(program, inputs, {workers, private_copies, 4, workers == 2, KernelChoice::reference}) == expected;
-      CHECK(same);
+      const std::unique_ptr<Module> module = CpuBackend({.workers = 2}).load(two_entries(batches, private_copies));
+      const Handle w = module->input("w");
+      CHECK(w.id == module->input("w").id);
+      const float one = 1;
+      module->write(w, every_device, bytes_of(one));
+      set_batch(*module, 0, 0, "x", {2, 3});
+      set_batch(*module, 1, 0, "y", {10, 20});
+      module->submit(0, 0);
+      CHECK(read(*module, w) == 6);
+      module->submit(1, 0);
+      CHECK(read(*module, module->output(1, "before")) == 6);
+      CHECK(read(*module, module->output(1, "shifted"), 1) == 26);
+      CHECK(read(*module, w) == 12);
+      module->submit(0, 0, 2);
+      module->submit(1, 0);
+      CHECK(read(*module, module->output(0, "sum")) == 5);
+      CHECK(read(*module, w) == 44);
     }
   }
 }
 
-TEST_CASE("library kernels give the same bits for every number of workers and with private copies", "[runtime]") {
-  for (const std::int64_t devices : {3, 20}) {
-    const auto program = test::program_of(R"(mesh a=1
-params %k:f32[3,3,3,8]{}
-params %w:f32[392,64]{}
-state %m:f32[392,64]{}
-batch %x:f32[4,14,14,3]{a}
-batch %key:u32[2]{}
-batch %rows:i64[4]{a}
-hyper %rate:f32[]{}
-%small = constant[dtype=f32, shape=[], value=0.0078125]
-%r = random_normal[shape=[14,14,3]] %key, %rows
-%xr = add %x, %r
-%y = conv[strides=[1,1], padding=[1:1,1:1]] %xr, %k
-%z = relu %y
-%p = max_pool[window=[2,2], strides=[2,2]] %z
-%f = reshape[shape=[4,392]] %p
-%h = matmul %f, %w
-%t = tanh %h
-%gw = matmul[transpose_a=true] %f, %t
-%gf = matmul[transpose_b=true] %t, %w
-%gp = reshape[shape=[4,7,7,8]] %gf
-%gz = max_pool_grad[window=[2,2], strides=[2,2]] %z, %gp
-%gk = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,3,8]] %xr, %gz
-%sk, %sw = psum[axes={a}] %gk, %gw
-%dk = mul %sk, %small
-%k2 = sub %k, %dk
-%dw = mul %sw, %small
-%m2 = add %m, %dw
-%w2 = sub %w, %m2
-update %k = %k2
-update %w = %w2
-update %m = %m2
-return h = %h
-)",
-                                          {{"a", devices}});
-    const auto inputs = test::random_inputs(*program, 5);
-    const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
-    for (const int workers : {1, 2, 3, 5}) {
-      for (const bool private_copies : {false, true}) {
-        INFO("devices " << devices << ", workers " << workers << ", private " << private_copies);
-        const bool same =
-            test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
-        CHECK(same);
+TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one that it is given", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(3));
+  const float zero = 0;
+  module->write(module->input("w"), every_device, bytes_of(zero));
+  for (int slot = 0; slot < 3; ++slot) {
+    const auto base = static_cast<float>(slot * slot);
+    CHECK(reinterpret_cast<std::uintptr_t>(module->batch(0, slot, "x").data()) % 64 == 0);
+    set_batch(*module, 0, slot, "x", {base, base + 1});
+  }
+  for (const int slot : {2, 0, 1}) {
+    module->submit(0, slot);
+    CHECK(read(*module, module->output(0, "sum")) == static_cast<float>(2 * slot * slot + 1));
+  }
+  CHECK(module->batch(0, 0, "y").empty());
+  CHECK(module->batch(0, 0, "w").empty());
+}
+
+TEST_CASE("a private copy is written and read by device, and a read may begin anywhere", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(1, true));
+  const Handle w = module->input("w");
+  const float values[] = {1.5F, -2};
+  for (std::int64_t device = 0; device < 2; ++device) module->write(w, device, bytes_of(values[device]));
+  CHECK(read(*module, w, 0) == 1.5F);
+  CHECK(read(*module, w, 1) == -2);
+  std::uint16_t half = 0;
+  module->wait(module->read(w, 1, std::as_writable_bytes(std::span(&half, 1)), 2));
+  CHECK(half == 0xc000);
+}
+
+TEST_CASE("a module refuses what its programs have not", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries());
+  CHECK(error_of([&] { module->input("x"); }) == "the module has no input 'x'");
+  CHECK(error_of([&] { module->output(0, "before"); }) == "the entry 'grow' has no output 'before'");
+  const auto other = test::program_of("mesh a=2\nparams %w:f32[3]{}\nreturn w = %w\n");
+  CHECK(error_of([&] {
+          CpuBackend().load({{{"grow", test::program_of(grow)}, {"look", other}}});
+        }) == "input 'w' is f32[]{} in the entry 'grow' and f32[3]{} in the entry 'look'");
+  float two[2] = {};
+  const Ticket past = module->read(module->input("w"), 0, std::as_writable_bytes(std::span(two)));
+  CHECK(error_of([&] { module->wait(past); }) == "a read past the end of a value of 4 bytes");
+}
+
+TEST_CASE("a failure comes out of the wait for its ticket and for every later one, not for those before", "[runtime]") {
+  CpuBackendOptions options{.workers = 1};
+  options.make_kernel = [](const Op&, const CpuRequest&) { return std::make_unique<Failing>(); };
+  const std::unique_ptr<Module> module = CpuBackend(options).load(two_entries());
+  const Ticket first = module->submit(0, 0, 2), second = module->submit(0, 0), third = module->submit(1, 0);
+  CHECK(error_of([&] { module->wait(first); }) == "none");
+  CHECK(error_of([&] { module->wait(second); }) == "a kernel failed");
+  CHECK(error_of([&] { module->wait(third); }) == "a kernel failed");
+  float value = 0;
+  const Ticket read = module->read(module->input("w"), 0, std::as_writable_bytes(std::span(&value, 1)));
+  CHECK(error_of([&] { module->wait(read); }) == "a kernel failed");
+  CHECK(error_of([&] { module->wait(first); }) == "none");
+}
+
+TEST_CASE("workers are as many as asked for, else one for steps that are shorter than a barrier", "[runtime]") {
+  const auto tiny = [](std::int64_t devices) { return Source{{{"grow", test::program_of(grow, {{"a", devices}})}}}; };
+  CHECK(CpuBackend({.workers = 5}).workers(tiny(64)) == 5);
+  CHECK(CpuBackend().workers(tiny(64)) == 1);
+  const auto large = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%y = exp %x\nreturn y = %y\n");
+  const int workers = CpuBackend().workers({{{"large", large}}});
+  CHECK(workers == std::min<int>(static_cast<int>(allowed_cores()), cpu::most_pieces));
+}
+
+TEST_CASE("a module allocates what its backend says that it needs", "[runtime]") {
+  for (const int batches : {1, 3}) {
+    const CpuBackend backend({.workers = 2});
+    const Needs needs = backend.needs(two_entries(batches));
+    CHECK(backend.load(two_entries(batches))->allocated() == needs.total());
+    CHECK(needs.parameters >= 2 * sizeof(float));
+    CHECK(needs.batches >= 2U * static_cast<std::size_t>(batches) * 2 * sizeof(float));
+  }
+}
+
+TEST_CASE("training, commands and benchmarks name no backend's insides", "[runtime]") {
+  const std::regex insides(R"(\b(CpuExecutor|CpuBackend|make_plan|Plan|Step)\b|core/runtime/(cpu/|plan\.h))");
+  int files = 0;
+  for (const char* const folder : {"core/train", "app", "bench"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      const std::string path = entry.path().string();
+      // These two measure the CPU's runtime itself.
+      if (!entry.is_regular_file() || path.starts_with("bench/guard") || path.starts_with("bench/limits")) continue;
+      if (!path.ends_with(".h") && !path.ends_with(".cpp")) continue;
+      ++files;
+      std::istringstream lines(test::read_text(path));
+      for (std::string line; std::getline(lines, line);) {
+        INFO(path << ": " << line);
+        CHECK_FALSE(std::regex_search(line, insides));
       }
     }
   }
+  CHECK(files > 60);
 }
-
-std::vector<float> floats(const PerDevice& values) {
-  std::vector<float> numbers;
-  for (const auto& bytes : values) {
-    float number = 0;
-    std::memcpy(&number, bytes.data(), sizeof number);
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-std::vector<std::int32_t> integers(const PerDevice& values) {
-  std::vector<std::int32_t> numbers;
-  for (const auto& bytes : values) {
-    std::int32_t number = 0;
-    std::memcpy(&number, bytes.data(), sizeof number);
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-std::string shipped(const std::string& name) { return test::read_text("configs/programs/" + name); }
-
-TEST_CASE("scaled_sum gives every device the sum of twice what all have", "[runtime]") {
-  for (const auto& [devices, sum] : std::vector<std::pair<std::int64_t, float>>{{1, 0}, {2, 2}, {4, 12}, {20, 380}}) {
-    const auto results = test::run(test::program_of(shipped("scaled_sum.pmt"), {{"devices", devices}}), {},
-                                   {2, false, 1, false, KernelChoice::best});
-    CHECK(floats(results.at("output sum")) == std::vector<float>(static_cast<std::size_t>(devices), sum));
-  }
-}
-
-TEST_CASE("nested_axes sums among the shards of a replica and among the replicas of a shard", "[runtime]") {
-  const auto program = test::program_of(shipped("nested_axes.pmt"));
-  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
-  CHECK(results == test::interpreted(*program, {}));
-  CHECK(integers(results.at("output value")) == std::vector<std::int32_t>{0, 1, 2, 3, 10, 11, 12, 13});
-  CHECK(integers(results.at("output over_data_shards")) == std::vector<std::int32_t>{6, 6, 6, 6, 46, 46, 46, 46});
-  CHECK(integers(results.at("output over_model_replicas")) ==
-        std::vector<std::int32_t>{10, 12, 14, 16, 10, 12, 14, 16});
-  CHECK(integers(results.at("output over_both")) == std::vector<std::int32_t>(8, 52));
-}
-
-TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {
-  const auto program = test::program_of(
-      "mesh a=2\nparams %p:f32[2]{}\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");
-  test::Single single(program, {2, KernelChoice::reference});
-  CpuModule& module = single.module();
-  const std::vector<std::byte> two(8), one(4);
-  const auto message = [&](auto&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      return error.diagnostics().front().message;
-    }
-    return std::string("accepted");
-  };
-  CHECK(message([&] { module.input("v"); }) == "the module has no input 'v'");
-  CHECK(message([&] { module.output(0, "z"); }) == "the entry 'test' has no output 'z'");
-  CHECK(module.batch(0, 0, "x").size() == 16);
-  CHECK(module.batch(0, 0, "w").size() == 8);
-  CHECK(module.batch(0, 0, "p").empty());
-  CHECK(module.batch(0, 0, "none").empty());
-  CHECK(module.workers() == 2);
-  CHECK(module.allocated() > 0);
-  single.run(0);
-  single.run();
-  CHECK(message([&] { single.set("p", 0, two); }) == "input 'p' is kept once for all devices");
-  // What failed once fails ever after.
-  CHECK(message([&] { single.run(); }) == "input 'p' is kept once for all devices");
-  test::Single other(program, {1, KernelChoice::reference});
-  CHECK(message([&] { other.set("p", one); }) == "input 'p' takes 8 bytes, not 4");
-}
-
-}  // namespace
-}  // namespace pmaptrain

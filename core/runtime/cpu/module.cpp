@@ -154,12 +154,15 @@ struct CpuModule::Impl {
   // Runs f, whose exception is kept for wait().
   template <class F>
   Ticket carry_out(F&& f) noexcept {
+    ++tickets;
+    if (failure) return {tickets};
     try {
-      if (!failure) f();
+      f();
     } catch (...) {
       failure = std::current_exception();
+      failed = tickets;
     }
-    return {++tickets};
+    return {tickets};
   }
 
   const Kernels kernels;
@@ -168,6 +171,7 @@ struct CpuModule::Impl {
   std::optional<Memory> memory;
   Team team;
   std::int64_t tickets = 0;
+  std::int64_t failed = 0;  // the first ticket whose work did
   std::exception_ptr failure;
 };
 
@@ -220,8 +224,7 @@ Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> 
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
     const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
     if (offset + into.size() > b.slice_bytes()) {
-      fail_running("a read of " + std::to_string(into.size()) + " bytes from byte " + std::to_string(offset) +
-                   " on, of " + std::to_string(b.slice_bytes()));
+      fail_running("a read past the end of a value of " + std::to_string(b.slice_bytes()) + " bytes");
     }
     const std::byte* const from = impl_->address(b, e, 0, device) + offset;
     std::copy(from, from + into.size(), into.begin());
@@ -230,8 +233,8 @@ Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> 
 
 bool CpuModule::done(Ticket) { return true; }
 
-void CpuModule::wait(Ticket) {
-  if (impl_->failure) std::rethrow_exception(impl_->failure);
+void CpuModule::wait(Ticket ticket) {
+  if (impl_->failure && ticket.number >= impl_->failed) std::rethrow_exception(impl_->failure);
 }
 
 std::size_t CpuModule::allocated() const { return impl_->memory->bytes(); }
