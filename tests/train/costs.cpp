@@ -51,12 +51,17 @@ double flops_of(const Op& op, const CpuRequest& request) {
     return devices * conv_flops(shape(0), gradient->kernel_shape);
   double flops = op.cost(Mesh(), request.operands, request.results).flops;
   if (request.region != nullptr) {
+    // The region's types are those of whole arrays, of which the kernel may have a chunk.
+    const Type& whole = request.types[static_cast<std::size_t>(request.region->results.front().id)];
+    const double share = static_cast<double>(numel(request.results[0])) / static_cast<double>(numel(whole));
     for (const Equation& equation : request.region->equations) {
       const auto type = [&](Value value) { return request.types[static_cast<std::size_t>(value.id)]; };
       std::vector<Type> operands, results;
       for (Value value : equation.operands) operands.push_back(type(value));
       for (Value value : equation.results) results.push_back(type(value));
-      flops += equation.op.cost(Mesh(), operands, results).flops;
+      // A scalar is computed anew for each chunk.
+      const bool cut = numel(results.front()) == numel(whole);
+      flops += (cut ? share : 1) * equation.op.cost(Mesh(), operands, results).flops;
     }
   }
   return devices * flops;
