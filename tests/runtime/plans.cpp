@@ -54,13 +54,24 @@ return five = %5
 return i = %i
 )";
 
+// A layer whose weights are worth packing.
+const std::string layer = R"(mesh a=8
+params %w:f32[256,256]{}
+batch %x:f32[64,256]{a}
+%y = matmul %x, %w
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={a}] %g
+%w2 = sub %w, %s
+update %w = %w2
+)";
+
 TEST_CASE("plans are what the golden text says", "[runtime]") {
   std::string all;
-  for (const std::string& text : {microbatches, stages}) {
+  for (const std::string& text : {microbatches, stages, layer}) {
     const auto program = test::program_of(text);
     for (const bool private_copies : {false, true}) {
       all += std::string(private_copies ? "private copies\n" : "shared copies\n") +
-             to_text(cpu::make_plan(program, {private_copies})) + "\n";
+             to_text(cpu::make_plan(program, {private_copies, 2})) + "\n";
     }
   }
   test::check_golden("plans.txt", all);

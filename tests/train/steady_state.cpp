@@ -78,6 +78,23 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
   }
 }
 
+TEST_CASE("libraries are asked for the same shapes, whatever the number of workers", "[train]") {
+  for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    INFO(entry.path());
+    const train::Setup setup = setup_of_config(entry.path().filename());
+    std::string expected;
+    for (const int workers : {1, 2, 3, 5, 16}) {
+      const CpuModule module(train::run_source(setup), {.workers = workers});
+      std::string shapes;
+      for (std::size_t e = 0; e < module.source().entries.size(); ++e) shapes += module.kernel_shapes(e);
+      CHECK_FALSE(shapes.empty());
+      if (expected.empty()) expected = shapes;
+      CHECK(shapes == expected);
+    }
+  }
+}
+
 TEST_CASE("a process that trains has its workers' threads and those of two loaders, and no other", "[train]") {
   const std::int64_t before = test::settled_threads();
   for (const char* const workers : {"1", "2", "3"}) {

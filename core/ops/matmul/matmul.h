@@ -43,9 +43,10 @@ struct Matmul {
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
-  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns.
+  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns. In the input's
+  // gradient the weights are stored transposed, and to pack them costs what it saves.
   std::optional<std::size_t> prepared_operand() const {
-    return transpose_a ? std::nullopt : std::optional<std::size_t>(1);
+    return transpose_a || transpose_b ? std::nullopt : std::optional<std::size_t>(1);
   }
   std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };

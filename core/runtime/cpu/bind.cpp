@@ -60,6 +60,12 @@ Request request_of(const Plan& plan, const Kernel& kernel, std::int64_t devices)
   return out;
 }
 
+// Where item `index` of `count` stands among all, from 0 to 1.
+template <class I>
+double share(I index, I count) {
+  return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
+}
+
 std::int64_t devices_of(const Buffer& buffer, std::int64_t devices) { return buffer.stacked ? devices : 1; }
 
 // By packed buffer, the kernel that reads it: there is one for each.
@@ -138,7 +144,7 @@ void Bound::bind(const Stage& stage, BoundStage& bound) {
         list = &new_list();
         bind(chunked.instructions, {Extent::Kind::chunk, 1, size, chunked.elements}, *list, list->commands);
       }
-      bound.tasks.push_back({list, {.element = begin}});
+      bound.tasks.push_back({list, {.element = begin}, share(chunk, chunked.chunks)});
     }
   }
   for (const Instruction& task : stage.tasks) bind_parts(task, bound);
@@ -150,8 +156,13 @@ void Bound::bind(const Stage& stage, BoundStage& bound) {
       list = &new_list();
       bind(stage.pieces, {Extent::Kind::piece, piece.count}, *list, list->commands);
     }
-    bound.tasks.push_back({list, {.device = piece.first, .piece = static_cast<std::int64_t>(p)}});
+    bound.tasks.push_back(
+        {list, {.device = piece.first, .piece = static_cast<std::int64_t>(p)}, share(p, plan_.pieces.size())});
   }
+  // Every worker's range has the same share of each array and of the pieces, step after step: what it touched lies in
+  // its cache.
+  std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
+                   [](const Task& a, const Task& b) { return a.share < b.share; });
 }
 
 // A task for each part, or for a preparation.
@@ -187,7 +198,7 @@ void Bound::bind_parts(const Instruction& instruction, BoundStage& bound) {
         list->commands.front().what = bind(*instruction.as<Prepare>(), extent, *list);
       }
     }
-    bound.tasks.push_back({list, {.element = begin}});
+    bound.tasks.push_back({list, {.element = begin}, share(part, count)});
   }
 }
 
@@ -349,23 +360,21 @@ RunExchange Bound::bind(const Exchange& exchange, const Extent& extent, CommandL
   const Mesh& mesh = plan_.program->mesh;
   const Equation& equation = *exchange.equation;
   const AxisSet axes = equation.op.axes();
-  RunExchange command;
-  command.op = equation.op.data();
-  command.function = kernels_of(equation.op).exchange;
-  command.at = list.addresses.size();
-  command.devices = devices_of(buffer(exchange.result), extent.devices);
-  command.operand = plan_.program->type(equation.operands[exchange.index]);
-  command.result = plan_.program->type(equation.results[exchange.index]);
-  command.group_size = static_cast<std::size_t>(mesh.group_size(axes));
-  command.members.resize(static_cast<std::size_t>(mesh.devices()));
+  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, list.addresses.size(),
+                      devices_of(buffer(exchange.result), extent.devices), std::make_unique<ExchangeGroups>()};
+  ExchangeGroups& all = *command.groups;
+  all.operand = plan_.program->type(equation.operands[exchange.index]);
+  all.result = plan_.program->type(equation.results[exchange.index]);
+  all.size = static_cast<std::size_t>(mesh.group_size(axes));
+  all.members.resize(static_cast<std::size_t>(mesh.devices()));
   // By what the devices of a group agree on, in the order of their first devices.
   std::map<std::int64_t, std::int64_t> groups;
   const Buffer& operand = buffer(exchange.operand);
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
     const auto [group, is_new] =
         groups.try_emplace(mesh.position(device, mesh.all() - axes), static_cast<std::int64_t>(groups.size()));
-    command.group.push_back(group->second);
-    command.member.push_back(mesh.position(device, axes));
+    all.group.push_back(group->second);
+    all.member.push_back(mesh.position(device, axes));
     if (!is_new) continue;
     for (std::int64_t other : mesh.group(device, axes)) {
       const std::size_t slice = operand.stacked ? static_cast<std::size_t>(other) * operand.slice_bytes() : 0;

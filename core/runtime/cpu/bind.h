@@ -25,6 +25,7 @@ struct Kernels {
 struct Task {
   CommandList* list = nullptr;
   TaskOrigin origin;
+  double share = 0;  // where it stands among the tasks of its kind, from 0 to 1: their order
 };
 
 struct BoundStage {

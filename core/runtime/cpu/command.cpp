@@ -26,15 +26,16 @@ void run(Reduce& command, const CommandList& list, std::byte*) {
 }
 
 void run(RunExchange& command, const CommandList& list, std::byte*) {
-  const std::size_t count = command.members.size();
-  for (std::size_t m = 0; m < count; ++m) command.members[m] = {&command.operand, list.pointers[command.at + m]};
+  ExchangeGroups& groups = *command.groups;
+  const std::size_t count = groups.members.size();
+  for (std::size_t m = 0; m < count; ++m) groups.members[m] = {&groups.operand, list.pointers[command.at + m]};
   std::byte* to = list.pointers[command.at + count];
-  for (std::int64_t d = 0; d < command.devices; ++d, to += bytes(command.result)) {
+  for (std::int64_t d = 0; d < command.devices; ++d, to += bytes(groups.result)) {
     const auto device = static_cast<std::size_t>(list.origin.device + d);
-    const auto first = static_cast<std::size_t>(command.group[device]) * command.group_size;
-    const std::span<const ConstArray> members = std::span(command.members).subspan(first, command.group_size);
-    const Array result{&command.result, to};
-    command.function(command.op, {{&members, 1}, command.member[device], {&result, 1}});
+    const auto first = static_cast<std::size_t>(groups.group[device]) * groups.size;
+    const std::span<const ConstArray> members = std::span(groups.members).subspan(first, groups.size);
+    const Array result{&groups.result, to};
+    command.function(command.op, {{&members, 1}, groups.member[device], {&result, 1}});
   }
 }
 

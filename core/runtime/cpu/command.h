@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -55,16 +56,20 @@ struct Reduce {  // members, then the first of `results` equal results, which fo
   std::vector<ConstArray> members;
   std::int64_t results = 1;
 };
+// The groups of a collective: which devices each has, and where a device stands.
+struct ExchangeGroups {
+  Type operand, result;
+  std::size_t size = 0;                     // of a group
+  std::vector<ConstArray> members;          // of all devices, group after group
+  std::vector<std::int64_t> group, member;  // by device: its group, and its place in that
+};
 // The devices of a piece in turn; pointers: every device's operand, group after group, then the first device's result.
 struct RunExchange {
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0;
   std::int64_t devices = 0;
-  Type operand, result;
-  std::vector<ConstArray> members;  // group after group
-  std::size_t group_size = 0;
-  std::vector<std::int64_t> group, member;  // by device: its group, and its place in that
+  std::unique_ptr<ExchangeGroups> groups;
 };
 struct RunLoop {
   std::int64_t iterations = 0;

@@ -9,6 +9,7 @@
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
+#include "core/ops/all.h"
 #include "core/runtime/cpu/arena.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
@@ -19,8 +20,21 @@ namespace {
 // Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
 constexpr double piece_work = 1 << 20;
 
-std::int64_t worthwhile_pieces(double work) {
-  return static_cast<std::int64_t>(std::clamp(work / piece_work, 1.0, static_cast<double>(most_pieces)));
+// Fewer rows than these leave a large product's inner loops short.
+constexpr std::int64_t least_rows = 64;
+
+// As many as the work pays for, and as have enough rows for each product with a matrix that is worth packing.
+std::int64_t worthwhile_pieces(const Program& program, double work) {
+  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 1.0, static_cast<double>(most_pieces)));
+  for_each_equation(program.equations, [&](const Equation& equation) {
+    const auto prepared = kernels_of(equation.op).prepared_operand;
+    const auto operand = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
+    if (!operand || program.type(equation.results.front()).varying.empty()) return;
+    if (numel(program.type(equation.operands[*operand])) < prepared_elements) return;
+    const std::int64_t rows = program.type(equation.results.front()).shape.front() * program.mesh.devices();
+    pieces = std::min(pieces, std::max<std::int64_t>(1, rows / least_rows));
+  });
+  return pieces;
 }
 
 std::size_t align(std::size_t bytes) { return round_up(bytes, alignment); }
@@ -55,7 +69,7 @@ class Planner {
     const Cost cost = cost_of(*plan_.program);
     plan_.work = cost.flops + cost.bytes;
     plan_.pieces = cut_into_blocks(plan_.program->mesh.devices(),
-                                   options.pieces > 0 ? options.pieces : worthwhile_pieces(plan_.work));
+                                   options.pieces > 0 ? options.pieces : worthwhile_pieces(*plan_.program, plan_.work));
     lowered_ = lower(*plan_.program, options, static_cast<std::int64_t>(plan_.pieces.size()));
     lifetimes_ = find_lifetimes(lowered_);
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
