@@ -86,7 +86,8 @@ TEST_CASE("what a layer costs before the first step is counted: calls of the hea
   planned(1);
   const test::Heap few = planned(40), many = planned(140);
   CHECK((many.calls - few.calls) / 100 < 1500);
-  CHECK((many.peak_bytes - few.peak_bytes) / 100 < 50'000);
+  // With the kernels, which needs() makes one after another to learn what scratch memory they want.
+  CHECK((many.peak_bytes - few.peak_bytes) / 100 < 55'000);
 }
 
 }  // namespace

@@ -13,17 +13,22 @@ using pmaptrain::to_string;
 
 std::string key_of(const Op& op, const CpuRequest& request) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
+  // A region has the types of its parameters; only a chunk of them may be asked for.
+  if (request.region != nullptr) {
+    key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region)) + to_string(request.results[0].shape);
+  }
   const auto add = [&](const Type& type) { key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape); };
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    add(request.operands[i]);
+    if (request.region == nullptr) add(request.operands[i]);
     if (request.stacked[i]) key += "*";
     if (request.packed == i) key += "packed";
   }
-  for (const Type& type : request.results) add(type);
+  for (const Type& type : request.results) {
+    if (request.region == nullptr) add(type);
+  }
   for (const auto& [operand, result] : request.shared) {
     key += "|" + std::to_string(operand) + "=" + std::to_string(result);
   }
-  if (request.region != nullptr) key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region));
   return key;
 }
 
@@ -100,6 +105,17 @@ std::size_t packed_bytes(const Plan& plan, const Kernel& reader, KernelChoice ch
   return bytes;
 }
 
+// Operands and results, those of loops' bodies included.
+std::size_t values_in(const std::vector<Instruction>& instructions) {
+  std::size_t count = 0;
+  const auto one = [&](int) { ++count; };
+  for (const Instruction& instruction : instructions) {
+    for_each_value(instruction, one, one);
+    if (const Loop* const loop = instruction.as<Loop>()) count += values_in(loop->body);
+  }
+  return count;
+}
+
 void replace_buffers(std::vector<Instruction>& instructions, const std::map<int, int>& replaced) {
   const auto replace = [&](int& buffer) {
     const auto found = replaced.find(buffer);
@@ -122,7 +138,9 @@ Bound::Bound(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kern
 
 std::size_t Bound::scratch_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& [key, kernel] : kernels_) bytes = std::max(bytes, kernel->scratch_bytes());
+  for (const auto& [key, kernel] : kernels_) {
+    if (kernel) bytes = std::max(bytes, kernel->scratch_bytes());
+  }
   for (const auto& preparation : preparations_) bytes = std::max(bytes, preparation->scratch_bytes());
   return round_up(bytes, alignment);
 }
@@ -204,7 +222,9 @@ void Bound::bind_parts(const Instruction& instruction, BoundStage& bound) {
 
 void Bound::bind(const std::vector<Instruction>& instructions, const Extent& extent, CommandList& list,
                  std::vector<Command>& into) {
+  // Of many layers, vectors that grow by doubling would hold three times what they end with.
   into.reserve(into.size() + instructions.size());
+  if (&into == &list.commands) list.reserve(list.addresses.size() + values_in(instructions));
   for (const Instruction& instruction : instructions) {
     visit([&](const auto& i) { into.push_back({&instruction, bind(i, extent, list)}); }, instruction);
   }
@@ -235,9 +255,9 @@ Address Bound::accumulator(int index, std::size_t piece, const Extent& extent) c
 }
 
 CpuKernel* Bound::kernel(const Op& op, const CpuRequest& request) {
-  std::unique_ptr<CpuKernel>& kernel = kernels_[key_of(op, request)];
-  if (!kernel) kernel = make_.make ? make_.make(op, request) : make_cpu_kernel(op, request, make_.choice);
-  return kernel.get();
+  const auto [found, is_new] = kernels_.try_emplace(key_of(op, request));
+  if (is_new) found->second = make_.make ? make_.make(op, request) : make_cpu_kernel(op, request, make_.choice);
+  return found->second.get();
 }
 
 RunKernel Bound::bind(const Kernel& kernel, const Extent& extent, CommandList& list) {
@@ -325,11 +345,9 @@ Pack Bound::bind(const Prepare& prepare, const Extent& extent, CommandList& list
 Reduce Bound::bind(const Start& start, const Extent& extent, CommandList& list) {
   const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(start.accumulator)];
   const Buffer& operand = buffer(start.operand);
-  Reduce command{start.equation->op.data(),
-                 kernels_of(start.equation->op).exchange,
-                 list.addresses.size(),
-                 {a.dtype, {a.elements}, {}},
-                 std::vector<ConstArray>(static_cast<std::size_t>(extent.devices))};
+  const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, list.addresses.size(),
+                       list.flat(a.dtype, a.elements), static_cast<std::size_t>(extent.devices)};
+  list.members.resize(std::max(list.members.size(), command.members));
   for (std::int64_t d = 0; d < extent.devices; ++d) {
     Address member = address(start.operand, extent);
     if (operand.stacked) member.offset += static_cast<std::size_t>(d) * operand.slice_bytes();
@@ -345,12 +363,10 @@ Reduce Bound::bind(const Start& start, const Extent& extent, CommandList& list) 
 Reduce Bound::bind(const Done& done, const Extent& extent, CommandList& list) {
   const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(done.accumulator)];
   const std::int64_t elements = extent.kind == Extent::Kind::chunk ? extent.elements : a.elements;
-  Reduce command{done.equation->op.data(),
-                 kernels_of(done.equation->op).exchange,
-                 list.addresses.size(),
-                 {a.dtype, {elements}, {}},
-                 std::vector<ConstArray>(plan_.pieces.size()),
-                 devices_of(buffer(done.result), extent.devices)};
+  const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange,
+                       list.addresses.size(),    list.flat(a.dtype, elements),
+                       plan_.pieces.size(),      devices_of(buffer(done.result), extent.devices)};
+  list.members.resize(std::max(list.members.size(), command.members));
   for (std::size_t p = 0; p < plan_.pieces.size(); ++p) list.add(accumulator(done.accumulator, p, extent));
   list.add(address(done.result, extent));
   return command;

@@ -14,13 +14,12 @@ void run(Pack& command, const CommandList& list, std::byte* scratch) {
   command.preparation->run(list.pointers[command.at], list.pointers[command.at + 1], scratch);
 }
 
-void run(Reduce& command, const CommandList& list, std::byte*) {
-  const std::size_t count = command.members.size();
-  for (std::size_t m = 0; m < count; ++m) command.members[m] = {&command.type, list.pointers[command.at + m]};
-  const std::span<const ConstArray> members = command.members;
-  std::byte* to = list.pointers[command.at + count];
-  for (std::int64_t i = 0; i < command.results; ++i, to += bytes(command.type)) {
-    const Array result{&command.type, to};
+void run(Reduce& command, CommandList& list, std::byte*) {
+  for (std::size_t m = 0; m < command.members; ++m) list.members[m] = {command.type, list.pointers[command.at + m]};
+  const std::span<const ConstArray> members = std::span(list.members).first(command.members);
+  std::byte* to = list.pointers[command.at + command.members];
+  for (std::int64_t i = 0; i < command.results; ++i, to += bytes(*command.type)) {
+    const Array result{command.type, to};
     command.function(command.op, {{&members, 1}, 0, {&result, 1}});
   }
 }
@@ -39,7 +38,7 @@ void run(RunExchange& command, const CommandList& list, std::byte*) {
   }
 }
 
-void run(RunLoop& command, const CommandList& list, std::byte* scratch) {
+void run(RunLoop& command, CommandList& list, std::byte* scratch) {
   for (const CopyRuns& copy : command.before) run_copy(copy, list);
   for (std::int64_t k = 0; k < command.iterations; ++k) {
     for (const CopyRuns& slice : command.slices) run_copy(slice, list, k);
@@ -71,7 +70,7 @@ void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iterat
   }
 }
 
-void run(Command& command, const CommandList& list, std::byte* scratch) {
+void run(Command& command, CommandList& list, std::byte* scratch) {
   std::visit([&](auto& what) { run(what, list, scratch); }, command.what);
 }
 

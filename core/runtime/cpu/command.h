@@ -4,6 +4,7 @@
 // hand (locate), so that any worker can run any task and no kernel is made twice.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -48,12 +49,12 @@ struct Pack {  // from, to
   std::size_t at = 0;
 };
 using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
-struct Reduce {  // members, then the first of `results` equal results, which follow one another
+struct Reduce {  // `members` of them, then the first of `results` equal results, which follow one another
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0;
-  Type type;
-  std::vector<ConstArray> members;
+  const Type* type = nullptr;  // of the list
+  std::size_t members = 0;
   std::int64_t results = 1;
 };
 // The groups of a collective: which devices each has, and where a device stands.
@@ -86,9 +87,20 @@ struct Command {
 struct CommandList {
   std::vector<Command> commands;
   std::vector<Address> addresses;
-  std::vector<std::byte*> pointers;  // of these addresses at `origin`
+  std::vector<std::byte*> pointers;          // of these addresses at `origin`
+  std::vector<std::unique_ptr<Type>> types;  // that commands refer to
+  std::vector<ConstArray> members;           // room for those of any reduction
   TaskOrigin origin{-1};
 
+  const Type* flat(DType dtype, std::int64_t elements) {
+    const Type type{dtype, {elements}, {}};
+    const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
+    return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
+  }
+  void reserve(std::size_t count) {
+    addresses.reserve(count);
+    pointers.reserve(count);
+  }
   std::size_t add(const Address& address) {
     addresses.push_back(address);
     pointers.push_back(nullptr);
@@ -101,7 +113,7 @@ using Bases = std::array<std::byte*, base_count>;
 // Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.
 void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases);
 // Runs a command of a list that is located.
-void run(Command& command, const CommandList& list, std::byte* scratch);
+void run(Command& command, CommandList& list, std::byte* scratch);
 void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);
 
 }  // namespace pmaptrain::cpu

@@ -284,11 +284,14 @@ Needs CpuBackend::needs(const Source& source) const {
   Plans plans = make_plans(source, options_);
   MemorySizes& sizes = plans.sizes;
   sizes.workers = workers_of(plans.entries, options_);
-  // A kernel says how much scratch memory it needs once it is made.
-  const Kernels kernels{options_.kernels, options_.make_kernel};
-  for (const Plan& plan : plans.entries) {
-    sizes.scratch = std::max(sizes.scratch, Bound(plan, kernels).scratch_bytes());
-  }
+  // A kernel says how much scratch memory it needs once it is made, and is not needed any more then.
+  Kernels kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+                    const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
+                                                             : make_cpu_kernel(op, request, options_.kernels);
+                    sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
+                    return nullptr;
+                  }};
+  for (const Plan& plan : plans.entries) sizes.scratch = std::max(sizes.scratch, Bound(plan, kernels).scratch_bytes());
   const auto workers = static_cast<std::size_t>(sizes.workers);
   Needs needs;
   std::set<std::string_view> counted;

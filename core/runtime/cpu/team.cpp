@@ -11,17 +11,25 @@ namespace pmaptrain::cpu {
 
 Team::Team(int count)
     : count_(count), barrier_(count, may_spin(count, allowed_cores())), host_(count, may_spin(count, allowed_cores())) {
+  threads_.reserve(static_cast<std::size_t>(count));
   try {
     const BlockSignals blocked;
     for (int w = 1; w < count; ++w) threads_.emplace_back([this, w] { serve(w); });
   } catch (const std::system_error& error) {
     const std::size_t failed = threads_.size() + 2;  // the first is the caller's own
-    host_.break_all();
-    for (std::thread& thread : threads_) thread.join();
+    give_up();
     fail_resource("thread " + std::to_string(failed) + " of " + std::to_string(count) +
                       " could not be started: " + error.code().message(),
                   "fewer workers (mesh.workers, --workers) need fewer threads");
+  } catch (...) {
+    give_up();
+    throw;
   }
+}
+
+void Team::give_up() {
+  host_.break_all();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 Team::~Team() {

@@ -40,6 +40,7 @@ class Team {
   void serve(int worker) noexcept;
   void carry_out(int worker) noexcept;
   void rethrow();
+  void give_up();  // ends the threads where not all could be started
 
   const int count_;
   Barrier barrier_;

@@ -20,7 +20,7 @@ double clock_seconds() {
   return seconds;
 }
 
-void profile(std::vector<Command>& commands, const CommandList& list, std::byte* scratch,
+void profile(std::vector<Command>& commands, CommandList& list, std::byte* scratch,
              std::map<const Instruction*, double>& seconds) {
   const double clock = clock_seconds();
   const auto timed = [&](const Command& command, const auto& f) {
