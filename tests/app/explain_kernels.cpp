@@ -39,13 +39,23 @@ TEST_CASE("explain --kernels lists every step of the plan by stage, with cost an
   CHECK(result.status == 0);
   CHECK(contains(result.out, " kernel steps:\n"));
   CHECK(contains(result.out, "8 logical devices, 1 worker; workers meet once a step\n"));
-  CHECK(contains(result.out, "stage 1 of 2, each of 2 blocks of up to 4 devices, up to 2 at once:\n"));
-  CHECK(contains(result.out, "stage 2 of 2, once (every worker what is small, what is larger in ranges):\n"));
+  CHECK(contains(result.out, "stage 1 of 2, the piece of all devices:\n"));
+  CHECK(contains(result.out, "stage 2 of 2, every worker for itself:\n"));
   // 2 · 800 · 5 in each of the two products.
   CHECK(contains(line_with(result.out, "dense_0.grad"), "8 k"));
-  CHECK(contains(line_with(result.out, "synchronise"), "blocks in order"));
+  CHECK(contains(line_with(result.out, "synchronise"), "pieces in order"));
   CHECK_FALSE(line_with(result.out, "  total").empty());
   CHECK_FALSE(contains(result.out, "% roof"));
+}
+
+TEST_CASE("explain says which backend runs an equation, and --measure times it there", "[app]") {
+  const Finished result =
+      call({"explain", linear, "--kernels", "--measure", "--memory", "--set", "mesh.backend=reference"});
+  INFO(result.out);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "8 logical devices, 1 worker; workers meet 0 times a step\n"));
+  CHECK(contains(line_with(result.out, "matmul"), "reference"));
+  CHECK_FALSE(line_with(result.out, "  values ").empty());
 }
 
 TEST_CASE("explain --kernels shows what a loop repeats, indented", "[app]") {
