@@ -8,6 +8,7 @@
 #include "app/validate_report.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/runtime/backends.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -29,7 +30,11 @@ std::string text(const Hardware& hardware) {
         {fmt::format("L{} cache", cache.level), fmt::format("{} x {}{}", cache.count, bytes(cache.bytes),
                                                             cache.kind == "unified" ? "" : " (" + cache.kind + ")")});
   }
-  rows.push_back({"backend", fmt::format("cpu ({})", kernel_library)});
+  for (const BackendKind kind : backend_kinds) {
+    const std::string_view what =
+        kind == BackendKind::cpu ? kernel_library : "the interpreter: slow, for checking results";
+    rows.push_back({kind == backend_kinds[0] ? "backends" : "", fmt::format("{} ({})", to_string(kind), what)});
+  }
   return "hardware:\n" + columns(rows, {}) +
          "\n--devices sets how many logical devices the mesh has, of which one core can carry many.\n"
          "--workers sets how many threads carry them; auto takes what this process may use.\n"
@@ -51,7 +56,8 @@ std::string json_text(const Hardware& hardware) {
     json["caches"].push_back(
         {{"level", cache.level}, {"kind", cache.kind}, {"bytes", cache.bytes}, {"count", cache.count}});
   }
-  json["backends"] = {"cpu"};
+  json["backends"] = Json::array();
+  for (const BackendKind kind : backend_kinds) json["backends"].push_back(to_string(kind));
   json["kernel_library"] = kernel_library;
   return to_text(json);
 }

@@ -13,20 +13,22 @@ class Walk {
 
   // `times`: how often loops repeat these equations. `inside`: of an equation that computes them at once.
   void add(const std::vector<Equation>& equations, double times, bool inside) {
-    for (const Equation& equation : equations) {
-      if (equation.op.rules().view) continue;
-      const double repeated = equation.op.is_loop() ? static_cast<double>(equation.op.loop().iterations) : 1;
-      for (const Region& region : equation.regions) {
-        add(region.equations, times * repeated, inside || !equation.op.is_loop());
-      }
-      add(equation, times, inside);
+    for (const Equation& equation : equations) add(equation, times, inside);
+  }
+
+  void add(const Equation& equation, double times, bool inside) {
+    if (equation.op.rules().view) return;
+    const double repeated = equation.op.is_loop() ? static_cast<double>(equation.op.loop().iterations) : 1;
+    for (const Region& region : equation.regions) {
+      add(region.equations, times * repeated, inside || !equation.op.is_loop());
     }
+    add_itself(equation, times, inside);
   }
 
   Cost total;
 
  private:
-  void add(const Equation& equation, double times, bool inside) {
+  void add_itself(const Equation& equation, double times, bool inside) {
     const std::span<const Type> operands = operand_types_.of(program_, equation.operands);
     const std::span<const Type> results = result_types_.of(program_, equation.results);
     const Cost cost = equation.op.cost(program_.mesh, operands, results);
@@ -48,6 +50,12 @@ class Walk {
 Cost cost_of(const Program& program) {
   Walk walk(program);
   walk.add(program.equations, 1, false);
+  return std::move(walk.total);
+}
+
+Cost cost_of(const Program& program, const Equation& equation) {
+  Walk walk(program);
+  walk.add(equation, 1, false);
   return std::move(walk.total);
 }
 

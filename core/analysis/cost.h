@@ -9,5 +9,7 @@ namespace pmaptrain {
 // replicated values counts once. Views cost nothing; of a chain of equations inside a fused one, only the arithmetic
 // does. `wire` is what each device sends, by the axes of the collective.
 Cost cost_of(const Program& program);
+// The same of one equation, carried out once.
+Cost cost_of(const Program& program, const Equation& equation);
 
 }  // namespace pmaptrain

@@ -3,14 +3,20 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "core/ops/all.h"
 #include "core/runtime/backend.h"
 
 namespace pmaptrain {
 
-enum class BackendKind { cpu };
+enum class BackendKind { cpu, reference };
+// As a config has it.
+std::string_view to_string(BackendKind kind);
 
+inline constexpr BackendKind backend_kinds[] = {BackendKind::cpu, BackendKind::reference};
+
+// Of the CPU backend; the reference has one worker and reference kernels.
 struct BackendOptions {
   std::optional<int> workers = {};  // none: as many as the backend finds good
   KernelChoice kernels = KernelChoice::best;

@@ -1,8 +1,12 @@
 #include "core/runtime/interpreter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
+#include "core/analysis/facts.h"
+#include "core/base/clock.h"
+#include "core/base/saturate.h"
 #include "core/ops/all.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/loop/loop.h"
@@ -10,21 +14,97 @@
 namespace pmaptrain {
 namespace {
 
+// When each value that the interpreter holds is freed. Views and what a loop passes in are copies of their own, which
+// live as long as what they are views of.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Program& program) : program_(program), facts_(analyse(program)) {
+    depths_.resize(program.types.size());
+    for (const Input& input : program.inputs) add(input.value, 0);
+    add(program.equations, 0);
+  }
+
+  // Calls f(value) for each value whose memory was defined inside of `depth` loops and whose last use is in equation
+  // number `number`, counted as analyse() counts.
+  template <class F>
+  void for_each_dying(int number, int depth, F&& f) const {
+    if (static_cast<std::size_t>(number) >= dying_.size()) return;
+    for (const Value value : dying_[static_cast<std::size_t>(number)]) {
+      if (depths_[static_cast<std::size_t>(facts_.of(value).root)] == depth) f(value);
+    }
+  }
+
+  // The most bytes that are live in one equation.
+  std::size_t most_bytes() const {
+    std::vector<std::size_t> born(dying_.size());
+    for (const std::vector<Value>& values : dying_) {
+      for (const Value value : values) {
+        std::size_t& sum = born[static_cast<std::size_t>(facts_.of(value).defined)];
+        sum = sum_of(sum, bytes_of(value));
+      }
+    }
+    std::size_t live = 0, most = 0;
+    for (std::size_t number = 0; number < dying_.size(); ++number) {
+      live = sum_of(live, born[number]);
+      most = std::max(most, live);
+      for (const Value value : dying_[number]) live -= std::min(live, bytes_of(value));
+    }
+    return most;
+  }
+
+ private:
+  std::size_t bytes_of(Value value) const {
+    return product_of(static_cast<std::size_t>(program_.mesh.devices()), bytes(program_.type(value)));
+  }
+
+  void add(Value value, int depth) {
+    depths_[static_cast<std::size_t>(value.id)] = depth;
+    const ValueFacts& facts = facts_.of(value);
+    const auto last = static_cast<std::size_t>(std::max(facts.defined, facts_.root_of(value).last_use));
+    if (dying_.size() <= last) dying_.resize(last + 1);
+    dying_[last].push_back(value);
+  }
+
+  void add(const std::vector<Equation>& equations, int depth) {
+    for (const Equation& equation : equations) {
+      for (Value result : equation.results) add(result, depth);
+      if (!equation.op.is_loop()) continue;
+      const Region& region = equation.regions.front();
+      for (Value param : region.params) add(param, depth + 1);
+      add(region.equations, depth + 1);
+    }
+  }
+
+  const Program& program_;
+  const Facts facts_;
+  std::vector<int> depths_;                // by value: of loops around it
+  std::vector<std::vector<Value>> dying_;  // by the number of the equation
+};
+
 class Interpreter {
  public:
-  explicit Interpreter(const Program& program) : program_(program), devices_(program.mesh.devices()) {}
+  Interpreter(const Program& program, const InterpretOptions& options)
+      : program_(program), options_(options), devices_(program.mesh.devices()), lifetimes_(program) {}
 
-  Interpreted run(const std::map<std::string, PerDevice>& inputs) {
+  Interpreted run(std::map<std::string, PerDevice> inputs) {
     for (const Input& input : program_.inputs) {
       const auto found = inputs.find(input.name);
       if (found == inputs.end()) fail_running("the program's input '" + input.name + "' was not given");
-      set(input.value, found->second);
+      set(input.value, std::move(found->second));
     }
+    free_dying(0);
     run(program_.equations);
     Interpreted result;
+    result.most_bytes = most_bytes_;
     for (const Output& output : program_.outputs) result.outputs[output.name] = at(output.value);
+    std::unordered_map<std::int32_t, int> left;  // inputs that a value is yet to replace
     for (const Input& input : program_.inputs) {
-      if (input.next) result.updates[input.name] = at(*input.next);
+      if (input.next) ++left[input.next->id];
+    }
+    for (const Input& input : program_.inputs) {
+      if (!input.next) continue;
+      const bool last = --left[input.next->id] == 0;
+      result.updates[input.name] = last ? std::move(at(*input.next)) : at(*input.next);
     }
     return result;
   }
@@ -37,28 +117,51 @@ class Interpreter {
     for (std::int64_t d = 0; d < devices_; ++d) {
       const std::vector<std::byte>& array = arrays.at(static_cast<std::size_t>(d));
       if (array.size() != bytes(type)) fail_running("a value has the wrong size for " + to_string(type, program_.mesh));
-      // The first device that agrees on every axis over which the type varies must hold the same bits.
-      for (std::int64_t other = 0; other < d; ++other) {
-        if (program_.mesh.position(other, type.varying) != program_.mesh.position(d, type.varying)) continue;
-        if (array != arrays[static_cast<std::size_t>(other)]) {
-          fail_running("devices " + std::to_string(other) + " and " + std::to_string(d) +
-                       " differ in a value of type " + to_string(type, program_.mesh));
-        }
-        break;
-      }
+      if (options_.check_replicated) check_replicated(type, arrays, d);
     }
     values_[value.id] = std::move(arrays);
+    bytes_ += static_cast<std::size_t>(devices_) * bytes(type);
+    most_bytes_ = std::max(most_bytes_, bytes_);
   }
 
-  void run(const std::vector<Equation>& equations) {
-    for (const Equation& equation : equations) run(equation);
+  // The first device that agrees on every axis over which the type varies must hold the same bits.
+  void check_replicated(const Type& type, const PerDevice& arrays, std::int64_t device) const {
+    for (std::int64_t other = 0; other < device; ++other) {
+      if (program_.mesh.position(other, type.varying) != program_.mesh.position(device, type.varying)) continue;
+      if (arrays[static_cast<std::size_t>(device)] != arrays[static_cast<std::size_t>(other)]) {
+        fail_running("devices " + std::to_string(other) + " and " + std::to_string(device) +
+                     " differ in a value of type " + to_string(type, program_.mesh));
+      }
+      return;
+    }
+  }
+
+  void free_dying(int depth) {
+    lifetimes_.for_each_dying(number_, depth, [&](Value value) {
+      if (values_.erase(value.id) > 0) bytes_ -= static_cast<std::size_t>(devices_) * bytes(program_.type(value));
+    });
+  }
+
+  // Frees what the last equation uses too, but for what follows the equations: a loop frees that, and after the last
+  // equation of the program all ends.
+  void run(const std::vector<Equation>& equations, int depth = 0) {
+    for (const Equation& equation : equations) {
+      ++number_;
+      const Clock::time_point begin = options_.seconds != nullptr ? Clock::now() : Clock::time_point{};
+      if (equation.op.is_loop()) {
+        run_loop(*equation.op.as<ops::Loop>(), equation, depth);
+      } else {
+        run(equation);
+      }
+      if (options_.seconds != nullptr) (*options_.seconds)[&equation] += seconds_since(begin);
+      if (&equation != &equations.back()) free_dying(depth);
+    }
   }
 
   void run(const Equation& equation) {
     const Op& op = equation.op;
     if (op.as<ops::Pvary>() != nullptr) return set(equation.results.front(), at(equation.operands.front()));
     if (const auto* index = op.as<ops::AxisIndex>()) return run_axis_index(*index, equation);
-    if (const auto* loop = op.as<ops::Loop>()) return run_loop(*loop, equation);
 
     std::vector<PerDevice> results;
     for (Value value : equation.results) {
@@ -109,18 +212,19 @@ class Interpreter {
     set(equation.results.front(), std::move(arrays));
   }
 
-  void run_loop(const ops::Loop& loop, const Equation& equation) {
+  void run_loop(const ops::Loop& loop, const Equation& equation, int depth) {
     const Region& region = equation.regions.front();
     const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
+    const int number = number_;
+    for (std::size_t i = 0; i < consts; ++i) set(region.params[i], at(equation.operands[i]));
     std::vector<PerDevice> carried;
     for (std::size_t i = 0; i < carries; ++i) carried.push_back(at(equation.operands[consts + i]));
     for (std::int64_t k = 0; k < loop.iterations; ++k) {
-      for (std::size_t i = 0; i < region.params.size(); ++i) {
+      number_ = number;
+      for (std::size_t i = consts; i < region.params.size(); ++i) {
         const Value param = region.params[i];
-        if (i < consts) {
-          set(param, at(equation.operands[i]));
-        } else if (i < consts + carries) {
-          set(param, carried[i - consts]);
+        if (i < consts + carries) {
+          set(param, std::move(carried[i - consts]));
         } else {
           const std::size_t size = bytes(program_.type(param));
           PerDevice slices;
@@ -131,21 +235,29 @@ class Interpreter {
           set(param, std::move(slices));
         }
       }
-      run(region.equations);
+      run(region.equations, depth + 1);
       for (std::size_t i = 0; i < carries; ++i) carried[i] = at(region.results[i]);
+      free_dying(depth + 1);
     }
     for (std::size_t i = 0; i < carries; ++i) set(equation.results[i], std::move(carried[i]));
   }
 
   const Program& program_;
+  const InterpretOptions options_;
   const std::int64_t devices_;
+  const Lifetimes lifetimes_;
   std::unordered_map<std::int32_t, PerDevice> values_;
+  std::size_t bytes_ = 0, most_bytes_ = 0;  // of values_
+  int number_ = 0;                          // of the equation, as analyse() counts
 };
 
 }  // namespace
 
-Interpreted interpret(const Program& program, const std::map<std::string, PerDevice>& inputs) {
-  return Interpreter(program).run(inputs);
+Interpreted interpret(const Program& program, std::map<std::string, PerDevice> inputs,
+                      const InterpretOptions& options) {
+  return Interpreter(program, options).run(std::move(inputs));
 }
+
+std::size_t interpreted_bytes(const Program& program) { return Lifetimes(program).most_bytes(); }
 
 }  // namespace pmaptrain

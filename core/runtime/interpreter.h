@@ -17,10 +17,20 @@ using PerDevice = std::vector<std::vector<std::byte>>;
 struct Interpreted {
   std::map<std::string, PerDevice> outputs;
   std::map<std::string, PerDevice> updates;  // by the name of the input that is replaced
+  std::size_t most_bytes = 0;                // of all values that were live at one time, inputs included
 };
 
-// `inputs` has each input of the program by name. Throws Error (failed) when a value whose type says that it is the
-// same along an axis is not: a wrong rule of an op.
-Interpreted interpret(const Program& program, const std::map<std::string, PerDevice>& inputs);
+struct InterpretOptions {
+  // Throw Error (failed) when a value whose type says that it is the same along an axis is not: a wrong rule of an op.
+  bool check_replicated = true;
+  std::map<const Equation*, double>* seconds = nullptr;  // adds how long each equation took
+};
+
+// `inputs` has each input of the program by name. A value is freed after its last use.
+Interpreted interpret(const Program& program, std::map<std::string, PerDevice> inputs,
+                      const InterpretOptions& options = {});
+
+// What Interpreted::most_bytes will be; somewhat more for a program with a loop.
+std::size_t interpreted_bytes(const Program& program);
 
 }  // namespace pmaptrain

@@ -3,8 +3,8 @@
 
 namespace pmaptrain::spec {
 
-static constexpr std::array<Word<Backend>, 2> words_of(Tag<Backend>) {
-  return {{{"cpu", Backend::cpu}, {"auto", Backend::automatic}}};
+static constexpr std::array<Word<Backend>, 3> words_of(Tag<Backend>) {
+  return {{{"cpu", Backend::cpu}, {"auto", Backend::automatic}, {"reference", Backend::reference}}};
 }
 
 static auto row(Tag<MeshSpec>) {
@@ -19,7 +19,8 @@ static auto row(Tag<MeshSpec>) {
            .example = "axes: {devices: 8}\naxes: [{model_replicas: 2}, {data_shards: 4}]"}),
       option(&MeshSpec::backend, {.path = "backend",
                                   .absent = {"cuda"},
-                                  .meaning = "The hardware that computes; auto takes the best there is.",
+                                  .meaning = "What computes: auto takes the best hardware there is; reference is an "
+                                             "interpreter with one worker, slow, for checking results.",
                                   .example = "backend: cpu"}),
       option(&MeshSpec::workers,
              {.path = "workers",

@@ -19,7 +19,7 @@
 namespace pmaptrain::spec {
 
 // ---- mesh ----------------------------------------------------------------------------------------------------------
-enum class Backend { cpu, automatic };
+enum class Backend { cpu, automatic, reference };
 
 struct MeshSpec {
   Mesh mesh;

@@ -29,7 +29,8 @@ void set_hyper(Module& module, const Setup& setup, const Input& input) {
 }  // namespace
 
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels) {
-  return make_backend(BackendKind::cpu, {mesh.workers, kernels});
+  const bool reference = mesh.backend == spec::Backend::reference;
+  return make_backend(reference ? BackendKind::reference : BackendKind::cpu, {mesh.workers, kernels});
 }
 
 Source run_source(const Setup& setup, bool private_copies) {

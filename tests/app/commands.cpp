@@ -197,6 +197,19 @@ TEST_CASE("the JSON of validate is as documented", "[app]") {
         60362);
 }
 
+TEST_CASE("a config's backend is the one that is planned, run and evaluated on", "[app]") {
+  const TemporaryFolder folder;
+  const std::string config = "configs/gradient_averaging.yaml", run = folder / "run", set = "mesh.backend=reference";
+  CHECK(contains(call({"validate", config, "--set", set}).out, "carried by 1 worker (backend reference)"));
+  CHECK(json::parse(call({"validate", config, "--json", "--set", set}).out)["backend"] == "reference");
+  CHECK(json::parse(call({"devices", "--json"}).out)["backends"] == json{"cpu", "reference"});
+  CHECK(contains(call({"devices"}).out, "reference (the interpreter"));
+  REQUIRE(call({"run", config, "--run-dir", run, "-q", "--set", set}).status == 0);
+  const json there = json::parse(call({"eval", run, "--split", "train", "--json"}).out);
+  const json here = json::parse(call({"eval", run, "--split", "train", "--json", "--set", "mesh.backend=cpu"}).out);
+  CHECK(there["loss"].get<double>() == Approx(here["loss"].get<double>()).epsilon(1e-6));
+}
+
 TEST_CASE("a mesh of one device is warned about, and changes nothing on standard output", "[app]") {
   const Finished result = call({"validate", linear, "--devices", "1"});
   CHECK(result.status == 0);

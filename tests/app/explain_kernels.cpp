@@ -48,6 +48,16 @@ TEST_CASE("explain --kernels lists every step of the plan by stage, with cost an
   CHECK_FALSE(contains(result.out, "% roof"));
 }
 
+TEST_CASE("explain says which backend runs an equation, and --measure times it there", "[app]") {
+  const Finished result =
+      call({"explain", linear, "--kernels", "--measure", "--memory", "--set", "mesh.backend=reference"});
+  INFO(result.out);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "8 logical devices, 1 worker; workers meet 0 times a step\n"));
+  CHECK(contains(line_with(result.out, "matmul"), "reference"));
+  CHECK_FALSE(line_with(result.out, "  values ").empty());
+}
+
 TEST_CASE("explain --kernels shows what a loop repeats, indented", "[app]") {
   const Finished result = call({"explain", linear, "--kernels", "--workers", "1", "--set", "data.microbatches=2"});
   INFO(result.out);

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/runtime/backends.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/runtime/programs.h"
@@ -66,6 +67,13 @@ std::string error_of(const std::function<void()>& action) {
   return "none";
 }
 
+// Each backend, with two workers where it has several.
+std::unique_ptr<Backend> any_backend() {
+  const BackendKind kind = GENERATE(from_range(std::begin(backend_kinds), std::end(backend_kinds)));
+  UNSCOPED_INFO(to_string(kind));
+  return make_backend(kind, {.workers = 2});
+}
+
 // The third run of each kernel fails.
 class Failing final : public CpuKernel {
  public:
@@ -81,9 +89,10 @@ class Failing final : public CpuKernel {
 }  // namespace
 
 TEST_CASE("entries share the inputs that have equal names, whichever ran last", "[runtime]") {
+  const std::unique_ptr<Backend> backend = any_backend();
   for (const int batches : {1, 2}) {
     for (const bool private_copies : {false, true}) {
-      const std::unique_ptr<Module> module = CpuBackend({.workers = 2}).load(two_entries(batches, private_copies));
+      const std::unique_ptr<Module> module = backend->load(two_entries(batches, private_copies));
       const Handle w = module->input("w");
       CHECK(w.id == module->input("w").id);
       const float one = 1;
@@ -105,12 +114,12 @@ TEST_CASE("entries share the inputs that have equal names, whichever ran last", 
 }
 
 TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one that it is given", "[runtime]") {
-  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(3));
+  const std::unique_ptr<Module> module = any_backend()->load(two_entries(3));
   const float zero = 0;
   module->write(module->input("w"), every_device, bytes_of(zero));
   for (int slot = 0; slot < 3; ++slot) {
     const auto base = static_cast<float>(slot * slot);
-    CHECK(reinterpret_cast<std::uintptr_t>(module->batch(0, slot, "x").data()) % 64 == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(module->batch(0, slot, "x").data()) % 16 == 0);
     set_batch(*module, 0, slot, "x", {base, base + 1});
   }
   for (const int slot : {2, 0, 1}) {
@@ -122,10 +131,10 @@ TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one th
 }
 
 TEST_CASE("a private copy is written and read by device, and a read may begin anywhere", "[runtime]") {
-  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(1, true));
+  const std::unique_ptr<Module> module = any_backend()->load(two_entries(1, true));
   const Handle w = module->input("w");
   const float values[] = {1.5F, -2};
-  for (std::int64_t device = 0; device < 2; ++device) module->write(w, device, bytes_of(values[device]));
+  for (std::int64_t device = 0; device < 2; ++device) module->wait(module->write(w, device, bytes_of(values[device])));
   CHECK(read(*module, w, 0) == 1.5F);
   CHECK(read(*module, w, 1) == -2);
   std::uint16_t half = 0;
@@ -134,16 +143,39 @@ TEST_CASE("a private copy is written and read by device, and a read may begin an
 }
 
 TEST_CASE("a module refuses what its programs have not", "[runtime]") {
-  const std::unique_ptr<Module> module = CpuBackend().load(two_entries());
+  const std::unique_ptr<Backend> backend = any_backend();
+  const std::unique_ptr<Module> module = backend->load(two_entries());
   CHECK(error_of([&] { module->input("x"); }) == "the module has no input 'x'");
   CHECK(error_of([&] { module->output(0, "before"); }) == "the entry 'grow' has no output 'before'");
   const auto other = test::program_of("mesh a=2\nparams %w:f32[3]{}\nreturn w = %w\n");
   CHECK(error_of([&] {
-          CpuBackend().load({{{"grow", test::program_of(grow)}, {"look", other}}});
+          backend->load({{{"grow", test::program_of(grow)}, {"look", other}}});
         }) == "input 'w' is f32[]{} in the entry 'grow' and f32[3]{} in the entry 'look'");
   float two[2] = {};
   const Ticket past = module->read(module->input("w"), 0, std::as_writable_bytes(std::span(two)));
   CHECK(error_of([&] { module->wait(past); }) == "a read past the end of a value of 4 bytes");
+  const std::unique_ptr<Module> shared = backend->load(two_entries());
+  const Ticket one_device = shared->write(shared->input("w"), 1, bytes_of(two[0]));
+  CHECK(error_of([&] { shared->wait(one_device); }) == "input 'w' is kept once for all devices");
+}
+
+TEST_CASE("the reference backend carries out nothing before a ticket is waited for, and then in order", "[runtime]") {
+  const std::unique_ptr<Module> module = make_backend(BackendKind::reference)->load(two_entries());
+  const Handle w = module->input("w");
+  float value = 1, found = -1;
+  const Ticket written = module->write(w, every_device, bytes_of(value));
+  value = 5;  // too early: the module has the memory until the write is done
+  CHECK_FALSE(module->done(written));
+  set_batch(*module, 0, 0, "x", {2, 3});
+  const Ticket step = module->submit(0, 0);
+  set_batch(*module, 0, 0, "x", {10, 20});  // likewise
+  const Ticket read = module->read(w, 0, std::as_writable_bytes(std::span(&found, 1)));
+  const Ticket next = module->submit(1, 0);
+  CHECK(found == -1);
+  module->wait(read);
+  CHECK(module->done(step));
+  CHECK_FALSE(module->done(next));
+  CHECK(found == 5 + 10 + 20);
 }
 
 TEST_CASE("a failure comes out of the wait for its ticket and for every later one, not for those before", "[runtime]") {
@@ -170,10 +202,13 @@ TEST_CASE("workers are as many as asked for, else one for steps that are shorter
 }
 
 TEST_CASE("a module allocates what its backend says that it needs", "[runtime]") {
+  const std::unique_ptr<Backend> backend = any_backend();
   for (const int batches : {1, 3}) {
-    const CpuBackend backend({.workers = 2});
-    const Needs needs = backend.needs(two_entries(batches));
-    CHECK(backend.load(two_entries(batches))->allocated() == needs.total());
+    const Needs needs = backend->needs(two_entries(batches));
+    const std::unique_ptr<Module> module = backend->load(two_entries(batches));
+    module->submit(0, 0);
+    module->wait(module->submit(1, 0));
+    CHECK(module->allocated() == needs.total());
     CHECK(needs.parameters >= 2 * sizeof(float));
     CHECK(needs.batches >= 2U * static_cast<std::size_t>(batches) * 2 * sizeof(float));
   }

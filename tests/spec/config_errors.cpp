@@ -61,7 +61,7 @@ TEST_CASE("a backend that is not built is refused", "[spec]") {
         R"(c.yaml:1:17: error: backend cuda is not in this build
     1 | mesh: {backend: cuda}
       |                 ^~~~
-  help: it has one of cpu, auto
+  help: it has one of cpu, auto, reference
 )");
 }
 

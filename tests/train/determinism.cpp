@@ -1,7 +1,4 @@
 // The same config gives the same bits on any number of workers, and with a private copy of everything on each device.
-#include <filesystem>
-#include <set>
-
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 
@@ -9,8 +6,6 @@ using namespace pmaptrain;
 using namespace pmaptrain::testing;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 void check_same_bits(train::Setup setup, KernelChoice kernels) {
   train::SessionOptions options;
@@ -33,42 +28,9 @@ void check_same_bits(train::Setup setup, KernelChoice kernels) {
   CHECK(copies.same_bits(one));
 }
 
-// Three steps of a shipped config. What is large is made small: images, and for reference kernels the features.
-train::Setup shortened(const std::string& config, KernelChoice kernels) {
-  std::vector<std::string> set = {"train.duration=3 steps", "train.log_every=1 step"};
-  if (config == "cnn.yaml" || config == "fashion_mnist.yaml") {
-    set.emplace_back("data.batch_size=16");
-    if (kernels == KernelChoice::reference) {
-      set.emplace_back("model.layers.0.conv.features=4");
-      set.emplace_back("model.layers.3.conv.features=4");
-    }
-  }
-  if (config == "cnn.yaml") {
-    for (const char* size : {"height=8", "width=8", "train=48", "test=21"}) {
-      set.push_back(std::string("data.source.synthetic_images.") + size);
-    }
-  }
-  train::Setup setup = setup_of_config(config, set);
-  if (config == "fashion_mnist.yaml") {
-    // Ten thousand test images a run would take longer than all else.
-    setup.source.test = nullptr;
-    setup.evaluation = nullptr;
-  }
-  return setup;
-}
-
 void check_shipped_configs(KernelChoice kernels) {
-  std::set<std::string> configs;
-  for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
-    if (entry.path().extension() == ".yaml") configs.insert(entry.path().filename().string());
-  }
-  REQUIRE(configs.size() >= 4);
-  for (const std::string& config : configs) {
+  for (const std::string& config : shipped_configs()) {
     INFO(config);
-    if (config == "fashion_mnist.yaml" && !fs::exists(spec::FashionMnist{}.dir)) {
-      WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");
-      continue;
-    }
     check_same_bits(shortened(config, kernels), kernels);
   }
 }

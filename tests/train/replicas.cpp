@@ -43,7 +43,8 @@ std::string last_warning(const Trained& trained) { return trained.of<train::Warn
 }  // namespace
 
 TEST_CASE("a flipped bit in one private copy is reported by parameter and device", "[train]") {
-  const train::Setup setup = setup_of_text(small_images, {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12"});
+  const train::Setup setup =
+      setup_of_text(small_images, {any_backend(), "mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12"});
   const Trained trained = train_setup(setup, damaging("dense_0.kernel", 4, 2));
   CHECK(trained.ended.status == "stopped");
   CHECK(trained.ended.reason == "guard");

@@ -49,7 +49,7 @@ std::vector<double> device_values(Module& module, const std::string& name) {
 }  // namespace
 
 TEST_CASE("linear_regression.yaml learns the true values, and its logged losses fall", "[train]") {
-  const Trained trained = train_setup(setup_of_config("linear_regression.yaml"));
+  const Trained trained = train_setup(setup_of_config("linear_regression.yaml", {any_backend()}));
   CHECK(trained.ended.status == "done");
   CHECK(trained.ended.steps == 50);
   CHECK(trained.ended.epochs == 50);
@@ -65,7 +65,7 @@ TEST_CASE("linear_regression.yaml learns the true values, and its logged losses 
 }
 
 TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, on each of the 4 devices", "[train]") {
-  const train::Setup setup = setup_of_config("gradient_averaging.yaml");
+  const train::Setup setup = setup_of_config("gradient_averaging.yaml", {any_backend()});
   train::SessionOptions options;
   options.verify_replicas = true;
   std::vector<double> weights, biases;
@@ -94,7 +94,8 @@ TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, o
 TEST_CASE("metrics of an epoch are made of its sums, whatever its batches, devices and microbatches", "[train]") {
   const std::string metrics = "metrics=[accuracy, recall, f1: {average: none}, perplexity]";
   // Without learning, the epoch's means are those of the parameters that training begins with.
-  const std::vector<std::string> set = {metrics, "optimizer={sgd: {}, learning_rate: 0}", "train.duration=1 epoch"};
+  const std::vector<std::string> set = {any_backend(), metrics, "optimizer={sgd: {}, learning_rate: 0}",
+                                        "train.duration=1 epoch"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), set.begin(), set.end());
     const Trained trained = train_setup(setup_of_text(small_images, more));
@@ -169,7 +170,8 @@ return mean = %mean
 }
 
 TEST_CASE("a masked, microbatched run equals the unsplit one", "[train]") {
-  const std::vector<std::string> common = {"data.batch_size=10", "data.remainder=mask", "train.duration=10 steps"};
+  const std::vector<std::string> common = {any_backend(), "data.batch_size=10", "data.remainder=mask",
+                                           "train.duration=10 steps"};
   std::vector<std::string> one = common, split = common;
   one.emplace_back("mesh.axes={a: 1}");
   split.insert(split.end(), {"mesh.axes=[{a: 2}, {b: 3}]", "data.microbatches=3"});
@@ -202,7 +204,9 @@ TEST_CASE("a batch spread over 1, 2, 4 or 8 devices gives the same losses, dropo
 }
 
 TEST_CASE("evaluation counts every example once, whatever the mesh and the remainder", "[train]") {
-  const auto evaluated = [](std::vector<std::string> set) {
+  const std::string backend = any_backend();
+  const auto evaluated = [&](std::vector<std::string> set) {
+    set.push_back(backend);
     set.emplace_back("train.duration=1 step");
     set.emplace_back("optimizer.learning_rate=1.0e-30");  // leaves the parameters as they are
     const Trained trained = train_setup(setup_of_text(small_images, std::move(set)));
@@ -228,7 +232,7 @@ TEST_CASE("evaluation counts every example once, whatever the mesh and the remai
 }
 
 TEST_CASE("an exploding run halts with the parameters of its last good step", "[train]") {
-  const std::vector<std::string> exploding = {"optimizer.learning_rate=30", "train.duration=4 epochs",
+  const std::vector<std::string> exploding = {any_backend(), "optimizer.learning_rate=30", "train.duration=4 epochs",
                                               "data.batch_size=80"};
   for (const char* log_every : {"1 step", "7 steps", "never"}) {
     INFO("log_every " << log_every);
@@ -262,7 +266,7 @@ TEST_CASE("nothing is evaluated after a bad step, whenever it is noticed", "[tra
   text.replace(text.find("eval_every: 1 epoch"), 19, "eval_every: 2 steps");
   text.replace(text.find("log_every: 1 step"), 17, "log_every: never");
   const Trained trained =
-      train_setup(setup_of_text(text, {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps"}));
+      train_setup(setup_of_text(text, {any_backend(), "optimizer.learning_rate=1.0e+38", "train.duration=9 steps"}));
   REQUIRE(trained.ended.reason == "guard");
   const std::int64_t good = trained.ended.steps;
   REQUIRE(good < 8);
@@ -315,7 +319,7 @@ loss: mean_squared_error
 optimizer: {sgd: {}, learning_rate: 0.1}
 train: {duration: 3 steps}
 )";
-  const Trained trained = train_setup(setup_of_text(text));
+  const Trained trained = train_setup(setup_of_text(text, {any_backend()}));
   CHECK(trained.ended.exit_status == 5);
   CHECK(trained.ended.steps == 0);
   CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
@@ -454,7 +458,8 @@ model: {layers: [dense: 1], init: {values: {dense_0: {kernel: [[2.0]], bias: [0.
 loss: mean_squared_error
 optimizer: {sgd: {}, learning_rate: 0.1}
 train: {duration: 3 steps, on_nonfinite: skip}
-)"));
+)",
+                                                    {any_backend()}));
   CHECK(trained.ended.status == "stopped");
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.exit_status == 5);
@@ -477,7 +482,8 @@ loss: mean_squared_error
 optimizer: {sgd: {}, learning_rate: 0.01}
 train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
 )";
-  const Trained trained = train_setup(setup_of_text(text));
+  const std::string backend = any_backend();
+  const Trained trained = train_setup(setup_of_text(text, {backend}));
   CHECK(trained.ended.status == "done");
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 6);
@@ -494,7 +500,7 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   }
   CHECK(trained.metrics[1].find("\"loss\":null") != std::string::npos);
   CHECK(trained.metrics[1].find("\"finite\":false") != std::string::npos);
-  const Trained without = train_setup(setup_of_text(
-      text, {"data.source.values.inputs=[[1], [2], [3], [4]]", "data.source.values.targets=[[1], [2], [3], [4]]"}));
+  const Trained without = train_setup(setup_of_text(text, {backend, "data.source.values.inputs=[[1], [2], [3], [4]]",
+                                                           "data.source.values.targets=[[1], [2], [3], [4]]"}));
   CHECK(without.parameters == trained.parameters);
 }

@@ -1,10 +1,13 @@
 #include "tests/train/session_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/runtime/backends.h"
 #include "core/spec/load.h"
+#include "tests/catch.h"
 
 namespace pmaptrain::testing {
 
@@ -45,6 +48,51 @@ train::Setup setup_of_text(const std::string& text, std::vector<std::string> set
   spec::Overrides overrides;
   overrides.set = std::move(set);
   return train::make_setup(spec::load_text(text, "test.yaml", ".", overrides));
+}
+
+std::string any_backend() {
+  const BackendKind kind = GENERATE(from_range(std::begin(backend_kinds), std::end(backend_kinds)));
+  UNSCOPED_INFO(to_string(kind));
+  return "mesh.backend=" + std::string(to_string(kind));
+}
+
+std::vector<std::string> shipped_configs() {
+  std::vector<std::string> configs;
+  for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".yaml") continue;
+    if (name == "fashion_mnist.yaml" && !fs::exists(spec::FashionMnist{}.dir)) {
+      WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");
+      continue;
+    }
+    configs.push_back(name);
+  }
+  REQUIRE(configs.size() >= 3);
+  std::sort(configs.begin(), configs.end());
+  return configs;
+}
+
+train::Setup shortened(const std::string& config, KernelChoice kernels) {
+  std::vector<std::string> set = {"train.duration=3 steps", "train.log_every=1 step"};
+  if (config == "cnn.yaml" || config == "fashion_mnist.yaml") {
+    set.emplace_back("data.batch_size=16");
+    if (kernels == KernelChoice::reference) {
+      set.emplace_back("model.layers.0.conv.features=4");
+      set.emplace_back("model.layers.3.conv.features=4");
+    }
+  }
+  if (config == "cnn.yaml") {
+    for (const char* size : {"height=8", "width=8", "train=48", "test=21"}) {
+      set.push_back(std::string("data.source.synthetic_images.") + size);
+    }
+  }
+  train::Setup setup = setup_of_config(config, set);
+  if (config == "fashion_mnist.yaml") {
+    // Ten thousand test images a run would take longer than all else.
+    setup.source.test = nullptr;
+    setup.evaluation = nullptr;
+  }
+  return setup;
 }
 
 Trained train_setup(const train::Setup& setup, train::SessionOptions options) {

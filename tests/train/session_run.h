@@ -50,6 +50,14 @@ struct Trained {
 train::Setup setup_of_config(const std::string& name, std::vector<std::string> set = {});
 train::Setup setup_of_text(const std::string& text, std::vector<std::string> set = {});
 
+// The --set option of each backend in turn, as Catch2's GENERATE makes them.
+std::string any_backend();
+
+// The names of the configs that are shipped; not those whose data is not installed.
+std::vector<std::string> shipped_configs();
+// Three steps of one. What is large is made small: images, and for reference kernels the features.
+train::Setup shortened(const std::string& config, KernelChoice kernels);
+
 // Images of 6x6 in 3 classes on 4 devices, a small convolutional network, adam: three steps of 16 to an epoch.
 extern const std::string small_images;
 

@@ -1,0 +1,249 @@
+#include "core/runtime/reference/module.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/analysis/cost.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+
+namespace pmaptrain::reference {
+namespace {
+
+std::size_t devices_of(const Program& program) { return static_cast<std::size_t>(program.mesh.devices()); }
+
+// Slices of a batch input in memory.
+std::size_t slices_of(const Program& program, const Type& type) {
+  return type.varying.empty() ? 1 : devices_of(program);
+}
+
+std::size_t held_bytes(const Program& program, Value value) {
+  return product_of(devices_of(program), bytes(program.type(value)));
+}
+
+// What is held between steps, by what it is.
+struct Resting {
+  std::size_t parameters = 0, state = 0, batches = 0, outputs = 0;
+  std::size_t total() const { return sum_of(parameters, state, batches, outputs); }
+};
+
+Resting resting(const Source& source) {
+  Resting rest;
+  std::set<std::string_view> counted;
+  for (const Entry& entry : source.entries) {
+    const Program& program = *entry.program;
+    for (const Input& input : program.inputs) {
+      const Type& type = program.type(input.value);
+      if (input.group == Group::batch) {
+        const std::size_t slot = product_of(slices_of(program, type), bytes(type));
+        rest.batches = sum_of(rest.batches, product_of(static_cast<std::size_t>(entry.batches), slot));
+      } else if (counted.insert(input.name).second) {
+        std::size_t& item = input.group == Group::params ? rest.parameters : rest.state;
+        item = sum_of(item, held_bytes(program, input.value));
+      }
+    }
+    for (const Output& output : program.outputs) rest.outputs = sum_of(rest.outputs, held_bytes(program, output.value));
+  }
+  return rest;
+}
+
+// Of the inputs that a step takes over from the module, since it replaces them.
+std::size_t moved_bytes(const Program& program) {
+  std::size_t moved = 0;
+  for (const Input& input : program.inputs) {
+    if (input.next) moved = sum_of(moved, held_bytes(program, input.value));
+  }
+  return moved;
+}
+
+void add_rows(const Program& program, const std::vector<Equation>& equations, int depth, double times,
+              std::vector<InstructionReport>& rows) {
+  for (const Equation& equation : equations) {
+    InstructionReport& row = rows.emplace_back();
+    row.name = equation.op.name();
+    row.equation = &equation;
+    row.part = "all devices in order";
+    row.depth = depth;
+    if (!equation.results.empty()) {
+      row.result = to_string(program.type(equation.results.front()), program.mesh);
+      if (equation.results.size() > 1) row.result += ", ...";
+    }
+    row.implementation = "reference";
+    if (equation.op.is_loop()) {
+      const std::int64_t iterations = equation.op.loop().iterations;
+      row.implementation = std::to_string(iterations) + " times";
+      add_rows(program, equation.regions.front().equations, depth + 1, times * static_cast<double>(iterations), rows);
+      continue;
+    }
+    row.kernel = true;
+    const Cost cost = cost_of(program, equation);
+    row.flops = times * cost.flops;
+    row.bytes = times * cost.bytes;
+  }
+}
+
+}  // namespace
+
+ReferenceModule::ReferenceModule(Source given) : Module(std::move(given)) {
+  at_rest_ = allocated_ = resting(source()).total();
+  for (const Entry& entry : source().entries) {
+    const Program& program = *entry.program;
+    EntryState& state = entries_.emplace_back();
+    state.slots.resize(static_cast<std::size_t>(entry.batches));
+    for (const Input& input : program.inputs) {
+      const Type& type = program.type(input.value);
+      if (input.group == Group::batch) {
+        for (auto& slot : state.slots) slot[input.name].resize(slices_of(program, type) * bytes(type));
+      } else {
+        inputs_.try_emplace(input.name, devices_of(program), std::vector<std::byte>(bytes(type)));
+      }
+    }
+    for (const Output& output : program.outputs) {
+      const Type& type = program.type(output.value);
+      state.outputs[output.name] = PerDevice(devices_of(program), std::vector<std::byte>(bytes(type)));
+    }
+  }
+}
+
+std::span<std::byte> ReferenceModule::batch(std::size_t entry, int slot, std::string_view input) {
+  auto& inputs = entries_[entry].slots[static_cast<std::size_t>(slot)];
+  const auto found = inputs.find(input);
+  return found == inputs.end() ? std::span<std::byte>() : std::span(found->second);
+}
+
+Ticket ReferenceModule::queue(std::function<void()> work) {
+  queue_.push_back(std::move(work));
+  return {++queued_};
+}
+
+Ticket ReferenceModule::submit(std::size_t entry, int slot, std::int64_t steps) {
+  return queue([this, entry, slot, steps] {
+    for (std::int64_t i = 0; i < steps; ++i) run(entry, slot);
+  });
+}
+
+void ReferenceModule::run(std::size_t e, int slot, std::map<const Equation*, double>* seconds) {
+  EntryState& entry = entries_[e];
+  const Program& program = this->program(e);
+  Values values;
+  for (const Input& input : program.inputs) {
+    if (input.group != Group::batch) {
+      PerDevice& held = inputs_.at(input.name);
+      values[input.name] = input.next ? std::move(held) : held;
+      continue;
+    }
+    const std::vector<std::byte>& memory = entry.slots[static_cast<std::size_t>(slot)].at(input.name);
+    const auto size = static_cast<std::ptrdiff_t>(bytes(program.type(input.value)));
+    const std::ptrdiff_t stride = program.type(input.value).varying.empty() ? 0 : size;
+    PerDevice& slices = values[input.name];
+    for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+      const auto begin = memory.begin() + d * stride;
+      slices.emplace_back(begin, begin + size);
+    }
+  }
+  Interpreted result = interpret(program, std::move(values), {!source().private_copies, seconds});
+  for (auto& [name, value] : result.updates) inputs_[name] = std::move(value);
+  entry.outputs = std::move(result.outputs);
+  allocated_ = std::max(allocated_, at_rest_ - moved_bytes(program) + result.most_bytes);
+}
+
+const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
+  return program(static_cast<std::size_t>(input.entry)).inputs[static_cast<std::size_t>(input.index)].name;
+}
+
+Ticket ReferenceModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
+  return queue([this, input, device, bytes] {
+    const std::string& name = name_of(value(input));
+    if (bytes.size() != slice_bytes(input)) {
+      fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(input)) + " bytes, not " +
+                   std::to_string(bytes.size()));
+    }
+    if (device != every_device && type(input).varying.empty() && !source().private_copies) {
+      fail_running("input '" + name + "' is kept once for all devices");
+    }
+    PerDevice& slices = inputs_.at(name);
+    for (std::size_t d = 0; d < slices.size(); ++d) {
+      if (device == every_device || device == static_cast<std::int64_t>(d))
+        slices[d].assign(bytes.begin(), bytes.end());
+    }
+  });
+}
+
+Ticket ReferenceModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
+  return queue([this, handle, device, into, offset] {
+    const ModuleValue& of = value(handle);
+    const auto entry = static_cast<std::size_t>(of.entry);
+    const PerDevice& slices =
+        of.is_input ? inputs_.at(name_of(of))
+                    : entries_[entry].outputs.at(program(entry).outputs[static_cast<std::size_t>(of.index)].name);
+    const std::vector<std::byte>& slice = slices[static_cast<std::size_t>(device)];
+    if (offset + into.size() > slice.size()) {
+      fail_running("a read past the end of a value of " + std::to_string(slice.size()) + " bytes");
+    }
+    std::copy_n(slice.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+  });
+}
+
+bool ReferenceModule::done(Ticket ticket) { return ticket.number <= carried_out_; }
+
+void ReferenceModule::wait(Ticket ticket) {
+  for (; carried_out_ < ticket.number; ++carried_out_) {
+    const std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
+    if (failure_) continue;
+    try {
+      work();
+    } catch (...) {
+      failure_ = std::current_exception();
+      failed_ = carried_out_ + 1;
+    }
+  }
+  if (failure_ && ticket.number >= failed_) std::rethrow_exception(failure_);
+}
+
+std::size_t ReferenceModule::allocated() const { return allocated_; }
+
+std::vector<InstructionReport> ReferenceModule::instructions(std::size_t entry) const {
+  std::vector<InstructionReport> rows;
+  add_rows(program(entry), program(entry).equations, 0, 1, rows);
+  return rows;
+}
+
+Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps) {
+  std::map<const Equation*, double> seconds;
+  const Clock::time_point begin = Clock::now();
+  wait(queue([&] {
+    for (std::int64_t i = 0; i < steps; ++i) run(entry, slot, &seconds);
+  }));
+  Profile profile;
+  profile.wall_seconds = seconds_since(begin) / static_cast<double>(steps);
+  for (const InstructionReport& row : instructions(entry)) {
+    profile.seconds.push_back(seconds[row.equation] / static_cast<double>(steps));
+  }
+  return profile;
+}
+
+Needs ReferenceBackend::needs(const Source& source) const {
+  const Resting rest = resting(source);
+  std::size_t most = rest.total();
+  for (const Entry& entry : source.entries) {
+    most = std::max(most, sum_of(rest.total() - moved_bytes(*entry.program), interpreted_bytes(*entry.program)));
+  }
+  Needs needs;
+  needs.parameters = rest.parameters;
+  needs.state = rest.state;
+  needs.batches = rest.batches;
+  needs.temporaries = most - needs.total();
+  needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
+                 {"state", needs.state, 1, "a copy for every device"},
+                 {"batches", needs.batches, 1, "batch inputs, filled ahead"},
+                 {"values", needs.temporaries, 1, "outputs, and what is live at one time"}};
+  return needs;
+}
+
+std::unique_ptr<Module> ReferenceBackend::load(Source source) const {
+  return std::make_unique<ReferenceModule>(std::move(source));
+}
+
+}  // namespace pmaptrain::reference

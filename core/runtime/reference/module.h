@@ -1,0 +1,62 @@
+// The backend "reference": the interpreter, which shows that what uses a module keeps to its rules. Work is only queued
+// by submit(), write() and read(), and carried out by wait(), as late as the interface allows: a caller that reads a
+// result too early, or gives memory back too early, gets wrong values.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+
+#include "core/runtime/backend.h"
+#include "core/runtime/interpreter.h"
+
+namespace pmaptrain::reference {
+
+// Every logical device has its own copy of every value.
+class ReferenceModule final : public Module {
+ public:
+  explicit ReferenceModule(Source source);
+
+  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) override;
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) override;
+  Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) override;
+  Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) override;
+  bool done(Ticket ticket) override;
+  void wait(Ticket ticket) override;
+  // The most until now: a step's values are freed as it goes on.
+  std::size_t allocated() const override;
+  // A row for each equation, loops before what they repeat.
+  std::vector<InstructionReport> instructions(std::size_t entry) const override;
+  Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
+
+ private:
+  using Values = std::map<std::string, PerDevice>;
+  struct EntryState {
+    std::vector<std::map<std::string, std::vector<std::byte>, std::less<>>> slots;  // batch inputs by name
+    Values outputs;
+  };
+
+  Ticket queue(std::function<void()> work);
+  void run(std::size_t entry, int slot, std::map<const Equation*, double>* seconds = nullptr);
+  const std::string& name_of(const ModuleValue& input) const;
+
+  Values inputs_;  // of all entries but for batches
+  std::vector<EntryState> entries_;
+  std::size_t at_rest_ = 0;    // bytes held between steps
+  std::size_t allocated_ = 0;  // and the most so far
+  std::deque<std::function<void()>> queue_;
+  std::int64_t queued_ = 0, carried_out_ = 0;  // tickets
+  std::int64_t failed_ = 0;                    // the first ticket whose work did
+  std::exception_ptr failure_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+  int workers(const Source&) const override { return 1; }
+  std::int64_t barriers_per_step(const Source&, std::size_t) const override { return 0; }
+  Needs needs(const Source& source) const override;
+  std::unique_ptr<Module> load(Source source) const override;
+};
+
+}  // namespace pmaptrain::reference
