@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/spec/division.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -65,10 +66,6 @@ std::string exact_sizes(std::int64_t size, std::int64_t unit, std::int64_t examp
   return below ? fmt::format("{}", *below) : above ? fmt::format("{}", *above) : "";
 }
 
-std::string division(std::int64_t size, std::int64_t unit) {
-  return fmt::format("{} = {} × {} + {}", size, unit, size / unit, size % unit);
-}
-
 class TrainingPlanner {
  public:
   TrainingPlanner(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples)
@@ -96,8 +93,6 @@ class TrainingPlanner {
   }
 
  private:
-  static constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
-
   void add(const Place& place, std::string message, std::string help) {
     diagnostics_.push_back({"config", place, std::move(message), std::move(help), {}});
   }
@@ -113,8 +108,10 @@ class TrainingPlanner {
     if (spec_.remainder == spec::Remainder::mask || global_ % unit() == 0) return;
     const std::int64_t largest = global_ / unit() * unit();
     add(spec_.batch_size_place,
-        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_), division(global_, unit())),
-        largest > 0 ? fmt::format("batch_size {} would divide; {}", largest, mask_help) : std::string(mask_help));
+        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_),
+                    spec::division(global_, unit())),
+        largest > 0 ? fmt::format("batch_size {} would divide; {}", largest, spec::mask_help)
+                    : std::string(spec::mask_help));
   }
 
   void check_epoch() {
@@ -128,7 +125,7 @@ class TrainingPlanner {
       const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
       add(spec_.remainder_place.known() ? spec_.remainder_place : spec_.batch_size_place,
           fmt::format("{} leaves a short last batch and remainder is error: {}", size_in_words(),
-                      division(examples_, global_)),
+                      spec::division(examples_, global_)),
           (sizes.empty() ? "" : fmt::format("{} {} would leave none; ", per_device ? "in all" : "batch_size", sizes)) +
               "remainder: drop skips the last examples, remainder: mask pads their batch");
     }
@@ -136,7 +133,7 @@ class TrainingPlanner {
 
   std::string epoch_help() const {
     const std::int64_t largest = examples_ / unit() * unit();
-    if (largest == 0) return std::string(mask_help);
+    if (largest == 0) return std::string(spec::mask_help);
     if (std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size)) {
       return fmt::format("at most {} a device fit", largest / devices_);
     }

@@ -1,4 +1,6 @@
 // What must divide: the batch over the devices, a device's examples over the microbatches, examples over batches.
+#include "core/spec/division.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -19,11 +21,6 @@ const Node* path_of(const Node& config, std::string_view group, std::string_view
   return found != nullptr && found->valid() ? found : nullptr;
 }
 
-// "100 = 8 × 12 + 4"
-std::string division(std::int64_t value, std::int64_t by) {
-  return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
-}
-
 // "axis 'devices' (8 devices)", "axes 'a' and 'b' (2 × 4 = 8 devices)"
 std::string axes_text(const Mesh& mesh) {
   std::vector<std::string> names;
@@ -39,14 +36,11 @@ std::string axes_text(const Mesh& mesh) {
          " devices)";
 }
 
-constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
-
 // The multiples of `unit` around `value`, up to `most`; where that leaves one out, what else would do.
 std::string nearest_multiples(const std::string& key, std::int64_t value, std::int64_t unit,
                               std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   const std::int64_t below = value / unit * unit, above = below + unit;
-  const std::string mask = "remainder: mask pads the rows that are left and masks them";
-  if (above > most) return below == 0 ? mask : key + to_string(below) + " would divide; " + mask;
+  if (above > most) return (below == 0 ? "" : key + to_string(below) + " would divide; ") + std::string(mask_help);
   return key + (below == 0 ? "" : to_string(below) + " or ") + to_string(above) + " would divide";
 }
 
@@ -73,6 +67,10 @@ void check_examples(const Interval& interval, const Node* node, std::int64_t bat
 }
 
 }  // namespace
+
+std::string division(std::int64_t value, std::int64_t by) {
+  return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
+}
 
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors) {
   const Reporter reporter(errors);

@@ -131,11 +131,11 @@ TEST_CASE("remainder mask pads a batch that does not divide and the short last o
 TEST_CASE("a batch of all examples that does not divide is refused with the nearest size", "[data]") {
   CHECK(refusal(with(spec::BatchAll{}), 801) ==
         "batch_size all (801 examples) does not divide over axis 'devices' (8 devices): 801 = 8 × 100 + 1 | "
-        "batch_size 800 would divide; remainder: mask pads the rows that are left and masks them\n");
+        "batch_size 800 would divide; remainder: mask pads the batch with rows of zero weight\n");
   CHECK(refusal(with(spec::BatchAll{}, spec::Remainder::drop, 4), 801)
             .starts_with("batch_size all (801 examples) does not divide over axis 'devices' (8 devices) and 4 "
                          "microbatches: 801 = 32 × 25 + 1 | batch_size 800 would divide"));
-  CHECK(refusal(with(spec::BatchAll{}), 7).ends_with("| remainder: mask pads the rows that are left and masks them\n"));
+  CHECK(refusal(with(spec::BatchAll{}), 7).ends_with("| remainder: mask pads the batch with rows of zero weight\n"));
   const Mesh nested({{"model_replicas", 2}, {"data_shards", 4}});
   CHECK(
       refusal(with(spec::BatchAll{}), 100, nested)

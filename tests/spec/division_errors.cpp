@@ -138,7 +138,7 @@ TEST_CASE("no batch size above the number of examples is suggested, where the co
     const std::size_t at = text.find("help: ");
     return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
   };
-  const std::string mask = "remainder: mask pads the rows that are left and masks them";
+  const std::string mask = "remainder: mask pads the batch with rows of zero weight";
   CHECK(help("batch_size: 7, microbatches: 2") == "help: " + mask);
   CHECK(help("batch_size: 7") == "help: 6 would divide; " + mask);
   CHECK(help("batch_size: 6, microbatches: 2") == "help: " + mask);
