@@ -67,9 +67,9 @@ TEST_CASE("the text of bench has units", "[app]") {
   CHECK(result.status == 0);
   CHECK(result.out.starts_with("linear_regression: 1 logical device, 1 worker\n"));
   for (const char* part :
-       {"\nstep, median ", "s over 40 steps\n", "\nstep, least ", "\nexamples a second ", "\nfirst step after ",
-        "s from the start of the process\n", "\npeak memory ", " MiB\n", "\nwork of a step ", "FLOP\n",
-        "\nmachine's products ", "FLOP/s, of which a step reaches ", " %\n", "\nmachine's copies ", "B/s\n"}) {
+       {"\nstep, median ", "s over 40 steps\n", "\nstep, minimum ", "\nexamples per second ", "\nfirst step done ",
+        "s after the start of the process\n", "\npeak memory ", " MiB\n", "\nFLOPs of a step ", "FLOP\n",
+        "\npeak GEMM ", "FLOP/s, of which a step reaches ", " %\n", "\nmemory bandwidth ", "B/s\n"}) {
     INFO(part);
     CHECK(contains(result.out, part));
   }
