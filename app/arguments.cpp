@@ -189,8 +189,7 @@ void Arguments::integer(const std::string& name, const std::string& value, std::
   impl_->single(name, value, meaning, [name, low, &target](const std::string& given) {
     const auto number = parse_whole<std::int64_t>(given);
     if (!number || *number < low) {
-      fail_option(name, given,
-                  name + " takes a whole number of at least " + std::to_string(low) + ", not '" + given + "'");
+      fail_option(name, given, name + " takes an integer of at least " + std::to_string(low) + ", not '" + given + "'");
     }
     target = number;
   });
@@ -200,7 +199,7 @@ void Arguments::seed(const std::string& name, std::optional<std::uint64_t>& targ
   impl_->single(name, "N", meaning, [name, &target](const std::string& given) {
     const auto number = parse_whole<std::uint64_t>(given);
     if (!number) {
-      fail_option(name, given, name + " takes a whole number from 0 to 2^64 - 1, not '" + given + "'");
+      fail_option(name, given, name + " takes an integer from 0 to 2^64 - 1, not '" + given + "'");
     }
     target = number;
   });

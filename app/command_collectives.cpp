@@ -57,7 +57,7 @@ std::vector<std::int64_t> sizes_of(const std::string& list) {
                   "for example --bytes 64,4KiB,1MiB; the units are B, KiB, MiB and GiB");
     }
     if (count * unit->bytes % 4 != 0) {
-      fail_option("--bytes", list, "'" + word + "' is no whole number of f32 values, which have 4 bytes each",
+      fail_option("--bytes", list, "'" + word + "' is not a multiple of 4, the bytes of an f32 value",
                   "use multiples of 4");
     }
     sizes.push_back(count * unit->bytes);

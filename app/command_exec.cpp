@@ -43,7 +43,7 @@ std::string read_program(const std::string& path) {
     text.append(part.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (!file.is_open() || file.bad() || errno == EISDIR) {
-    refuse(std::string("it cannot be read: ") + std::strerror(errno), "name a program's text file");
+    refuse(std::string("the file cannot be read: ") + std::strerror(errno), "name a program's text file");
   }
   if (text.size() > largest_program) refuse("this is too large for a program", "64 MiB are read");
   return text;

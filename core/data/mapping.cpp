@@ -33,7 +33,7 @@ constexpr std::string_view rename_help =
     "write a new file and rename it over the old one: a run keeps the file that it opened";
 
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<MappedRange*>::is_always_lock_free,
-              "a signal's handler waits for nobody");
+              "a signal handler must not wait on a lock");
 
 std::atomic<MappedRange*> ranges = nullptr;
 struct sigaction handler_before = {};

@@ -43,7 +43,7 @@ class DataBinder {
     reporter_.report(*get_path(&data, "source.values.targets"),
                      "there are " + std::to_string(values.inputs.size()) + " inputs but " +
                          std::to_string(values.targets.size()) + " targets",
-                     "give every example its inputs and its targets, in the same order");
+                     "list one entry of inputs and one entry of targets for each example");
   }
 
   // One archive for all splits, or one for each.
@@ -55,17 +55,17 @@ class DataBinder {
       const Node* split = get(&options, key);
       if (split == nullptr) continue;
       if (file != nullptr && !split->is(Kind::sequence)) {
-        reporter_.report(*split, "beside file, a split is two names of arrays, not one path",
+        reporter_.report(*split, "with file, a split is a list of two array names, not a path",
                          "for example train: [x_train, y_train]");
       } else if (file == nullptr && !split->is(Kind::scalar)) {
-        reporter_.report(*split, "without file, a split is the path of its archive, not two names",
+        reporter_.report(*split, "without file, a split is the path of an archive, not two names",
                          "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
       }
     }
     for (const char* key : {"inputs", "targets"}) {
       const Node* given = options.find(key);
       if (file != nullptr && given != nullptr) {
-        reporter_.report(*given, std::string(key) + " stands beside file, which names the arrays of each split itself",
+        reporter_.report(*given, std::string(key) + " cannot be combined with file, where each split names its arrays",
                          std::string("remove ") + key + ", or file");
       } else if (file == nullptr && given == nullptr) {
         reporter_.report(name, std::string(key) + " is missing in npz",
@@ -129,7 +129,7 @@ class DataBinder {
     const AxisSet missing = mesh.all() - named;
     for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
       if (!missing.contains(axis)) continue;
-      reporter_.report(*axes, "nothing uses the mesh axis '" + mesh.name(axis) + "': data.axes leaves it out",
+      reporter_.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
                        "add it to data.axes, or remove it from mesh.axes");
     }
   }

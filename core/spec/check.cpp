@@ -54,11 +54,10 @@ class Checker {
       }
     }
     if (!value.is(Kind::map) && !value.is(Kind::null)) {
-      const std::string who =
+      const std::string subject =
           title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
-      return reporter_.report(value, who + describe(value),
-                              key.path.empty()
-                                  ? "write 'name: value' lines; pmaptrain init writes a config to start from"
+      return reporter_.report(value, subject + describe(value),
+                              key.path.empty() ? "write 'key: value' lines; pmaptrain init writes an example config"
                               : children(key).empty() ? "write its bare name, " + title(key)
                                                       : "for example:\n" + std::string(key.example));
     }
@@ -172,7 +171,7 @@ class Checker {
     }
     if (chosen == nullptr && !wrong) {
       const Node& where = given.keys.empty() ? given : at;
-      reporter_.report(where, what + " names no choice", "add " + names_in_text(options));
+      reporter_.report(where, what + " has no kind", "add " + names_in_text(options));
       wrong = true;
     }
     Node result = empty_at(at, Kind::map);
@@ -236,7 +235,7 @@ Node Reporter::report(const Node& at, std::string message, std::string help, std
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "did you mean '" + near + "'?";
-  return "the " + std::string(what) + " here are " + join(candidates, ", ");
+  return "valid " + std::string(what) + ": " + join(candidates, ", ");
 }
 
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors) {
@@ -246,7 +245,7 @@ Node check_config(const Node& root, const std::string& run_name, std::vector<Dia
   file.source = root.source;
   file.kind = Kind::scalar;
   if (root.is(Kind::blank) || root.is(Kind::null) || (root.is(Kind::invalid) && errors.empty())) {
-    return reporter.report(file, "the config is empty", "pmaptrain init writes one to start from");
+    return reporter.report(file, "the config is empty", "pmaptrain init writes an example config");
   }
   if (!root.valid()) return root;
   Node result = checker.map(root_key(), file, root);

@@ -98,7 +98,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
     std::string help = nearest_multiples("", batch, devices * microbatches, most);
     std::vector<std::string> notes = option_notes(*axes);
     if (microbatches > 1)
-      notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
+      notes.push_back("the rows of each device are split into " + to_string(microbatches) + " microbatches");
     reporter.report(*whole,
                     "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) + ": " +
                         division(batch, devices),

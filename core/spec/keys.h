@@ -21,12 +21,12 @@ enum class Type {
   npz_split,   // a file, or two names of arrays
   word,        // one of `words`
   boolean,     // true, false
-  integer,     // a whole number in [low, high], or one of `words`
-  seed,        // a whole number from 0 to 2^64 - 1
+  integer,     // an integer in [low, high], or one of `words`
+  seed,        // an integer from 0 to 2^64 - 1
   number,      // a number in its range
   duration,    // a count of steps, epochs or examples
   interval,    // the same, or never
-  integers,    // a list of `length` whole numbers
+  integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
   matrix,      // a list of examples, each a list of numbers
   padding,     // SAME, VALID or two pairs of numbers

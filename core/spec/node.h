@@ -34,7 +34,7 @@ struct Node {
   Kind kind = Kind::invalid;
   std::string text;       // of a scalar
   bool quoted = false;    // a quoted scalar is a string, whatever it looks like
-  bool fallback = false;  // a default that nobody wrote
+  bool fallback = false;  // a default, not written by the user
   std::shared_ptr<const Text> source;
   int line = 0;             // from 1; 0: the whole source
   int column = 0;           // in characters, from 1

@@ -87,13 +87,13 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
     if (!result.value.valid() && errors.size() > known) return std::nullopt;
     if (!result.value.valid() || result.value.is(Kind::blank)) {
-      reporter.report(here(i, i + 1), "there is no value behind the '='", "write one; '=null' restores the default");
+      reporter.report(here(i, i + 1), "there is no value after '='", "write a value; '=null' restores the default");
       return std::nullopt;
     }
     return result;
   }
   reporter.report(here(0, argument.size()),
-                  quote != 0 ? "a quote in the key is not closed" : "there is no '=' in this argument", form);
+                  quote != 0 ? "unclosed quote in the key" : "there is no '=' in this argument", form);
   return std::nullopt;
 }
 
@@ -124,7 +124,7 @@ class Walker {
       if (!next->is(Kind::map) && !next->is(Kind::sequence)) {
         reporter_.report(assignment.segments[i + 1], "'" + assignment.segments[i].text + "' has no keys below it",
                          key != nullptr ? "it takes " + takes(*key) : "");
-        if (next->is(Kind::blank)) next->kind = Kind::invalid;  // nobody wrote it
+        if (next->is(Kind::blank)) next->kind = Kind::invalid;  // not written by the user
         return;
       }
       at = next;
@@ -205,7 +205,7 @@ class Walker {
         names.push_back(item_name(layer, *key, counts));
         if (names.back() == segment.text) return &layer;
       }
-      reporter_.report(segment, "no " + std::string(key->item) + " is called '" + segment.text + "'",
+      reporter_.report(segment, "there is no " + std::string(key->item) + " '" + segment.text + "'",
                        suggest(segment.text, names, key->name()));
       return nullptr;
     }
@@ -287,7 +287,8 @@ class Walker {
   // =null
   void restore(Node& at, const Key* key, const Node& segment) {
     if (key != nullptr && key->type == Type::axes) {
-      reporter_.report(segment, "the size of an axis has no default", "set it; mesh.axes=null restores the whole mesh");
+      reporter_.report(segment, "the size of an axis has no default",
+                       "set a size; mesh.axes=null restores the default mesh");
       return;
     }
     if (at.is(Kind::sequence)) {

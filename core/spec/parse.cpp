@@ -18,9 +18,9 @@ namespace {
 
 using Kind = Node::Kind;
 
-constexpr std::string_view reserved_message = "'${' is reserved; nothing is substituted in a config";
+constexpr std::string_view reserved_message = "'${' is reserved; there is no substitution in a config";
 constexpr std::string_view reserved_help =
-    "write the value itself; where these characters are meant, write \"\\x24{\" in double quotes";
+    "write the value itself; for a literal '${' write \"\\x24{\" in double quotes";
 
 bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
 
@@ -91,8 +91,8 @@ class Builder : public YAML::EventHandler {
       const bool said = !lines.empty() && lines.back().starts_with("---");
       stop(here, "a second document begins here; a config is one document",
            ended  ? "remove the '...' line, which ends a document"
-           : said ? "remove the '---' line, or put the second config in a file of its own"
-                  : "write 'name: value' lines from the first one on");
+           : said ? "remove the '---' line, or put the second config in a separate file"
+                  : "write 'key: value' lines");
     }
   }
   void OnDocumentEnd() override {}
@@ -119,11 +119,11 @@ class Builder : public YAML::EventHandler {
     const Node here = at(mark, Kind::invalid);
     const auto found = finished_.find(anchor);
     if (found == finished_.end()) {
-      stop(here, "this alias stands inside the value that it refers to", "write the value out");
+      stop(here, "this alias refers to a value that contains it", "write the value out");
     }
     alias_nodes_ += count(found->second);
     if (alias_nodes_ > max_alias_nodes) {
-      stop(here, "the aliases of this file expand to more than 100,000 values", "write fewer aliases of aliases");
+      stop(here, "the aliases of this file expand to more than 100,000 values", "use fewer nested aliases");
     }
     Node copy = found->second;
     if (stack_.size() + depth_of(copy) > static_cast<std::size_t>(max_depth)) too_deep(here);
@@ -188,7 +188,7 @@ class Builder : public YAML::EventHandler {
   }
 
   [[noreturn]] void too_deep(const Node& where) const {
-    stop(where, "this is nested more than 64 levels deep", "a config needs fewer than ten; is a bracket left open?");
+    stop(where, "this is nested more than 64 levels deep", "check for an unclosed bracket");
   }
 
   // yaml-cpp places an empty item of a list at what comes next, which may be many lines on. The '-' of such an item is
@@ -249,7 +249,7 @@ class Builder : public YAML::EventHandler {
     }
     Node at_quote = at(opened, Kind::invalid);
     at_quote.length = 1;
-    stop(at_quote, "the quote that opens here is never closed", std::string("write ") + quote + " where the text ends");
+    stop(at_quote, "this quote is not closed", std::string("add ") + quote + " at the end of the text");
   }
 
   // Whether what begins here is text in double quotes whose "${" are written with an escape, as print_config() does:
@@ -286,7 +286,7 @@ class Builder : public YAML::EventHandler {
         static_cast<std::size_t>(mark.column) < parsed_lines_[static_cast<std::size_t>(mark.line)].size() &&
         parsed_lines_[static_cast<std::size_t>(mark.line)][static_cast<std::size_t>(mark.column)] == '!';
     if (!written && (tag.empty() || tag == "?" || tag == "!")) return;
-    report(node, "YAML tags are not read here", "leave the tag out; the key says what its value is");
+    report(node, "YAML tags are not supported", "remove the tag; the key determines the type");
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Kind kind) {
@@ -335,16 +335,16 @@ class Builder : public YAML::EventHandler {
       return;
     }
     if (!key.is(Kind::scalar)) {
-      report(key, "a key must be a name, not " + describe(key), "write 'name: value'");
+      report(key, "a key must be a name, not " + describe(key), "write 'key: value'");
     } else if (key.text == "<<" && !key.quoted) {
-      report(key, "merge keys ('<<') are not read; a value would appear that stands nowhere",
-             "write the keys out; a whole value can be repeated with an alias, such as 'conv: *block'");
+      report(key, "merge keys ('<<') are not supported",
+             "write out the keys; an alias can repeat a whole value, such as 'conv: *block'");
     } else if (!frame.seen.insert(key.text).second) {
       int first = 0;
       for (const Node& other : frame.node.keys) {
         if (other.text == key.text) first = other.line;
       }
-      report(key, "the key '" + key.text + "' stands here a second time",
+      report(key, "duplicate key '" + key.text + "'",
              "keep one of the two; the first is in line " + std::to_string(first));
     } else {
       frame.dropped = false;
@@ -393,7 +393,7 @@ void check_characters(const std::string& text, const std::shared_ptr<const Text>
       const bool line_end = c == '\r' && i + 1 == line.size();
       if ((c >= 0x20 && c != 0x7f) || c == '\t' || line_end) continue;
       refuse_text(source, number, count_characters(line.substr(0, i)) + 1, offset,
-                  "a control character (number " + std::to_string(c) + ") stands here", "remove it");
+                  "control character " + std::to_string(c), "remove it");
     }
     start = end + 1;
   }
@@ -405,7 +405,7 @@ std::string syntax_help(const std::string& message, std::string_view line) {
     return "indent with spaces; YAML does not allow tabs there";
   }
   if (message.find("map value") != std::string::npos || message.find("map key") != std::string::npos) {
-    return "check the indentation, and that ': ' stands once in a line; text with ': ' in it needs quotes";
+    return "check the indentation, and that each line contains ': ' once; text that contains ': ' needs quotes";
   }
   if (message.find("flow") != std::string::npos) return "check that every '[' and '{' is closed";
   if (message.find("anchor") != std::string::npos) return "an alias '*name' needs an anchor '&name' before it";
@@ -430,8 +430,8 @@ std::vector<std::string> split_lines(const std::string& text) {
 Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int offset,
                 std::vector<Diagnostic>& errors) {
   if (text.size() > max_text_bytes) {
-    refuse_text(source, 0, 0, 0, "this is larger than 4 MiB, which no config needs",
-                "keep data in files of its own and name them in data.source");
+    refuse_text(source, 0, 0, 0, "the config is larger than 4 MiB",
+                "store data in separate files and name them in data.source");
   }
   check_characters(text, source, offset);
   Builder builder(text, source, offset, errors);

@@ -16,7 +16,7 @@ enum class NumberError {
   underscore,  // 1_000
   not_finite,  // .nan, .inf
   underflow,   // not zero, but zero as float32
-  overflow,    // beyond float32, or beyond 64 bits for a whole number
+  overflow,    // beyond float32, or beyond 64 bits for an integer
 };
 
 template <class T>
@@ -28,9 +28,9 @@ struct Number {
 
 // A number that survives in float32, kept as double.
 Number<double> parse_number(std::string_view text);
-// A whole number; 1e3 and 8.0 are whole numbers.
+// An integer; 1e3 and 8.0 are integers.
 Number<std::int64_t> parse_integer(std::string_view text);
-// A whole number from 0 to 2^64 - 1.
+// An integer from 0 to 2^64 - 1.
 Number<std::uint64_t> parse_seed(std::string_view text);
 // true, True, TRUE, false, False, FALSE.
 std::optional<bool> parse_boolean(std::string_view text);

@@ -37,7 +37,7 @@ Json words(const std::vector<std::string>& all) { return {{"enum", all}}; }
 // What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
 Json text() { return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}}; }
 
-// A bound as a whole number where it is one.
+// A bound as an integer if it is one.
 Json bound(double value) {
   const auto whole = static_cast<std::int64_t>(std::clamp(value, -1e15, 1e15));
   const bool is_whole = !(static_cast<double>(whole) < value) && !(static_cast<double>(whole) > value);

@@ -88,7 +88,7 @@ TEST_CASE("bench takes the options of a config and says what they replace", "[ap
 
 TEST_CASE("bench refuses what it cannot time, before it times", "[app]") {
   CHECK(call({"bench", linear, "--steps", "0"}).err ==
-        "--steps:1:9: error: --steps takes a whole number of at least 1, not '0'\n"
+        "--steps:1:9: error: --steps takes an integer of at least 1, not '0'\n"
         "    1 | --steps 0\n"
         "      |         ^\n");
   CHECK(contains(call({"bench"}).err, "error: pmaptrain bench needs CONFIG\n  help: pmaptrain bench configs/"));

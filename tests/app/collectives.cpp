@@ -236,8 +236,7 @@ TEST_CASE("what collectives does not take is refused with what it does", "[app]"
     const std::string said = refused({"--bytes", wrong});
     CHECK((contains(said, "--bytes takes sizes") || contains(said, "--bytes needs a value")));
   }
-  CHECK(
-      contains(refused({"--bytes", "4,6"}), "error: '6' is no whole number of f32 values, which have 4 bytes each\n"));
+  CHECK(contains(refused({"--bytes", "4,6"}), "error: '6' is not a multiple of 4, the bytes of an f32 value\n"));
 }
 
 TEST_CASE("collectives of more memory than there is are refused before they run", "[app]") {
@@ -255,12 +254,11 @@ TEST_CASE("--mesh is refused where it names no mesh", "[app]") {
     return result.err;
   };
   CHECK(refused({"--mesh", "9=2"}) ==
-        "--mesh:1:8: error: '9' cannot name an axis\n"
+        "--mesh:1:8: error: '9' is not a valid axis name\n"
         "    1 | --mesh 9=2\n"
         "      |        ^~~\n"
         "  help: use letters, digits and '_', such as data_shards\n");
-  CHECK(contains(refused({"--mesh", "devices=two"}),
-                 "axis 'devices' needs a whole number of at least 1 device, not 'two'"));
+  CHECK(contains(refused({"--mesh", "devices=two"}), "axis 'devices' needs an integer size of at least 1, not 'two'"));
   CHECK(contains(refused({"--mesh", "devices=70000"}), "a mesh has at most 32 axes and 65,536 devices"));
   CHECK(contains(refused({"--mesh", "a=4294967296", "--mesh", "b=4294967296"}), "at most 32 axes and 65,536 devices"));
   CHECK(

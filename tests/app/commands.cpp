@@ -102,10 +102,10 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
 
 TEST_CASE("values that an option does not take are shown in their argument", "[app]") {
   CHECK(call({"run", linear, "--seed", "-1"}).err ==
-        "--seed:1:8: error: --seed takes a whole number from 0 to 2^64 - 1, not '-1'\n"
+        "--seed:1:8: error: --seed takes an integer from 0 to 2^64 - 1, not '-1'\n"
         "    1 | --seed -1\n"
         "      |        ^~\n");
-  CHECK(contains(call({"run", linear, "--devices", "0"}).err, "--devices takes a whole number of at least 1, not '0'"));
+  CHECK(contains(call({"run", linear, "--devices", "0"}).err, "--devices takes an integer of at least 1, not '0'"));
   CHECK(contains(call({"run", linear, "--max-steps=1.5"}).err, "not '1.5'"));
   CHECK(contains(call({"run", linear, "--progress", "bra"}).err, "did you mean 'bar'?"));
   CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
@@ -310,7 +310,7 @@ TEST_CASE("exec names every input without a value, its type and the shape that i
   CHECK(call({"exec", program, "--input", "x=nothing.npy"}).status == 3);
   CHECK(contains(call({"exec", program, "--input", "y=" + file}).err, "the program has no input 'y'"));
   CHECK(contains(call({"exec", program, "--mesh", "devices"}).err, "--mesh takes AXIS=N, not 'devices'"));
-  CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs a whole number"));
+  CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs an integer size"));
 }
 
 TEST_CASE("a forgotten reduction in a program is refused with parameter and axis", "[app]") {
@@ -422,7 +422,7 @@ TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
 TEST_CASE("a program's file that is not there is named in JSON, too", "[app]") {
   const json document = json::parse(call({"exec", "nope.pmt", "--json"}).out);
   CHECK(document["errors"][0]["file"] == "nope.pmt");
-  CHECK(document["errors"][0]["message"] == "it cannot be read: No such file or directory");
+  CHECK(document["errors"][0]["message"] == "the file cannot be read: No such file or directory");
 }
 
 TEST_CASE("data that an option names is missed at the option", "[app]") {

@@ -344,9 +344,9 @@ TEST_CASE("files and folders that a user may not read or write are named with th
 
   const Finished hidden = call_as_user({"validate", secret});
   CHECK(hidden.status == 2);
-  CHECK(hidden.err == secret + ": error: it cannot be read: Permission denied\n  help: check its permissions\n");
+  CHECK(hidden.err == secret + ": error: the file cannot be read: Permission denied\n  help: check its permissions\n");
   CHECK(call_as_user({"exec", secret}).status == 2);
-  CHECK(contains(call_as_user({"exec", secret}).err, "it cannot be read: Permission denied"));
+  CHECK(contains(call_as_user({"exec", secret}).err, "the file cannot be read: Permission denied"));
 
   const Finished input = call_as_user({"exec", program, "--input", "x=" + data});
   CHECK(input.status == 3);

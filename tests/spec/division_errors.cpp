@@ -75,7 +75,7 @@ train: {duration: 1 step}
     4 |   batch_size: 100
       |               ^~~
   help: 96 or 128 would divide
-  note: each device's share is cut into 4 microbatches
+  note: the rows of each device are split into 4 microbatches
 )");
 }
 

@@ -302,9 +302,9 @@ TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
                     "configs/cn.yaml: error: there is no such file\n  help: did you mean configs/cnn.yaml?\n");
   const std::string large = folder.write("large.yaml", std::string(5 << 20, '#'));
   CHECK_THROWS_WITH(load(large, {}), large +
-                                         ": error: this is larger than 4 MiB, which no config needs\n"
-                                         "  help: keep data in files of its own and name them in data.source\n");
-  CHECK_THROWS_WITH(load("/proc/self/mem", {}), "/proc/self/mem: error: it cannot be read: Input/output error\n");
+                                         ": error: the config is larger than 4 MiB\n"
+                                         "  help: store data in separate files and name them in data.source\n");
+  CHECK_THROWS_WITH(load("/proc/self/mem", {}), "/proc/self/mem: error: the file cannot be read: Input/output error\n");
 }
 
 TEST_CASE("null over the alternative that is taken restores the defaults of its options", "[spec]") {
@@ -350,7 +350,7 @@ TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
   CHECK(parse_number("").error == NumberError::not_a_number);
 }
 
-TEST_CASE("a whole number with a point or an exponent is exact, however large", "[spec]") {
+TEST_CASE("an integer with a point or an exponent is exact, however large", "[spec]") {
   CHECK(parse_seed("9007199254740993.0").value == 9007199254740993u);
   CHECK(parse_seed("1.8446744073709551615e19").value == 18446744073709551615u);
   CHECK(parse_seed("1.8446744073709551616e19").error == NumberError::overflow);
@@ -398,7 +398,7 @@ TEST_CASE("help finds a key by its path or its end", "[spec]") {
   CHECK(contains(help("data.source"), "synthetic_images"));
   CHECK(contains(help(""), "optimizer.adam"));
   CHECK(contains(help("features"), "model.layers.conv.features"));
-  CHECK_THROWS_WITH(help("optimzer"), "error: no config key is called 'optimzer'\n  help: did you mean 'optimizer'?\n");
+  CHECK_THROWS_WITH(help("optimzer"), "error: there is no config key 'optimzer'\n  help: did you mean 'optimizer'?\n");
 }
 
 TEST_CASE("docs/config.md is what the table of keys says", "[spec][golden]") {

@@ -75,10 +75,10 @@ TEST_CASE("the schema's defaults have the types of their keys", "[spec]") {
 TEST_CASE("what a word may be does not depend on quotes", "[spec]") {
   CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"auto\"}\n" + base).empty());
   CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"2\"}\n" + base) ==
-        "c.yaml:1:37: error: workers takes a whole number from 1 to 65,536 or 'auto', not the text \"2\"\n"
+        "c.yaml:1:37: error: workers takes an integer from 1 to 65,536 or 'auto', not the text \"2\"\n"
         "    1 | mesh: {axes: {devices: 2}, workers: \"2\"}\n"
         "      |                                     ^~~\n"
-        "  help: what is quoted is text: leave the quotes out, 2\n");
+        "  help: quoted values are text: remove the quotes, 2\n");
 }
 
 TEST_CASE("an alternative that is a value of its own may not be null", "[spec]") {
