@@ -82,7 +82,7 @@ class Binder {
     if (const Node* values = get(init, "values")) refuse_repeated(*values, "", paths);
   }
 
-  // {a.b: 1, a: {b: 1}} names one parameter twice.
+  // {a.b: 1, a: {b: 1}} has one parameter twice.
   void refuse_repeated(const Node& node, const std::string& prefix, std::set<std::string>& paths) {
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const std::string path = path_below(prefix, node.keys[i].text);
@@ -122,7 +122,7 @@ class Binder {
     }
   }
 
-  // Whether a value is its key's default, written or not: the resolved config writes every default.
+  // Whether a value equals the default of its key, because the resolved config writes out all defaults.
   bool default_of(std::string_view path) const {
     const Node* node = get_path(&config_, path);
     return node == nullptr || node->text == find_key(path)->fallback;

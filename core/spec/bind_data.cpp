@@ -1,4 +1,4 @@
-// The checked `data` to a DataSpec.
+// Binds a checked `data` to a DataSpec.
 #include "core/spec/bind.h"
 #include "core/spec/scalar.h"
 #include "core/spec/values.h"
@@ -50,7 +50,7 @@ class DataBinder {
   void check_npz(const Node& source, const Node& options) {
     const Node& name = source.keys.front();
     const Node* file = get(&options, "file");
-    if (file == nullptr && options.find("file") != nullptr) return;  // it is wrong itself
+    if (file == nullptr && options.find("file") != nullptr) return;  // already reported
     for (const char* key : {"train", "test"}) {
       const Node* split = get(&options, key);
       if (split == nullptr) continue;
@@ -104,7 +104,7 @@ class DataBinder {
       Node label = scalar_at(data, "axes");
       Node list = empty_at(data, Kind::sequence);
       for (const std::string& name : mesh.names()) list.items.push_back(scalar_at(data, name));
-      // Before `remainder`, where the table has it, so that the resolved config reads back as itself.
+      // Before `remainder`, as in the table, so that the resolved config reads back unchanged.
       std::size_t at = 0;
       while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
       data.keys.insert(data.keys.begin() + static_cast<std::ptrdiff_t>(at), std::move(label));

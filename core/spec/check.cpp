@@ -16,7 +16,7 @@ std::vector<std::string> names_of(const std::vector<const Key*>& keys) {
   return names;
 }
 
-// What an item of a list of layers is called in messages.
+// The name of a key in messages.
 std::string title(const Key& key) {
   if (key.path.empty()) return "the config";
   return std::string(key.name());
@@ -88,7 +88,7 @@ class Checker {
     const std::string name(key.name());
     if (key.need == Need::alternative) return;
     if (key.need == Need::required) {
-      // A top-level key is missing from the file as a whole; another one from the map above it.
+      // A missing top-level key is reported for the whole file, another one for the map above it.
       const bool top = key.path.find('.') == std::string_view::npos;
       const std::string where = top ? "" : " in " + at.text;
       result.add(scalar_at(at, name), reporter_.report(at, name + " is missing" + where,
@@ -116,7 +116,7 @@ class Checker {
       }
       std::string help = suggest(name.text, names_of(known), "keys");
       if (nearest(name.text, names_of(known)).empty()) {
-        // A key that stands in the wrong map.
+        // The key may be in the wrong map.
         const auto others = find_ending(name.text);
         if (others.size() == 1) help = "did you mean '" + std::string(others.front()->path) + "'?";
       }
@@ -124,7 +124,7 @@ class Checker {
     }
   }
 
-  // A bare name, or a map with one alternative and the keys that stand beside it.
+  // A bare name, or a map with one alternative and the keys beside it.
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
@@ -215,7 +215,7 @@ class Checker {
       }
       Node label = scalar_at(item, "this " + item_name);
       Node checked = choice(key, label, item, item_name);
-      // The first word of an item is what errors about it underline.
+      // Errors about an item underline its first word.
       checked.length = item.is(Kind::map) && !item.keys.empty() ? item.keys.front().length : item.length;
       result.items.push_back(std::move(checked));
     }

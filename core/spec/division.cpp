@@ -1,4 +1,4 @@
-// What must divide: the batch over the devices, a device's examples over the microbatches, examples over batches.
+// Checks of divisibility: of the batch by the devices, of their rows by the microbatches, of durations by the batch.
 #include "core/spec/division.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string axes_text(const Mesh& mesh) {
          " devices)";
 }
 
-// The multiples of `unit` around `value`, up to `most`; where that leaves one out, what else would do.
+// Suggests the multiples of `unit` next to `value`, up to `most`; if the upper one is too large, also remainder: mask.
 std::string nearest_multiples(const std::string& key, std::int64_t value, std::int64_t unit,
                               std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   const std::int64_t below = value / unit * unit, above = below + unit;
@@ -44,7 +44,7 @@ std::string nearest_multiples(const std::string& key, std::int64_t value, std::i
   return key + (below == 0 ? "" : to_string(below) + " or ") + to_string(above) + " would divide";
 }
 
-// Which options set the sizes of the axes, in words.
+// Notes about options that set the sizes of axes.
 std::vector<std::string> option_notes(const Node& axes) {
   std::vector<std::string> notes;
   for (const Node& axis : axes.items) {
@@ -87,13 +87,13 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   const auto* batch_size = std::get_if<std::int64_t>(&spec.data.batch_size);
   const auto* each = std::get_if<BatchPerDevice>(&spec.data.batch_size);
   if (each == nullptr && batch_size == nullptr) return;
-  // Only a source that is written in the config says here how many examples there are.
+  // The number of examples is known here only for a source of values.
   const auto* values = std::get_if<Values>(&spec.data.source);
   const std::int64_t most =
       values != nullptr ? static_cast<std::int64_t>(values->inputs.size()) : std::numeric_limits<std::int64_t>::max();
   const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;
 
-  // With remainder: mask, the rows of each device are padded to whatever must divide.
+  // With remainder: mask, the rows of each device are padded to a size that divides.
   if (!mask && batch % devices != 0) {
     std::string help = nearest_multiples("", batch, devices * microbatches, most);
     std::vector<std::string> notes = option_notes(*axes);

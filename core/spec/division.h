@@ -1,5 +1,5 @@
-// Words shared by the checks of divisibility: of what the config alone says (division.cpp), and of what only the number
-// of examples shows (data/batch.cpp).
+// Texts shared by the checks of divisibility: those that need only the config (division.cpp) and those that need the
+// number of examples (data/batch.cpp).
 #pragma once
 
 #include <cstdint>

@@ -191,7 +191,7 @@ class Leaf {
     return wrong(value);
   }
 
-  // Paths of a file are relative to it, those of an option to the current directory.
+  // Paths in a file are relative to its folder, paths in an option to the current directory.
   Node path(const Node& value) const {
     if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
     std::filesystem::path path(value.text);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
   throw Error(ExitStatus::usage, std::move(diagnostic));
 }
 
-// The config files beside a path that is not there.
+// Help for a missing file: the config file with the nearest name in its folder.
 std::string other_files(const fs::path& missing) {
   std::vector<std::string> names;
   const fs::path folder = missing.has_parent_path() ? missing.parent_path() : fs::path(".");
@@ -86,7 +86,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   loaded.spec = bind(config, errors);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
-    // What an option replaced may be why something is missing now.
+    // A key may be missing because an option replaced a choice.
     for (const std::string& note : loaded.notes) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
   }

@@ -24,7 +24,7 @@ constexpr std::string_view reserved_help =
 
 bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
 
-// Bytes from `start` to the end of the token, quoted text or bracketed collection that begins there, within its line.
+// The number of bytes of the token, quoted text or bracketed collection at `start`, within its line.
 std::size_t token_bytes(std::string_view line, std::size_t start) {
   if (start >= line.size()) return 1;
   const char first = line[start];
@@ -62,7 +62,7 @@ class Builder : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
 
-  // Throws: nothing after this can be read with sense.
+  // Throws, because parsing cannot continue.
   [[noreturn]] void stop(const Node& at, std::string message, std::string help) const {
     throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
   }
@@ -84,7 +84,7 @@ class Builder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) {
       const Node here = at(mark, Kind::invalid);
-      // What cannot follow a list or a text begins a document without a line that says so.
+      // yaml-cpp begins a new document, without a marker, at text that cannot follow a list or a scalar.
       const auto lines = std::span(parsed_lines_).first(here.line > 0 ? static_cast<std::size_t>(here.line) : 0);
       const bool ended =
           std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("..."); });
@@ -144,7 +144,7 @@ class Builder : public YAML::EventHandler {
     const auto column = static_cast<std::size_t>(std::max(mark.column, 0));
     if (column < line.size() && std::string_view("&!\"'").find(line[column]) == std::string_view::npos &&
         !node.quoted) {
-      // A plain scalar ends where its text ends; several lines are underlined to the end of the first.
+      // A plain scalar ends with its text; of several lines the first is underlined.
       node.length = std::max(1, count_characters(value));
     }
     refuse_tag(node, tag, mark);
@@ -170,9 +170,9 @@ class Builder : public YAML::EventHandler {
   struct Frame {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::optional<Node> key;     // of a map, waiting for its value
+    std::optional<Node> key;     // of a map, before its value
     std::set<std::string> seen;  // of a map
-    bool dropped = false;        // the waiting key was refused: its value is not kept
+    bool dropped = false;        // the key was refused; its value is discarded
   };
 
   static int count(const Node& node) {
@@ -191,8 +191,8 @@ class Builder : public YAML::EventHandler {
     stop(where, "this is nested more than 64 levels deep", "check for an unclosed bracket");
   }
 
-  // yaml-cpp places an empty item of a list at what comes next, which may be many lines on. The '-' of such an item is
-  // the last thing before that but for comments, an anchor and a tag; none in a list in brackets.
+  // yaml-cpp gives an empty list item the place of the next token, which may be many lines later. The '-' of the item
+  // is the last token before that, apart from comments, an anchor and a tag. Lists in brackets have no '-'.
   std::optional<YAML::Mark> dash_before(const YAML::Mark& mark) const {
     auto line = std::min(static_cast<std::size_t>(std::max(mark.line, 0)), parsed_lines_.size() - 1);
     bool first = static_cast<std::size_t>(std::max(mark.line, 0)) == line;
@@ -220,12 +220,12 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  // yaml-cpp takes the end of the text for a closing quote.
+  // yaml-cpp accepts the end of the text as a closing quote.
   void expect_closed(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(mark.line);
     auto column = static_cast<std::size_t>(mark.column);
     if (mark.line < 0 || line >= parsed_lines_.size()) return;
-    // Anchors and tags stand before the text.
+    // Anchors and tags precede the text.
     for (const std::string& text = parsed_lines_[line];
          column < text.size() && (text[column] == '&' || text[column] == '!');) {
       column = std::min(text.find_first_not_of(" \t", std::min(text.find_first_of(" \t", column), text.size())),
@@ -252,8 +252,8 @@ class Builder : public YAML::EventHandler {
     stop(at_quote, "this quote is not closed", std::string("add ") + quote + " at the end of the text");
   }
 
-  // Whether what begins here is text in double quotes whose "${" are written with an escape, as print_config() does:
-  // who writes that means nothing to be substituted.
+  // Whether this is text in double quotes in which each "${" is escaped, as print_config() writes it. Such text is
+  // literal.
   bool is_spelt_out(const YAML::Mark& mark) const {
     auto at = static_cast<std::size_t>(std::max(mark.line, 0));
     if (mark.line < 0 || at >= parsed_lines_.size()) return false;
@@ -373,7 +373,7 @@ class Builder : public YAML::EventHandler {
   throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
 }
 
-// What yaml-cpp would repair, stop at or drop without a word.
+// Reports characters that yaml-cpp would silently replace, drop or stop at.
 void check_characters(const std::string& text, const std::shared_ptr<const Text>& source, int offset) {
   int number = 0;
   std::size_t start = 0;
@@ -441,14 +441,15 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& failure) {
-    // A quote open at the very end is a syntax error there; behind a line end expect_closed() tells where it opens.
+    // yaml-cpp reports an unclosed quote at the end of the text; with a line end, expect_closed() reports where it
+    // opens.
     if (failure.msg == YAML::ErrorMsg::EOF_IN_SCALAR && !text.ends_with('\n')) {
       return parse_yaml(text + "\n", std::move(source), offset, errors);
     }
     const Node at = builder.at(failure.mark, Node::Kind::invalid);
     const Place place = place_of(at);
     if (const std::string_view line = place.excerpt; failure.mark.line >= 0) {
-      // '{' opens a map in a list or map of one line, so "${x}" is a syntax error there.
+      // In a list or map on one line '{' opens a map, so "${x}" is a syntax error.
       if (const std::size_t found = line.find("${"); found != std::string_view::npos) {
         Node dollar = at;
         dollar.column = count_characters(line.substr(0, found)) + 1;

@@ -1,4 +1,4 @@
-// What a key takes, in the words of errors and help.
+// Texts about the values of a key, for errors and help.
 #pragma once
 
 #include <string>

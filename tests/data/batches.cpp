@@ -145,18 +145,18 @@ TEST_CASE("a batch of all examples that does not divide is refused with the near
 
 TEST_CASE("an epoch without a step, and a remainder that must not be, are refused with what would fit", "[data]") {
   CHECK(refusal(with(std::int64_t{128}), 100) ==
-        "batch_size 128 is more than the 100 training examples, so an epoch has no step | at most 96 fit\n");
+        "batch_size 128 is more than the 100 training examples, so an epoch has no step | use at most 96\n");
   CHECK(refusal(with(spec::BatchPerDevice{16}), 100) ==
-        "batch_size_per_device 16 (128 in all) is more than the 100 training examples, so an epoch has no step | "
-        "at most 12 a device fit\n");
+        "batch_size_per_device 16 (128 in total) is more than the 100 training examples, so an epoch has no step | "
+        "use at most 12 per device\n");
   CHECK(refusal(with(std::int64_t{128}, spec::Remainder::error), 60000)
             .starts_with("batch_size 128 leaves a short last batch and remainder is error: 60000 = 128 × 468 + 96 | "
-                         "batch_size 120 or 160 would leave none; remainder: drop skips"));
+                         "batch_size 120 or 160 would divide; remainder: drop skips"));
   CHECK(refusal(with(std::int64_t{120}, spec::Remainder::error), 60000).empty());
-  const std::string others = "remainder: drop skips the last examples, remainder: mask pads their batch\n";
+  const std::string others = "remainder: drop skips the last examples, remainder: mask pads the last batch\n";
   CHECK(refusal(with(std::int64_t{64}, spec::Remainder::error), 40) ==
         "batch_size 64 leaves a short last batch and remainder is error: 40 = 64 × 0 + 40 | "
-        "batch_size 40 would leave none; " +
+        "batch_size 40 would divide; " +
             others);
   CHECK(refusal(with(std::int64_t{8}, spec::Remainder::error), 84) ==
         "batch_size 8 leaves a short last batch and remainder is error: 84 = 8 × 10 + 4 | " + others);

@@ -92,14 +92,14 @@ TEST_CASE("SAME pads for ceil(input / stride) outputs, the odd element after", "
 TEST_CASE("a layer that does not fit its input says what it takes and what would fix it", "[model]") {
   const spec::Dense head{10};
   CHECK(refusal(network({layer("dense_0", head)}), photo, labels) ==
-        "dense_0 takes features [N]; its input is f32[28,28,1] | put flatten before it: its input becomes [784]");
+        "dense_0 takes features [N]; its input is f32[28,28,1] | add flatten before it, which gives the shape [784]");
   CHECK(
       refusal(network({layer("flatten_0", spec::Flatten{}), layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}),
               photo, labels) ==
-      "conv_0 takes images [height,width,channels]; its input is f32[784] | put flatten and dense layers after the "
+      "conv_0 takes images [height,width,channels]; its input is f32[784] | move flatten and dense layers after the "
       "convolutions, or use dense here");
   CHECK(refusal(network({layer("max_pool_0", spec::MaxPool{{30, 2}, {1, 1}, valid()})}), photo, labels) ==
-        "max_pool_0 has window_shape [30,2] with padding VALID, which does not fit into its input f32[28,28,1] | a "
+        "max_pool_0 has window_shape [30,2] with padding VALID, which does not fit into its input f32[28,28,1] | use a "
         "smaller window_shape, padding: SAME, or fewer pooling layers before it");
   CHECK(refusal(network({layer("head", head), layer("head", head)}), {DType::f32, {4}}, labels) ==
         "two layers are named 'head' | give one of them another name: {name: ..., dense: ...}");
@@ -108,22 +108,21 @@ TEST_CASE("a layer that does not fit its input says what it takes and what would
 TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]") {
   const data::Field features{DType::f32, {4}};
   CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), photo, labels) ==
-        "softmax_cross_entropy takes one score for each class [C]; the model gives f32[28,28,4] | end the layers with "
-        "flatten and dense: C");
+        "softmax_cross_entropy takes one logit for each class, [C]; the output of the model is f32[28,28,4] | end the "
+        "layers with flatten and dense: C");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {4}}) ==
-        "softmax_cross_entropy takes a score for each class; the model gives f32[3], the targets are f32[4]: a chance "
-        "for each of 4 classes | end the layers with flatten and dense: 4");
+        "softmax_cross_entropy takes one logit for each class; the output of the model is f32[3], the targets are "
+        "f32[4]: probabilities of 4 classes | end the layers with flatten and dense: 4");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}, spec::MeanSquaredError{}), features, {DType::f32, {1}}) ==
-        "mean_squared_error compares values of one shape; the model gives f32[3], the targets are f32[1] | end the "
-        "layers with dense: 1");
+        "mean_squared_error needs outputs and targets of equal shape; the output of the model is f32[3], the targets "
+        "are f32[1] | end the layers with dense: 1");
   CHECK(refusal(network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{}), features, labels) ==
-        "mean_squared_error takes numbers to compare with; the targets are class labels i32[] | "
-        "softmax_cross_entropy takes labels");
+        "mean_squared_error takes numbers; the targets are class labels i32[] | softmax_cross_entropy takes labels");
   spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   two.metrics = {spec::Metric{metric::Accuracy{}}};
   CHECK(refusal(two, features, {DType::f32, {1}}) ==
         "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these; if they "
-        "are labels, save them as integers");
+        "are labels, store them as integers");
 }
 
 TEST_CASE("initial values name parameters of the model, in their shapes; all mistakes are told", "[model]") {
@@ -131,8 +130,9 @@ TEST_CASE("initial values name parameters of the model, in their shapes; all mis
   spec.model.initial_values["dense_0.kernal"] = {{1, 1}, {1.0}, {}};
   spec.model.initial_values["dense_0.bias"] = {{2}, {1.0, 2.0}, {}};
   CHECK(refusal(spec, {DType::f32, {1}}, {DType::f32, {1}}) ==
-        "model.init gives 'dense_0.bias' as [2]; the parameter is f32[1] | nested lists of shape [1]\n"
-        "model.init names 'dense_0.kernal', which is no parameter of this model | did you mean 'dense_0.kernel'?");
+        "model.init has 'dense_0.bias' with the shape [2]; the parameter is f32[1] | write nested lists of shape "
+        "[1]\nmodel.init names 'dense_0.kernal', which is not a parameter of this model | did you mean "
+        "'dense_0.kernel'?");
 }
 
 TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean and deviation", "[model]") {
@@ -143,7 +143,8 @@ TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean 
   CHECK(result.at("y") == Numbers{-1, -1, 0, 1, 3, 0.5});
   spec.data.normalize = spec::Normalize{{0.5, 0.5}, {1.0}};
   CHECK(refusal(spec, {DType::u8, {1, 2, 3}}, labels) ==
-        "normalize.mean has 2 values, but an input is u8[1,2,3]: 3 channels | one value for all channels, or 3");
+        "normalize.mean has 2 values, but an input is u8[1,2,3]: 3 channels | give one value for all channels, or 3 "
+        "values");
 }
 
 TEST_CASE("a window that does not fit is shown with the padding that was written", "[model]") {
@@ -153,8 +154,8 @@ TEST_CASE("a window that does not fit is shown with the padding that was written
   };
   const auto words = [](const std::string& padding) {
     return "pool has window_shape [5,5] with padding " + padding +
-           ", which does not fit into its input f32[2,3,1] | "
-           "a smaller window_shape, padding: SAME, or fewer pooling layers before it";
+           ", which does not fit into its input f32[2,3,1] | use a smaller window_shape, padding: SAME, or fewer "
+           "pooling layers before it";
   };
   CHECK(pool({spec::PaddingKind::explicit_, {{1, 0}, {0, 2}}}) == words("[[1,0],[0,2]]"));
   CHECK(pool({spec::PaddingKind::valid, {}}) == words("VALID"));
@@ -364,19 +365,19 @@ TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
     return refusal(spec, features, target);
   };
   CHECK(refused(spec::SoftmaxCrossEntropy{0, {1, 2}}, 10, labels) ==
-        "softmax_cross_entropy has 2 class_weights; the model has 10 classes | give each class its weight");
+        "softmax_cross_entropy has 2 class_weights; the model has 10 classes | list one weight for each class");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 3, labels) ==
-        "sigmoid_cross_entropy takes one output for labels 0 and 1; the model gives f32[3] | end the layers with "
-        "flatten and dense: 1; softmax_cross_entropy takes a score for each class");
+        "sigmoid_cross_entropy takes one output for labels 0 and 1; the output of the model is f32[3] | end the layers "
+        "with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 3, numbers) ==
-        "sigmoid_cross_entropy compares values of one shape; the model gives f32[3], the targets are f32[2] | end the "
-        "layers with dense: 2");
+        "sigmoid_cross_entropy needs outputs and targets of equal shape; the output of the model is f32[3], the "
+        "targets are f32[2] | end the layers with dense: 2");
   CHECK(refused(spec::Huber{}, 2, labels) ==
-        "huber takes numbers to compare with; the targets are class labels i32[] | softmax_cross_entropy takes labels");
+        "huber takes numbers; the targets are class labels i32[] | softmax_cross_entropy takes labels");
   CHECK(refused({}, 10, labels, {spec::Metric{metric::TopKAccuracy{11}}}) ==
-        "top_11_accuracy asks for the 11 largest of the model's 10 outputs | a k of at most 10");
+        "top_11_accuracy needs the 11 largest outputs, but the model has 10 | set k to at most 10");
   CHECK(refused({}, 10, labels, {spec::Metric{metric::R2{}}}) ==
-        "r2 takes numbers to compare with; the targets are class labels i32[] | accuracy takes labels");
+        "r2 takes numbers; the targets are class labels i32[] | accuracy takes labels");
   CHECK(refused(spec::Huber{}, 2, numbers, {spec::Metric{metric::F1{}}, spec::Metric{metric::Perplexity{}}}) ==
         "f1 takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these\n"
         "perplexity takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these");

@@ -56,7 +56,7 @@ TEST_CASE("the schema has every key, with what the table says of it", "[spec]") 
     CHECK(description.ends_with(key.example));
     CHECK(found->contains("default") == !key.fallback.empty());
     if (key.need != spec::Need::alternative) {
-      CHECK(description.find("Takes " + spec::takes(key) + "; ") != std::string::npos);
+      CHECK(description.find("Value: " + spec::takes(key) + "; ") != std::string::npos);
     }
   }
 }
