@@ -79,7 +79,7 @@ struct Arguments::Impl {
   std::vector<Required> required;
   bool wants_help = false;
 
-  std::string hint() const { return "pmaptrain " + command + " --help lists what it takes"; }
+  std::string hint() const { return "pmaptrain " + command + " --help lists its options"; }
 
   void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
     std::string shown;
@@ -129,8 +129,8 @@ struct Arguments::Impl {
     }
     for (const std::string& argument : std::span(end, remaining.end())) {
       if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
-      fail_usage("unexpected argument '" + argument + "' after '--', behind which nothing is an option",
-                 "write options before '--', or leave it out; " + hint());
+      fail_usage("unexpected argument '" + argument + "' after '--', which ends the options",
+                 "write options before '--', or omit it; " + hint());
     }
     for (const std::string& argument : remaining) {
       if (argument == "--") continue;

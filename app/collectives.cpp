@@ -42,16 +42,15 @@ Value index(Builder& b, Value, AxisSet axes) { return b.emit(ops::AxisIndex{axes
 
 constexpr Demonstration all[] = {
     {"psum", "the sum over the group", true, true, Form::scalar, of_axes<ops::Psum>},
-    {"pmax", "the largest of the group", true, true, Form::scalar, of_axes<ops::Pmax>},
-    {"pmin", "the smallest of the group", true, true, Form::scalar, of_axes<ops::Pmin>},
-    {"all_gather", "the group's values, one after another", false, true, Form::vector, of_axes<ops::AllGather>},
-    {"all_gather_invariant", "as all_gather, and the type says that all members have the same", false, true,
-     Form::vector, of_axes<ops::AllGatherInvariant>},
-    {"psum_scatter", "the sum over the group, of which each member keeps its part", false, true, Form::parts,
+    {"pmax", "the maximum over the group", true, true, Form::scalar, of_axes<ops::Pmax>},
+    {"pmin", "the minimum over the group", true, true, Form::scalar, of_axes<ops::Pmin>},
+    {"all_gather", "the values of the group, concatenated", false, true, Form::vector, of_axes<ops::AllGather>},
+    {"all_gather_invariant", "as all_gather, with a replicated result", false, true, Form::vector,
+     of_axes<ops::AllGatherInvariant>},
+    {"psum_scatter", "the sum over the group, split between its members", false, true, Form::parts,
      of_axes<ops::PsumScatter>},
-    {"all_to_all", "member i's part from every member", false, true, Form::parts, of_axes<ops::AllToAll>},
-    {"ppermute", "here each member's value goes to the next one, the last one's to the first", false, true,
-     Form::scalar, ring},
+    {"all_to_all", "member i receives part i of every member", false, true, Form::parts, of_axes<ops::AllToAll>},
+    {"ppermute", "here each member sends to the next one, the last one to the first", false, true, Form::scalar, ring},
     {"axis_index", "the member's coordinate along the axis", false, false, Form::scalar, index},
     {"pmean", "the mean over the group: a psum and a division", true, true, Form::scalar, mean},
 };
@@ -70,7 +69,7 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
 std::unique_ptr<CpuExecutor> load(std::shared_ptr<const Program> program, int workers, std::size_t beside) {
   Plan plan = make_plan(std::move(program));
   const std::size_t needed = sum_of(plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size())), beside);
-  demand_memory(needed, "this", "a smaller mesh, smaller --bytes, or one --op over one --axis would fit");
+  demand_memory(needed, "this", "use a smaller mesh, smaller --bytes, or one --op over one --axis");
   return std::make_unique<CpuExecutor>(std::move(plan), CpuOptions{workers, KernelChoice::best});
 }
 

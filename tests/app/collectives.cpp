@@ -131,23 +131,15 @@ TEST_CASE("collectives as text shows groups, types, and each device's input and 
   CHECK(result.status == 0);
   CHECK(result.err.empty());
   CHECK(result.out ==
-        "mesh: replicas=2 shards=2 (4 logical devices)\n"
-        "\n"
-        "psum_scatter over replicas: the sum over the group, of which each member keeps its part\n"
-        "  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n"
-        "  group                    device  input         result\n"
-        "  devices 0, 2 (shards 0)       0  [0.0, 1.0]    [20.0]\n"
-        "                                2  [20.0, 21.0]  [22.0]\n"
-        "  devices 1, 3 (shards 1)       1  [10.0, 11.0]  [40.0]\n"
-        "                                3  [30.0, 31.0]  [42.0]\n"
-        "\n"
-        "psum_scatter over shards: the sum over the group, of which each member keeps its part\n"
-        "  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n"
-        "  group                      device  input         result\n"
-        "  devices 0, 1 (replicas 0)       0  [0.0, 1.0]    [10.0]\n"
-        "                                  1  [10.0, 11.0]  [12.0]\n"
-        "  devices 2, 3 (replicas 1)       2  [20.0, 21.0]  [50.0]\n"
-        "                                  3  [30.0, 31.0]  [52.0]\n");
+        "mesh: replicas=2 shards=2 (4 logical devices)\n\npsum_scatter over replicas: the sum over the group, split "
+        "between its members\n  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n  group                    "
+        "device  input         result\n  devices 0, 2 (shards 0)       0  [0.0, 1.0]    [20.0]\n                       "
+        "         2  [20.0, 21.0]  [22.0]\n  devices 1, 3 (shards 1)       1  [10.0, 11.0]  [40.0]\n                   "
+        "             3  [30.0, 31.0]  [42.0]\n\npsum_scatter over shards: the sum over the group, split between its "
+        "members\n  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n  group                      device  input   "
+        "      result\n  devices 0, 1 (replicas 0)       0  [0.0, 1.0]    [10.0]\n                                  1  "
+        "[10.0, 11.0]  [12.0]\n  devices 2, 3 (replicas 1)       2  [20.0, 21.0]  [50.0]\n                             "
+        "     3  [30.0, 31.0]  [52.0]\n");
   CHECK(contains(call({"collectives", "--op", "axis_index"}).out,
                  "mesh: devices=4 (4 logical devices)\n\naxis_index over devices: the member's coordinate along the "
                  "axis\n  i32[]{devices}\n  group          device  result\n  all 4 devices       0  0\n"));
@@ -222,10 +214,9 @@ TEST_CASE("what collectives does not take is refused with what it does", "[app]"
         "  help: did you mean 'data'?\n");
   CHECK(contains(refused({"--mesh", "a=2", "--mesh", "b=2", "--axis", "rows"}), "  help: the mesh has {a, b}\n"));
   CHECK(refused({"configs/cnn.yaml", "--mesh", "a=2"}) ==
-        "error: collectives takes CONFIG or --mesh, not both\n  help: leave one of them out\n");
+        "error: collectives takes CONFIG or --mesh, not both\n  help: omit one of them\n");
   CHECK(refused({"--devices", "3"}) ==
-        "error: --set, --devices and --seed change a config, and there is no CONFIG\n"
-        "  help: name one, or give the mesh itself: --mesh devices=8\n");
+        "error: --set, --devices and --seed need a CONFIG\n  help: give a CONFIG, or set the mesh: --mesh devices=8\n");
   CHECK(refused({"--bytes", "1k"}) ==
         "--bytes:1:9: error: --bytes takes sizes with commas between them, not '1k'\n"
         "    1 | --bytes 1k\n"
@@ -243,7 +234,7 @@ TEST_CASE("collectives of more memory than there is are refused before they run"
   const Finished result = call({"collectives", "--op", "psum", "--bytes", "1024GiB", "--mesh", "d=16"});
   CHECK(result.status == 4);
   CHECK(contains(result.err, " TiB of memory, and "));
-  CHECK(contains(result.err, "  help: a smaller mesh, smaller --bytes, or one --op over one --axis would fit\n"));
+  CHECK(contains(result.err, "  help: use a smaller mesh, smaller --bytes, or one --op over one --axis\n"));
 }
 
 TEST_CASE("--mesh is refused where it names no mesh", "[app]") {

@@ -62,9 +62,10 @@ TEST_CASE("the program alone, --help and --version succeed and say what there is
 
 TEST_CASE("the help of run says what devices and workers are, and offers nothing that is not built", "[app]") {
   const std::string help = call({"run", "--help"}).out;
-  CHECK(contains(help,
-                 "--devices sets logical devices, of which one core can carry many; --workers how many threads carry\n"
-                 "them; `pmaptrain devices` lists hardware."));
+  CHECK(contains(
+      help,
+      "--devices sets the number of logical devices, of which one core can run many; --workers sets the number of\n"
+      "threads that run them; `pmaptrain devices` lists the hardware."));
   for (const char* option : {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--devices N",
                              "--workers N", "--seed N", "--max-steps N", "--dry-run", "--json", "--progress", "--color",
                              "-q, --quiet", "-v, --verbose", "--verify-replicas"}) {
@@ -86,11 +87,11 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
   // Behind "--" nothing is an option, and so none is misspelt.
   CHECK(call({"eval", "runs/x", "--", "--split", "train"}).err ==
-        "error: unexpected argument '--split' after '--', behind which nothing is an option\n"
-        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+        "error: unexpected argument '--split' after '--', which ends the options\n  help: write options before '--', "
+        "or omit it; pmaptrain eval --help lists its options\n");
   CHECK(call({"eval", "--", "runs/x", "--help", "--color=always"}).err ==
-        "error: unexpected argument '--help' after '--', behind which nothing is an option\n"
-        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+        "error: unexpected argument '--help' after '--', which ends the options\n  help: write options before '--', or "
+        "omit it; pmaptrain eval --help lists its options\n");
   CHECK(contains(call({"eval", "runs/x", "--splot", "--", "y"}).err, "pmaptrain eval has no option '--splot'"));
   CHECK(
       contains(call({"eval", "runs/x", "--", "y"}).err, "unexpected argument 'y'\n  help: pmaptrain eval takes RUN;"));
@@ -341,7 +342,7 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   CHECK(call({"validate", file}).status == 0);
   const Finished again = call({"init", "linear_regression", file});
   CHECK(again.status == 2);
-  CHECK(contains(again.err, "exists, and init replaces nothing"));
+  CHECK(contains(again.err, "exists, and init does not replace files"));
   CHECK(tests::read_text(file) == written);
   CHECK(contains(call({"init", "cn"}).err, "did you mean 'cnn'?"));
 }
@@ -361,10 +362,9 @@ TEST_CASE("init writes the schema beside the config, brings an older one up to d
   folder.write("pmaptrain.schema.json", "{}");
   const Finished refused = call({"init", "cnn", folder / "d.yaml"});
   CHECK(refused.status == 2);
-  CHECK(refused.err ==
-        "error: '" + schema +
-            "' is no schema of pmaptrain's, and init replaces nothing else\n"
-            "  help: the schema for editors stands there, beside the config; write the config to another folder\n");
+  CHECK(refused.err == "error: '" + schema +
+                           "' is not a schema of pmaptrain, and init does not replace other files\n  help: init writes "
+                           "the schema for editors to this path; write the config to another folder\n");
   CHECK(tests::read_text(schema) == "{}");
   CHECK_FALSE(std::filesystem::exists(folder / "d.yaml"));
 }
@@ -379,8 +379,9 @@ TEST_CASE("schema prints a JSON Schema and takes no arguments", "[app]") {
 
 TEST_CASE("devices lists hardware and says what it is not", "[app]") {
   const std::string text = call({"devices"}).out;
-  for (const char* part : {"processor", "this process may use", "memory", "--devices sets how many logical devices",
-                           "--workers sets how many threads", "not this list"}) {
+  for (const char* part :
+       {"processor", "this process may use", "memory", "--devices sets the number of logical devices",
+        "--workers sets the number of threads", "not over this list"}) {
     CHECK(contains(text, part));
   }
   const json document = json::parse(call({"devices", "--json"}).out);
@@ -430,7 +431,7 @@ TEST_CASE("data that an option names is missed at the option", "[app]") {
       call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=nope"});
   CHECK(given.status == 3);
   CHECK(given.err.starts_with("--set:1:31: error: cannot open '"));
-  CHECK(contains(given.err, "help: a path in an option is relative to the current directory\n"));
+  CHECK(contains(given.err, "help: a relative path in an option is relative to the current directory\n"));
   CHECK_FALSE(contains(given.err, "apt-get"));
 }
 
@@ -439,7 +440,7 @@ TEST_CASE("initial values that cannot be read are refused by validate, where the
   const Finished missing = call({"validate", linear, "--set", "model.init.from=nope.safetensors"});
   CHECK(missing.status == 3);
   CHECK(missing.err.starts_with("--set:1:12: error: cannot open '"));
-  CHECK(contains(missing.err, "help: a path in an option is relative to the current directory\n"));
+  CHECK(contains(missing.err, "help: a relative path in an option is relative to the current directory\n"));
   const std::string damaged = folder.write("w.safetensors", "not one");
   const Finished result = call({"validate", linear, "--set", "model.init.from=" + damaged});
   CHECK(result.status == 3);
