@@ -75,7 +75,7 @@ TEST_CASE("the text of bench has units", "[app]") {
   }
 }
 
-TEST_CASE("bench takes the options of a config and says what they replace", "[app]") {
+TEST_CASE("bench takes the options of a config and prints notes about replacements", "[app]") {
   const Finished result =
       call({"bench", linear, "--steps", "2", "--set", "optimizer.adam.b1=0.8", "--workers", "1", "--seed", "3"});
   CHECK(result.status == 0);
@@ -86,7 +86,7 @@ TEST_CASE("bench takes the options of a config and says what they replace", "[ap
   CHECK(ordered_json::parse(json.out)["steps"] == 1);
 }
 
-TEST_CASE("bench refuses what it cannot time, before it times", "[app]") {
+TEST_CASE("bench refuses invalid options before timing", "[app]") {
   CHECK(call({"bench", linear, "--steps", "0"}).err ==
         "--steps:1:9: error: --steps takes an integer of at least 1, not '0'\n"
         "    1 | --steps 0\n"

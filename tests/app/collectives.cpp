@@ -97,7 +97,7 @@ TEST_CASE("every op that moves values between devices is among the collectives t
   CHECK(moving >= 7);
 }
 
-TEST_CASE("collectives gives every device what the formula gives, over each axis and over all", "[app]") {
+TEST_CASE("collectives gives every device the result of the formula, over each axis and over all", "[app]") {
   const json nested = document_of({"--mesh", "model_replicas=2", "--mesh", "data_shards=3"});
   CHECK(nested["mesh"] == json{{"model_replicas", 2}, {"data_shards", 3}});
   CHECK(nested["logical_devices"] == 6);
@@ -166,7 +166,7 @@ TEST_CASE("collectives gives the same for any number of workers", "[app]") {
   CHECK(documents[2] == documents[0]);
 }
 
-TEST_CASE("collectives with sizes says how long each takes and what all devices send in that time", "[app]") {
+TEST_CASE("collectives with sizes measures the time and the rate of each", "[app]") {
   const json document = document_of({"--mesh", "devices=4", "--bytes", "8,1KiB", "--workers", "2"});
   for (const json& entry : document["collectives"]) {
     INFO(entry["op"]);
@@ -191,7 +191,7 @@ TEST_CASE("collectives with sizes says how long each takes and what all devices 
   CHECK(contains(call({"collectives", "--mesh", "d=1", "--op", "psum", "--bytes", "64"}).out, " nothing\n"));
 }
 
-TEST_CASE("what collectives does not take is refused with what it does", "[app]") {
+TEST_CASE("collectives refuses invalid options and lists valid ones", "[app]") {
   const auto refused = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "collectives");
     const Finished result = call(arguments);
@@ -237,7 +237,7 @@ TEST_CASE("collectives of more memory than there is are refused before they run"
   CHECK(contains(result.err, "  help: use a smaller mesh, smaller --bytes, or one --op over one --axis\n"));
 }
 
-TEST_CASE("--mesh is refused where it names no mesh", "[app]") {
+TEST_CASE("--mesh is refused if it is not a valid mesh", "[app]") {
   const auto refused = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"exec", "configs/programs/scaled_sum.pmt"});
     const Finished result = call(arguments);

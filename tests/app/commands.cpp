@@ -42,7 +42,7 @@ void write_floats(const std::string& path, Shape shape, const std::vector<float>
 
 }  // namespace
 
-TEST_CASE("the program alone, --help and --version succeed and say what there is", "[app]") {
+TEST_CASE("the program without arguments, --help and --version print commands and versions", "[app]") {
   const Finished alone = call({});
   CHECK(alone.status == 0);
   CHECK(alone.err.empty());
@@ -60,7 +60,7 @@ TEST_CASE("the program alone, --help and --version succeed and say what there is
   CHECK(contains(version.out, "backends: cpu ("));
 }
 
-TEST_CASE("the help of run says what devices and workers are, and offers nothing that is not built", "[app]") {
+TEST_CASE("the help of run defines devices and workers, and lists no unsupported option", "[app]") {
   const std::string help = call({"run", "--help"}).out;
   CHECK(contains(
       help,
@@ -101,7 +101,7 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(contains(call({"run"}).err, "error: pmaptrain run needs CONFIG\n  help: pmaptrain run configs/"));
 }
 
-TEST_CASE("values that an option does not take are shown in their argument", "[app]") {
+TEST_CASE("invalid values of options are shown in their argument", "[app]") {
   CHECK(call({"run", linear, "--seed", "-1"}).err ==
         "--seed:1:8: error: --seed takes an integer from 0 to 2^64 - 1, not '-1'\n"
         "    1 | --seed -1\n"
@@ -377,7 +377,7 @@ TEST_CASE("schema prints a JSON Schema and takes no arguments", "[app]") {
   CHECK(contains(call({"schema", "x"}).err, "unexpected argument 'x'"));
 }
 
-TEST_CASE("devices lists hardware and says what it is not", "[app]") {
+TEST_CASE("devices lists hardware and explains --devices and --workers", "[app]") {
   const std::string text = call({"devices"}).out;
   for (const char* part :
        {"processor", "this process may use", "memory", "--devices sets the number of logical devices",
@@ -389,7 +389,7 @@ TEST_CASE("devices lists hardware and says what it is not", "[app]") {
   CHECK(document["memory_bytes"]["total"].get<std::int64_t>() > 0);
 }
 
-TEST_CASE("help tells of a key, and of commands", "[app]") {
+TEST_CASE("help describes keys and commands", "[app]") {
   CHECK(contains(call({"help", "optimizer.adam"}).out, "b1"));
   CHECK(contains(call({"help"}).out, "optimizer"));
   CHECK(call({"help", "losses"}).out == call({"help", "loss"}).out);
@@ -412,7 +412,7 @@ TEST_CASE("an error in an option has its line and column in JSON", "[app]") {
   CHECK(error["column"] == 7);
 }
 
-TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
+TEST_CASE("eval of a missing folder suggests a run folder", "[app]") {
   const Finished result = call({"eval", "nope"});
   CHECK(result.status == 2);
   CHECK(result.err ==
@@ -420,13 +420,13 @@ TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
         "  help: eval takes a folder that pmaptrain run wrote: runs/NAME\n");
 }
 
-TEST_CASE("a program's file that is not there is named in JSON, too", "[app]") {
+TEST_CASE("a missing program file is also named in JSON", "[app]") {
   const json document = json::parse(call({"exec", "nope.pmt", "--json"}).out);
   CHECK(document["errors"][0]["file"] == "nope.pmt");
   CHECK(document["errors"][0]["message"] == "the file cannot be read: No such file or directory");
 }
 
-TEST_CASE("data that an option names is missed at the option", "[app]") {
+TEST_CASE("missing data files of an option are reported at the option", "[app]") {
   const Finished given =
       call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=nope"});
   CHECK(given.status == 3);

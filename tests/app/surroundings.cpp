@@ -179,7 +179,7 @@ TEST_CASE("a terminal that Ctrl-S stopped stops neither the training nor its end
   CHECK(fs::exists(run + "/checkpoints/last/state.json"));
 }
 
-TEST_CASE("a run without standard streams writes nothing into its own files that is not theirs", "[app]") {
+TEST_CASE("a run without standard streams does not write its output into run files", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const std::string command = "exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir ";

@@ -143,7 +143,7 @@ TEST_CASE("a batch of all examples that does not divide is refused with the near
                        "devices): "));
 }
 
-TEST_CASE("an epoch without a step, and a remainder that must not be, are refused with what would fit", "[data]") {
+TEST_CASE("an epoch without a step, and a short batch with remainder: error, are refused with valid sizes", "[data]") {
   CHECK(refusal(with(std::int64_t{128}), 100) ==
         "batch_size 128 is more than the 100 training examples, so an epoch has no step | use at most 96\n");
   CHECK(refusal(with(spec::BatchPerDevice{16}), 100) ==

@@ -41,7 +41,7 @@ bool ends_process(F&& action) {
 
 }  // namespace
 
-TEST_CASE("a file that is cut short while it is mapped reads as zeros, and whoever asks is told", "[data]") {
+TEST_CASE("a file that is truncated while mapped reads as zeros, and check_intact throws", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(3 * page, 'a'));
   const data::Bytes bytes = data::map_file(path), other = data::map_file(folder.write("y", std::string(page, 'b')));
@@ -56,7 +56,7 @@ TEST_CASE("a file that is cut short while it is mapped reads as zeros, and whoev
   CHECK_NOTHROW(other.check_intact());
 }
 
-TEST_CASE("a file that was shorter for a time is told from one that never was", "[data]") {
+TEST_CASE("a temporarily truncated file is detected", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(2 * page, 'a'));
   const data::Bytes read = data::map_file(path), unread = data::map_file(path);
@@ -72,7 +72,7 @@ TEST_CASE("a file that was shorter for a time is told from one that never was", 
   CHECK(contains(error_of([&] { unread.check_intact(); }), "it had 8192 bytes and has 8191"));
 }
 
-TEST_CASE("a file that is written into while it is in use is told from one that is replaced", "[data]") {
+TEST_CASE("a modified file is detected, and a replaced one is not an error", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(page, 'a'));
   const auto wait_for_the_clock = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
@@ -99,7 +99,7 @@ TEST_CASE("a file that is written into while it is in use is told from one that 
   CHECK_NOTHROW(bytes.check_unchanged());
 }
 
-TEST_CASE("a file that this process may not map is a matter of resources", "[data]") {
+TEST_CASE("a file that does not fit in the address space is a resource error", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", "a");
   std::error_code error;
@@ -114,7 +114,7 @@ TEST_CASE("a file that this process may not map is a matter of resources", "[dat
             "address space (ulimit -v) and on mappings (vm.max_map_count)");
 }
 
-TEST_CASE("several threads may read a file that is cut short, whatever signals they block", "[data]") {
+TEST_CASE("several threads may read a truncated file, with any signals blocked", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(64 * page, 'a'));
   const data::Bytes bytes = data::map_file(path);
@@ -131,7 +131,7 @@ TEST_CASE("several threads may read a file that is cut short, whatever signals t
   CHECK(contains(error_of([&] { bytes.check_intact(); }), "was truncated during use"));
 }
 
-TEST_CASE("a bus error that no mapping has to do with ends the process as ever", "[data]") {
+TEST_CASE("a bus error outside of mappings ends the process", "[data]") {
   const TemporaryFolder folder;
   const data::Bytes bytes = data::map_file(folder.write("x", std::string(page, 'a')));
   CHECK(ends_process([] { ::raise(SIGBUS); }));
@@ -145,7 +145,7 @@ TEST_CASE("a bus error that no mapping has to do with ends the process as ever",
   }));
 }
 
-TEST_CASE("the batch that a file was cut short in is a matter of data, at the source's place", "[data]") {
+TEST_CASE("a batch of a truncated file is an error of the data, placed at the source", "[data]") {
   const TemporaryFolder folder;
   constexpr std::int64_t examples = 64;
   const std::string inputs = folder.write("x", idx(8, {examples, page}, std::string(examples * page, 'a')));

@@ -94,7 +94,7 @@ TEST_CASE("the loader ends at once while its thread waits, works or has not begu
   SUCCEED();
 }
 
-TEST_CASE("what is thrown while a batch is filled arrives in that batch's turn", "[data][loader]") {
+TEST_CASE("an exception while a batch is filled is rethrown by the call for that batch", "[data][loader]") {
   Loader loader(std::make_shared<Numbers>(100, 25), Sampler::in_order(100), plan_of(100, 10));
   CHECK(loader.next().step == 0);
   CHECK(loader.next().step == 1);
@@ -122,8 +122,7 @@ TEST_CASE("a batch of the whole dataset in file order is read once, without a th
   CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan_of(9, 9)).prefetches());
 }
 
-TEST_CASE("a loader that begins anew gives up what it had filled, and reads nothing before it is asked",
-          "[data][loader]") {
+TEST_CASE("a restarted loader discards prefetched batches, and reads nothing before the first call", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
   const data::BatchPlan plan = plan_of(10, 4);
   Loader loader(dataset, Sampler::in_order(10), plan, {0, 0, 3});
@@ -140,7 +139,7 @@ TEST_CASE("a loader that begins anew gives up what it had filled, and reads noth
   }
 }
 
-TEST_CASE("a loader that begins anew tries again what could not be read", "[data][loader]") {
+TEST_CASE("a restarted loader retries a failed batch", "[data][loader]") {
   const data::BatchPlan plan = plan_of(10, 4);
   Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, {0, 3, 3});
   for (int round = 0; round < 3; ++round) {

@@ -110,7 +110,7 @@ TEST_CASE("NumPy's integers of every width are read as numbers and as labels", "
   }
 }
 
-TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
+TEST_CASE("every invalid IDX file is refused with the reason", "[data]") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& bytes) {
     return error_of([&] { data::read_idx(folder.write("f", bytes)); });
@@ -151,7 +151,7 @@ TEST_CASE("an archive or compressed file that would not fit into memory is refus
   CHECK(contains(error, " of memory, and "));
 }
 
-TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
+TEST_CASE("a decompression bomb is stopped at its stated size", "[data]") {
   const TemporaryFolder folder;
   const std::string zeros(std::size_t{1} << 24, '\0');
   CHECK(contains(error_of([&] { data::read_idx(folder.write("x", gzip(idx(8, {4}, zeros)))); }),
@@ -171,7 +171,7 @@ TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
                  "is longer than its header says: f32[2] needs 8 bytes"));
 }
 
-TEST_CASE("what is no readable file is named", "[data]") {
+TEST_CASE("an unreadable file is named", "[data]") {
   const TemporaryFolder folder;
   CHECK(contains(error_of([&] { data::read_idx(folder / "none"); }), "none': No such file or directory"));
   CHECK(contains(error_of([&] { data::read_idx(folder.path().string()); }), "is a directory, expected a file"));
@@ -227,7 +227,7 @@ TEST_CASE("NPY arrays of every type and both byte orders become f32 inputs and i
   CHECK(read(*one_hot, 0).targets == std::vector<float>{0, 1, 0});
 }
 
-TEST_CASE("every wrong NPY file is refused with what was found", "[data]") {
+TEST_CASE("every invalid NPY file is refused with the reason", "[data]") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& bytes) {
     return error_of([&] { data::read_npy(folder.write("f", bytes)); });

@@ -50,7 +50,7 @@ TEST_CASE("softmax divides along the last dimension, whatever the size of its va
   check_close(of(spec::Softmax{}, {1, 0, 1000, 1001}, {2, 2}), {e / (1 + e), 1 / (1 + e), 1 / (1 + e), e / (1 + e)});
 }
 
-TEST_CASE("activations of large values have finite slopes", "[model]") {
+TEST_CASE("activations of large values have finite derivatives", "[model]") {
   for (const spec::LayerKind& kind :
        std::vector<spec::LayerKind>{spec::Sigmoid{}, spec::Silu{}, spec::Softplus{}, spec::Elu{}, spec::Softmax{}}) {
     spec::Spec spec = network({layer("layer", kind), layer("head", spec::Dense{2})});
@@ -68,7 +68,7 @@ TEST_CASE("activations of large values have finite slopes", "[model]") {
   }
 }
 
-TEST_CASE("average pooling means its windows, and global average pooling its channels", "[model]") {
+TEST_CASE("average pooling averages windows, and global average pooling channels", "[model]") {
   Numbers x;
   for (int i = 0; i < 32; ++i) x.push_back(i);
   spec::AvgPool pool{{2, 2}, {2, 2}};
@@ -121,7 +121,7 @@ TEST_CASE("a convolution may be dilated and grouped", "[model]") {
         "multiples of feature_group_count");
 }
 
-TEST_CASE("layers of images say so to other inputs", "[model]") {
+TEST_CASE("layers of images refuse other inputs", "[model]") {
   for (const spec::LayerKind& kind :
        std::vector<spec::LayerKind>{spec::AvgPool{{2, 2}, {2, 2}}, spec::GlobalAvgPool{}}) {
     CHECK(refusal(network({layer("pool", kind)}), {DType::f32, {4}}, labels) ==

@@ -89,7 +89,7 @@ TEST_CASE("SAME pads for ceil(input / stride) outputs, the odd element after", "
   CHECK(result.at("y") == Numbers{18, 18, 81, 63, 90, 66});
 }
 
-TEST_CASE("a layer that does not fit its input says what it takes and what would fix it", "[model]") {
+TEST_CASE("a layer that does not fit its input is refused with the expected input and a fix", "[model]") {
   const spec::Dense head{10};
   CHECK(refusal(network({layer("dense_0", head)}), photo, labels) ==
         "dense_0 takes features [N]; its input is f32[28,28,1] | add flatten before it, which gives the shape [784]");
@@ -105,7 +105,7 @@ TEST_CASE("a layer that does not fit its input says what it takes and what would
         "two layers are named 'head' | give one of them another name: {name: ..., dense: ...}");
 }
 
-TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]") {
+TEST_CASE("a loss refuses outputs and targets of the wrong type or shape", "[model]") {
   const data::Field features{DType::f32, {4}};
   CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), photo, labels) ==
         "softmax_cross_entropy takes one logit for each class, [C]; the output of the model is f32[28,28,4] | end the "
@@ -125,7 +125,7 @@ TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]"
         "are labels, store them as integers");
 }
 
-TEST_CASE("initial values name parameters of the model, in their shapes; all mistakes are told", "[model]") {
+TEST_CASE("initial values need the names and shapes of parameters; all errors are reported", "[model]") {
   spec::Spec spec = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   spec.model.initial_values["dense_0.kernal"] = {{1, 1}, {1.0}, {}};
   spec.model.initial_values["dense_0.bias"] = {{2}, {1.0, 2.0}, {}};
@@ -135,7 +135,7 @@ TEST_CASE("initial values name parameters of the model, in their shapes; all mis
         "'dense_0.kernel'?");
 }
 
-TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean and deviation", "[model]") {
+TEST_CASE("u8 inputs are scaled to 0..1, then each channel is normalised with its mean and deviation", "[model]") {
   spec::Spec spec = network({layer("flatten_0", spec::Flatten{})});
   spec.data.normalize = spec::Normalize{{0.5, 0.25, 0.0}, {0.5, 0.25, 2.0}};
   const model::Model model = model::make_model(spec, {DType::u8, {1, 2, 3}}, labels);
@@ -227,7 +227,7 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
   CHECK(positive.at("f1").front() == Approx(0.5));
 }
 
-TEST_CASE("the mean over classes leaves out those that are neither right nor said", "[model]") {
+TEST_CASE("the macro average excludes classes without labels and predictions", "[model]") {
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}}, spec::Metric{metric::F1{}},
                   spec::Metric{metric::F1{each}}};
@@ -242,20 +242,21 @@ TEST_CASE("the mean over classes leaves out those that are neither right nor sai
   for (const char* name : {"precision", "recall", "f1"}) CHECK(perfect.at(name) == Numbers{1});
 }
 
-TEST_CASE("one-hot labels give what labels give, and softer ones the mean over the classes", "[model]") {
+TEST_CASE("one-hot labels give the loss of labels, and class probabilities the weighted mean over the classes",
+          "[model]") {
   const Numbers scores = {2, 1, 0, 0, 2, 1, 1, 0, 2};
-  const data::Field chances{DType::f64, {3}};
+  const data::Field probabilities{DType::f64, {3}};
   for (const spec::SoftmaxCrossEntropy& loss :
        {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
     spec::Spec spec = network({}, loss);
     spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::TopKAccuracy{2}}, spec::Metric{metric::F1{}},
                     spec::Metric{metric::Perplexity{}}};
-    CHECK(measured(spec, chances, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
+    CHECK(measured(spec, probabilities, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
           measured(spec, labels, scores, {0, 1, 1}, {1, 1, 1}));
   }
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Accuracy{}}};
-  const Feed soft = measured(spec, chances, {2, 1, 0}, {0.25, 0.75, 0});
+  const Feed soft = measured(spec, probabilities, {2, 1, 0}, {0.25, 0.75, 0});
   CHECK(soft.at("loss").front() == Approx(std::log(std::exp(2.0) + std::exp(1.0) + 1) - 0.25 * 2 - 0.75 * 1));
   CHECK(soft.at("accuracy") == Numbers{0});
 }
@@ -269,7 +270,7 @@ TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {
   CHECK(measured(network({}, spec::Huber{2.0}), two, y, t).at("loss") == Numbers{(0.5 + 4) / 2, 0});
 }
 
-TEST_CASE("metrics of classes are the textbook's, and leave padding out", "[model]") {
+TEST_CASE("metrics of classes follow their formulas and exclude padding", "[model]") {
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Accuracy{}},  spec::Metric{metric::TopKAccuracy{2}},
                   spec::Metric{metric::Precision{}}, spec::Metric{metric::Precision{each}},
@@ -312,7 +313,7 @@ TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
   CHECK(measured(spec, one, {2, 3}, {2, 2}).at("r2") == Numbers{0});
 }
 
-TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]") {
+TEST_CASE("padding of any value changes no loss and no metric", "[model]") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   const auto compare = [](const spec::Spec& spec, const data::Field& target, Numbers outputs, Numbers targets,
@@ -356,7 +357,7 @@ TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]
   }
 }
 
-TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
+TEST_CASE("losses and metrics refuse targets of the wrong type or shape", "[model]") {
   const data::Field features{DType::f32, {4}}, numbers{DType::f32, {2}};
   const auto refused = [&](spec::Loss loss, std::int64_t outputs, const data::Field& target,
                            std::vector<spec::Metric> metrics = {}) {

@@ -60,7 +60,7 @@ Targets numbers(Numbers values, Shape shape = {1}, std::string origin = "'y.idx'
 
 }  // namespace
 
-TEST_CASE("labels beyond the model's classes are the data's fault, which names their array", "[model]") {
+TEST_CASE("labels out of range are an error of the data, with the name of their array", "[model]") {
   const spec::SoftmaxCrossEntropy softmax;
   CHECK(refused(softmax, 5, labelled({0, 4})) == "accepted");
   CHECK(refused(softmax, 5, labelled({0, 9})) ==
@@ -74,7 +74,7 @@ TEST_CASE("labels beyond the model's classes are the data's fault, which names t
         "softmax_cross_entropy for more than two classes");
 }
 
-TEST_CASE("sigmoid_cross_entropy takes numbers from 0 to 1 and says which is none", "[model]") {
+TEST_CASE("sigmoid_cross_entropy refuses targets outside of 0 to 1", "[model]") {
   const spec::SigmoidCrossEntropy sigmoid;
   CHECK(refused(sigmoid, 1, numbers({0, 0.5, 1, -0.0})) == "accepted");
   const std::string rest =
@@ -85,7 +85,7 @@ TEST_CASE("sigmoid_cross_entropy takes numbers from 0 to 1 and says which is non
   CHECK(refused(spec::MeanSquaredError{}, 1, numbers({-3, 7})) == "accepted");
 }
 
-TEST_CASE("targets of the wrong type are the data's fault where a file holds them, else the config's", "[model]") {
+TEST_CASE("targets of the wrong type are an error of the data if they are from a file, else of the config", "[model]") {
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
         "targets like these; if they are labels, store them as integers");

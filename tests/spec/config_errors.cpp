@@ -181,7 +181,7 @@ c.yaml:1:88: error: verify_replicas '0' must be at least 1 and at most 1,000,000
 )");
 }
 
-TEST_CASE("a config that is no map is refused with what it is", "[spec]") {
+TEST_CASE("a config that is no map is refused with its kind", "[spec]") {
   CHECK(errors_of(R"(- a
 - b
 )") ==
@@ -260,7 +260,7 @@ TEST_CASE("nesterov needs a momentum", "[spec]") {
 )");
 }
 
-TEST_CASE("numbers that are too large say what the largest is", "[spec]") {
+TEST_CASE("numbers that are too large are refused with the largest one", "[spec]") {
   CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: 1e999}")) ==
         R"(c.yaml:1:38: error: learning_rate 1e999 is too large
     1 | optimizer: {adam: {}, learning_rate: 1e999}

@@ -123,7 +123,7 @@ train: {duration: 1 step}
 )");
 }
 
-TEST_CASE("no batch size above the number of examples is suggested, where the config holds them", "[spec]") {
+TEST_CASE("no batch size above the number of examples in the config is suggested", "[spec]") {
   const auto help = [](const char* data) {
     const std::string text = errors_of(
         "mesh: {axes: [{a: 2}, {b: 3}]}\n"

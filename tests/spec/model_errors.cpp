@@ -27,7 +27,7 @@ c.yaml:4:7: error: unknown layer 'relo'
 )");
 }
 
-TEST_CASE("what is wrong in a list within a list stands where it was written", "[spec]") {
+TEST_CASE("errors in nested lists have the place of the wrong item", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:
     - layers: [rellu, {name: a.b, flatten: {}}]
@@ -84,7 +84,7 @@ c.yaml:8:22: error: shape takes a list of integers of at least -1, not '0.5'
 )");
 }
 
-TEST_CASE("losses and metrics say what they take", "[spec]") {
+TEST_CASE("losses and metrics list their options in errors", "[spec]") {
   CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
 data: {source: fashion_mnist, batch_size: 128}
 loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
@@ -144,7 +144,7 @@ c.yaml:4:10: error: metrics takes a list of metrics, not 'accuracy'
 )");
 }
 
-TEST_CASE("layers say what they take", "[spec]") {
+TEST_CASE("layers list their options in errors", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:
     - conv: {features: 0, kernel_size: [3]}
@@ -283,7 +283,7 @@ c.yaml:1:137: error: padding takes SAME, VALID or a list of two pairs of integer
 )");
 }
 
-TEST_CASE("initial values are numbers under names that stand once", "[spec]") {
+TEST_CASE("initial values are numbers, with each name once", "[spec]") {
   CHECK(errors_of(base_with("model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}")) ==
         R"(c.yaml:1:60: error: duplicate parameter 'a.b'
     1 | model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}

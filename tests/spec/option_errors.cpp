@@ -84,7 +84,7 @@ TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
 )");
 }
 
-TEST_CASE("--devices over what is no mesh adds no error", "[spec]") {
+TEST_CASE("--devices over an invalid mesh adds no error", "[spec]") {
   for (const char* mesh : {"mesh=[a]", "mesh=3", "mesh.axes=3", "mesh.axes=[4]", "mesh.axes=[]"}) {
     CAPTURE(mesh);
     CHECK(errors_of(base, {mesh}, 3) == errors_of(base, {mesh}));
@@ -108,7 +108,7 @@ TEST_CASE("a key below a plain value is refused", "[spec]") {
 )");
 }
 
-TEST_CASE("'${' in --set is reserved, and said once", "[spec]") {
+TEST_CASE("'${' in --set is reserved, and reported once", "[spec]") {
   CHECK(errors_of(base, {"data.batch_size=${x}"}) ==
         R"(--set:1:17: error: '${' is reserved; there is no substitution in a config
     1 | data.batch_size=${x}
@@ -123,7 +123,7 @@ TEST_CASE("'${' in --set is reserved, and said once", "[spec]") {
 )");
 }
 
-TEST_CASE("a name of one letter is not taken for another", "[spec]") {
+TEST_CASE("no spelling is suggested for a name of one letter", "[spec]") {
   CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 4}]}\n" + std::string(base), {"mesh.axes.c=2"}) ==
         R"(--set:1:11: error: the mesh has no axis 'c'
     1 | mesh.axes.c=2
@@ -182,7 +182,7 @@ TEST_CASE("=null where there is no default is refused", "[spec]") {
 )");
 }
 
-TEST_CASE("an option over what is wrong in the file adds nothing to what is said", "[spec]") {
+TEST_CASE("an option over an invalid value of the file adds no error", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: 8}
 )" + base,
                   {}, 4) ==

@@ -21,7 +21,7 @@ name: b
 )");
 }
 
-TEST_CASE("a merge key is refused in its own words", "[spec]") {
+TEST_CASE("a merge key is refused with a suggestion", "[spec]") {
   CHECK(errors_of(R"(x-mesh: &m {backend: cpu}
 mesh: {<<: *m}
 )" + std::string(base)) ==
@@ -54,7 +54,7 @@ naem: b
 )");
 }
 
-TEST_CASE("what follows the end of a document is refused", "[spec]") {
+TEST_CASE("text after the end of a document is refused", "[spec]") {
   CHECK(errors_of(R"(name: a
 ...
 seed: 1
@@ -302,7 +302,7 @@ train: {duration: 1 step}
 )");
 }
 
-TEST_CASE("a quote that nothing closes is refused where it opens", "[spec]") {
+TEST_CASE("an unclosed quote is refused at its start", "[spec]") {
   // yaml-cpp would take the end of the file for the quote.
   CHECK(errors_of(std::string(base) + "name: 'run\n") == R"(c.yaml:6:7: error: this quote is not closed
     6 | name: 'run
@@ -326,7 +326,7 @@ TEST_CASE("a quote that nothing closes is refused where it opens", "[spec]") {
   }
 }
 
-TEST_CASE("a name has nothing that cannot be seen", "[spec]") {
+TEST_CASE("a name has no invisible characters", "[spec]") {
   CHECK(errors_of("name: \"a\\e]0;b\"\n" + std::string(base)) ==
         R"(c.yaml:1:7: error: name 'a?]0;b' contains invisible characters
     1 | name: "a\e]0;b"
@@ -357,7 +357,7 @@ TEST_CASE("a key that is no name is refused", "[spec]") {
 )");
 }
 
-TEST_CASE("what the reader of YAML has no words of ours for still has its place", "[spec]") {
+TEST_CASE("other errors of yaml-cpp have their place", "[spec]") {
   CHECK(errors_of(R"(seed: @x
 )" + base) ==
         R"(c.yaml:1:7: error: this is not YAML: unknown token
@@ -367,7 +367,7 @@ TEST_CASE("what the reader of YAML has no words of ours for still has its place"
 )");
 }
 
-TEST_CASE("a list in front of the keys is answered as such", "[spec]") {
+TEST_CASE("a list before the keys is reported as a second document", "[spec]") {
   CHECK(errors_of(R"(- 1
 )" + base) ==
         R"(c.yaml:2:1: error: a second document begins here; a config is one document
