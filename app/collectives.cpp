@@ -88,7 +88,7 @@ double seconds_of(CpuExecutor& executor, std::int64_t steps) {
   return seconds_since(begin);
 }
 
-// The median of a step's seconds, from groups of steps that are each worth a reading of the clock.
+// The median time of a step, from groups of steps that are long compared with a clock reading.
 double median_seconds(CpuExecutor& executor) {
   constexpr double worth_a_clock_reading = 0.002;
   constexpr std::size_t groups = 9;
