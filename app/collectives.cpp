@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
-#include "core/runtime/cpu/executor.h"
 #include "core/train/setup.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -66,11 +66,11 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
   return program;
 }
 
-std::unique_ptr<CpuExecutor> load(std::shared_ptr<const Program> program, int workers, std::size_t beside) {
-  Plan plan = make_plan(std::move(program));
-  const std::size_t needed = sum_of(plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size())), beside);
-  demand_memory(needed, "this", "use a smaller mesh, smaller --bytes, or one --op over one --axis");
-  return std::make_unique<CpuExecutor>(std::move(plan), CpuOptions{workers, KernelChoice::best});
+std::unique_ptr<Module> load(const Backend& backend, std::shared_ptr<const Program> program, std::size_t beside) {
+  Source source{{{"collective", std::move(program)}}};
+  demand_memory(sum_of(backend.needs(source).total(), beside), "this",
+                "use a smaller mesh, smaller --bytes, or one --op over one --axis");
+  return backend.load(std::move(source));
 }
 
 std::span<const std::byte> bytes_of(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
@@ -82,22 +82,22 @@ std::int64_t stride_of(std::int64_t members) {
   return stride;
 }
 
-double seconds_of(CpuExecutor& executor, std::int64_t steps) {
+double seconds_of(Module& module, std::int64_t steps) {
   const Clock::time_point begin = Clock::now();
-  executor.run(steps);
+  module.wait(module.submit(0, 0, steps));
   return seconds_since(begin);
 }
 
 // The median time of a step, from groups of steps that are long compared with a clock reading.
-double median_seconds(CpuExecutor& executor) {
+double median_seconds(Module& module) {
   constexpr double worth_a_clock_reading = 0.002;
   constexpr std::size_t groups = 9;
   std::int64_t steps = 1;
-  executor.run();
-  while (seconds_of(executor, steps) < worth_a_clock_reading) steps *= 2;
+  module.wait(module.submit(0, 0));
+  while (seconds_of(module, steps) < worth_a_clock_reading) steps *= 2;
   std::vector<double> seconds;
   for (std::size_t i = 0; i < groups; ++i) {
-    seconds.push_back(seconds_of(executor, steps) / static_cast<double>(steps));
+    seconds.push_back(seconds_of(module, steps) / static_cast<double>(steps));
   }
   std::nth_element(seconds.begin(), seconds.begin() + groups / 2, seconds.end());
   return seconds[groups / 2];
@@ -107,7 +107,7 @@ double median_seconds(CpuExecutor& executor) {
 
 std::span<const Demonstration> demonstrations() { return all; }
 
-Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers) {
+Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Backend& backend) {
   const std::int64_t members = mesh.group_size(axes);
   const std::int64_t numbers = what.shape == Form::parts ? members : 1;
   const std::shared_ptr<const Program> program =
@@ -117,36 +117,38 @@ Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, int worker
   if (what.operand) shown.input_type = program->type(program->inputs.front().value);
   const std::size_t copies =
       bytes(shown.result_type) + (shown.input_type ? bytes(*shown.input_type) : 0) + 2 * sizeof(std::vector<std::byte>);
-  const std::unique_ptr<CpuExecutor> executor =
-      load(program, workers, copies * static_cast<std::size_t>(mesh.devices()));
-  const auto copy = [](std::span<const std::byte> bytes) { return std::vector<std::byte>(bytes.begin(), bytes.end()); };
+  const std::unique_ptr<Module> module = load(backend, program, copies * static_cast<std::size_t>(mesh.devices()));
+  shown.workers = backend.workers(module->source());
+  std::byte* to = module->batch(0, 0, "x").data();
   for (std::int64_t device = 0; what.operand && device < mesh.devices(); ++device) {
     std::vector<float> values;
     for (std::int64_t i = 0; i < numbers; ++i) {
       values.push_back(static_cast<float>(what.shape == Form::parts ? stride_of(members) * device + i : device));
     }
-    executor->set("x", device, bytes_of(values));
-    shown.inputs.push_back(copy(bytes_of(values)));
+    const std::span<const std::byte> bytes = bytes_of(values);
+    to = std::copy(bytes.begin(), bytes.end(), to);
+    shown.inputs.emplace_back(bytes.begin(), bytes.end());
   }
-  executor->run();
+  module->submit(0, 0);
+  const Handle result = module->output(0, "result");
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    shown.results.push_back(copy(executor->output("result", device)));
+    shown.results.push_back(train::bytes_of(*module, result, device));
   }
   return shown;
 }
 
-std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers,
+std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Backend& backend,
                               std::int64_t bytes) {
   constexpr std::int64_t element = sizeof(float);
   const std::int64_t unit = what.shape == Form::parts ? element * mesh.group_size(axes) : element;
   if (!what.operand || bytes < unit || bytes % unit != 0) return std::nullopt;
   const std::shared_ptr<const Program> program = program_of(what, mesh, axes, Shape{bytes / element});
-  const std::unique_ptr<CpuExecutor> executor = load(program, workers, static_cast<std::size_t>(bytes));
-  const std::vector<float> ones(static_cast<std::size_t>(bytes / element), 1.0F);
-  for (std::int64_t device = 0; device < mesh.devices(); ++device) executor->set("x", device, bytes_of(ones));
+  const std::unique_ptr<Module> module = load(backend, program, 0);
+  const std::span<std::byte> operand = module->batch(0, 0, "x");
+  std::fill_n(reinterpret_cast<float*>(operand.data()), operand.size() / sizeof(float), 1.0F);
   double sent = 0;
   for (const auto& [axis, wire] : train::cost_of(*program).wire_bytes) sent += wire;
-  Timing timing{bytes, median_seconds(*executor), 0};
+  Timing timing{bytes, median_seconds(*module), 0};
   timing.bytes_per_second = sent * static_cast<double>(mesh.devices()) / timing.seconds;
   return timing;
 }

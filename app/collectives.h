@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/runtime/backend.h"
 
 namespace pmaptrain::app {
 
@@ -35,11 +36,12 @@ struct Shown {
   std::optional<Type> input_type;  // none: it takes no operand
   Type result_type;
   std::vector<std::vector<std::byte>> inputs, results;
+  int workers = 1;  // that carried the devices
 };
 
 // Runs `what` over `axes`. Device d holds d, or, in an op that takes several numbers, 10 d + 0, 10 d + 1, ... (or 100 d
 // and so on, for groups of more than ten). Throws Error (resource) when there is not so much memory.
-Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers);
+Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Backend& backend);
 
 struct Timing {
   std::int64_t bytes = 0;       // of each device's operand, in f32
@@ -49,7 +51,7 @@ struct Timing {
 
 // None where the collective takes no operand, or its operand cannot have this size: a whole number of f32, and of parts
 // where it is cut. Throws Error (resource) when there is not so much memory.
-std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, int workers,
+std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Backend& backend,
                               std::int64_t bytes);
 
 }  // namespace pmaptrain::app

@@ -13,7 +13,7 @@
 #include "app/mesh_option.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
-#include "core/train/setup.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -216,7 +216,8 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
   const std::vector<const Demonstration*> ops = chosen_ops(op);
   const spec::MeshSpec carried = mesh_of(path, config.overrides, axes, streams, json);
   const Mesh& mesh = carried.mesh;
-  const int workers = train::worker_count(carried);
+  const std::unique_ptr<Backend> backend = train::backend_of(carried);
+  int workers = 1;
   const std::vector<AxisSet> chosen = chosen_axes(mesh, axis);
 
   Json document{{"mesh", Json::object()}, {"logical_devices", mesh.devices()}, {"workers", workers}};
@@ -227,9 +228,10 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
     const bool single = over != mesh.all() || mesh.axes().size() == 1;
     for (const Demonstration* what : ops) {
       if (!single && !what->several) continue;
-      Entry entry{what, over, groups_of(mesh, over), show(*what, mesh, over, workers), {}};
+      Entry entry{what, over, groups_of(mesh, over), show(*what, mesh, over, *backend), {}};
+      workers = std::max(workers, entry.shown.workers);
       for (const std::int64_t size : sizes) {
-        if (what->operand) entry.timings.emplace_back(size, measure(*what, mesh, over, workers, size));
+        if (what->operand) entry.timings.emplace_back(size, measure(*what, mesh, over, *backend, size));
       }
       if (json) {
         document["collectives"].push_back(json_of(entry, mesh));
@@ -238,6 +240,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
       }
     }
   }
+  document["workers"] = workers;
   if (json) streams.out << to_text(document);
   return 0;
 }

@@ -18,9 +18,9 @@
 #include "core/base/text.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
-#include "core/runtime/cpu/executor.h"
 #include "core/train/npy.h"
-#include "core/train/setup.h"
+#include "core/train/start.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -50,7 +50,8 @@ std::string read_program(const std::string& path) {
 }
 
 // Sets every input from its file. All that are missing are told at once.
-void set_inputs(CpuExecutor& executor, const Program& program, const std::vector<std::string>& arguments) {
+void set_inputs(Module& module, const std::vector<std::string>& arguments) {
+  const Program& program = module.program(0);
   std::map<std::string, std::string> files;
   std::vector<std::string> names;
   for (const Input& input : program.inputs) names.push_back(input.name);
@@ -90,12 +91,16 @@ void set_inputs(CpuExecutor& executor, const Program& program, const std::vector
   for (const Input& input : program.inputs) {
     const Type& type = program.type(input.value);
     const train::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
-    if (type.varying.empty()) {
-      executor.set(input.name, array.bytes);
-      continue;
-    }
-    for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
-      executor.set(input.name, device, slice_of(array, type, program.mesh, device));
+    std::span<std::byte> batch = module.batch(0, 0, input.name);
+    for (std::int64_t device = 0; device < (type.varying.empty() ? 1 : program.mesh.devices()); ++device) {
+      const std::span<const std::byte> slice = slice_of(array, type, program.mesh, device);
+      if (input.group != Group::batch) {
+        const std::int64_t to = type.varying.empty() ? every_device : device;
+        module.wait(module.write(module.input(input.name), to, slice));
+      } else {
+        std::copy(slice.begin(), slice.end(), batch.begin());
+        batch = batch.subspan(slice.size());
+      }
     }
   }
 }
@@ -124,16 +129,18 @@ void check_archive_names(const Program& program) {
   }
 }
 
-std::vector<Result> results_of(const CpuExecutor& executor, const Program& program) {
+std::vector<Result> results_of(Module& module) {
+  const Program& program = module.program(0);
+  const auto reader = [&module](Handle value) {
+    return [&module, value](std::int64_t device) { return train::bytes_of(module, value, device); };
+  };
   std::vector<Result> results;
   for (const Output& output : program.outputs) {
-    results.push_back({output.name, false, program.type(output.value),
-                       [&executor, name = output.name](std::int64_t device) { return executor.output(name, device); }});
+    results.push_back({output.name, false, program.type(output.value), reader(module.output(0, output.name))});
   }
   for (const Input& input : program.inputs) {
     if (!input.next) continue;
-    results.push_back({input.name, true, program.type(input.value),
-                       [&executor, name = input.name](std::int64_t device) { return executor.input(name, device); }});
+    results.push_back({input.name, true, program.type(input.value), reader(module.input(input.name))});
   }
   return results;
 }
@@ -201,14 +208,13 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   spec::MeshSpec carried;
   carried.mesh = program->mesh;
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
-  const int threads = train::worker_count(carried);
-  Plan plan = make_plan(program);
-  demand_memory(plan.pools.total(threads, static_cast<std::int64_t>(plan.blocks.size())), "this program",
-                "use a smaller mesh (--mesh) or smaller values");
-  CpuExecutor executor(std::move(plan), {threads, KernelChoice::best});
-  set_inputs(executor, *program, inputs);
-  executor.run();
-  const std::vector<Result> results = results_of(executor, *program);
+  const std::unique_ptr<Backend> backend = train::backend_of(carried);
+  Source source{{{"program", program}}};
+  demand_memory(backend->needs(source).total(), "this program", "use a smaller mesh (--mesh) or smaller values");
+  const std::unique_ptr<Module> module = backend->load(std::move(source));
+  set_inputs(*module, inputs);
+  module->wait(module->submit(0, 0));
+  const std::vector<Result> results = results_of(*module);
   if (output) {
     train::Tensors tensors;
     for (const Result& result : results) tensors[result.key()] = to_array(result.type, program->mesh, result.value);

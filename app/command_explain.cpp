@@ -9,55 +9,30 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
-#include "core/runtime/cpu/executor.h"
 #include "core/train/kernel_report.h"
-#include "core/train/setup.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::app {
 namespace {
 
-// The executor is made as for a run, since the libraries choose when they see the shapes.
-std::string explain_kernels(const train::Setup& setup, Plan plan, int workers, bool measure) {
-  CpuExecutor executor(std::move(plan), {workers, KernelChoice::best});
-  if (!measure) return kernels_text(train::kernel_report(executor), executor.plan(), workers);
-  train::set_initial_values(executor, setup);
-  train::feed_first_batch(executor, setup);
-  return kernels_text(train::measured_kernel_report(executor), executor.plan(), workers);
+// The module is loaded as for a run, since the libraries choose when they see the shapes.
+std::string explain_kernels(const train::Setup& setup, const Backend& backend, bool measure) {
+  const std::unique_ptr<Module> module = backend.load(train::step_source(setup));
+  if (!measure) return kernels_text(train::kernel_report(backend, *module));
+  train::set_initial_values(*module, setup);
+  train::fill_first_batch(*module, setup);
+  return kernels_text(train::measured_kernel_report(backend, *module));
 }
 
-std::string memory_text(const train::Setup& setup, const Plan& plan, int workers) {
+std::string pools_text(const Needs& needs, int workers) {
   const auto bytes = [](std::size_t count) { return human_bytes(static_cast<double>(count)); };
-  const PoolSizes& pools = plan.pools;
-  const auto per_worker = static_cast<std::size_t>(workers);
-  const std::int64_t together = pools.blocks_at_once(workers, static_cast<std::int64_t>(plan.blocks.size()));
-  const auto at_once = static_cast<std::size_t>(together);
-  const std::string blocks = together == 1 ? "one at a time" : std::to_string(together) + " at once";
-  const std::size_t accumulators = 2 * plan.blocks.size();
-  const auto row = [&](std::string name, std::size_t size, std::size_t copies, std::string what) {
-    return std::vector<std::string>{std::move(name), bytes(size), std::to_string(copies),
-                                    bytes(product_of(size, copies)), std::move(what)};
-  };
-  std::string out = fmt::format("pools, with {} workers and {} blocks of devices:\n", workers, plan.blocks.size());
-  out += columns({{"pool", "size", "copies", "bytes", ""},
-                  row("constants", pools.constants, 1, "filled once"),
-                  row("shared", pools.shared, 1, "the same on every device, kept once for the process"),
-                  row("devices", pools.devices, 1, "a slice for every device, kept through the step"),
-                  row("worker", pools.worker, per_worker, "small and the same on every device"),
-                  row("arena", pools.arena, per_worker * at_once, "scratch for a block; a worker has " + blocks),
-                  row("accumulators", pools.accumulators, accumulators, "sums over a block's devices, kept twice")},
-                 {false, true, true, true, false});
-  const train::MemoryEstimate m = train::estimate_memory(setup, plan, workers);
-  return out + "\nby what they hold, with the loader's batches:\n" +
-         columns({{"parameters", bytes(m.parameters)},
-                  {"optimizer state", bytes(m.optimizer)},
-                  {"gradients", bytes(m.gradients)},
-                  {"activations and other values on the way", bytes(m.activations)},
-                  {"batches", bytes(m.batch)},
-                  {"the kernel library's code and scratch", bytes(m.kernels)},
-                  {"total", bytes(m.total)},
-                  {"available", bytes(m.available)}},
-                 {false, true});
+  std::vector<std::vector<std::string>> rows{{"pool", "size", "copies", "bytes", ""}};
+  for (const PoolReport& pool : needs.pools) {
+    rows.push_back({pool.name, bytes(pool.bytes), std::to_string(pool.copies),
+                    bytes(product_of(pool.bytes, pool.copies)), pool.meaning});
+  }
+  return fmt::format("pools, with {}:\n", counted(workers, "worker")) +
+         columns(rows, {false, true, true, true, false}) + "\n";
 }
 
 }  // namespace
@@ -89,11 +64,15 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
     streams.out << to_text(what_runs ? *setup.training : train::program_at(setup, *stage), {.origins = true});
     return 0;
   }
-  const int workers = train::worker_count(setup.spec().mesh);
-  const Plan plan = make_plan(setup.training, {setup.timetable.verify_every > 0});
-  train::check_memory(train::estimate_memory(setup, plan, workers), setup);
-  if (memory) streams.out << memory_text(setup, plan, workers);
-  if (kernels) streams.out << (memory ? "\n" : "") << explain_kernels(setup, plan, workers, measure);
+  const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);
+  const Source source = train::run_source(setup);
+  const Needs needs = backend->needs(source);
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
+  train::check_memory(estimate, setup);
+  if (memory) {
+    streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n" << memory_text(estimate);
+  }
+  if (kernels) streams.out << (memory ? "\n" : "") << explain_kernels(setup, *backend, measure);
   return 0;
 }
 

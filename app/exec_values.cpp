@@ -106,7 +106,7 @@ train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value
   array.bytes.resize(slice * static_cast<std::size_t>(mesh.group_size(type.varying)));
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
     const auto position = static_cast<std::size_t>(mesh.position(device, type.varying));
-    const std::span<const std::byte> local = value(device);
+    const std::vector<std::byte> local = value(device);
     std::copy(local.begin(), local.end(), array.bytes.begin() + static_cast<std::ptrdiff_t>(position * slice));
   }
   return array;
@@ -146,14 +146,13 @@ std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type
 std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value) {
   std::vector<Holders> groups;
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    const std::span<const std::byte> bits = value(device);
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Holders& group) {
-      return std::equal(group.value.begin(), group.value.end(), bits.begin(), bits.end());
-    });
+    std::vector<std::byte> bits = value(device);
+    const auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const Holders& group) { return group.value == bits; });
     if (same != groups.end()) {
       same->devices.push_back(device);
     } else {
-      groups.push_back({{device}, bits});
+      groups.push_back({{device}, std::move(bits)});
     }
   }
   return groups;

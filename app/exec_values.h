@@ -16,7 +16,7 @@
 namespace pmaptrain::app {
 
 // A value's local bytes on one device.
-using OnDevice = std::function<std::span<const std::byte>(std::int64_t device)>;
+using OnDevice = std::function<std::vector<std::byte>(std::int64_t device)>;
 
 // The shape as an array, with the leading dimensions.
 Shape array_shape(const Type& type, const Mesh& mesh);
@@ -36,7 +36,7 @@ std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type
 // Devices that hold the same bits, in the order of their first.
 struct Holders {
   std::vector<std::int64_t> devices;
-  std::span<const std::byte> value;
+  std::vector<std::byte> value;
 };
 std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value);
 

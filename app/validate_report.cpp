@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/optimizer.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -123,6 +124,16 @@ std::string wire_text(const ValidateReport& report) {
   return out.empty() ? "  nothing: the mesh has no axes\n" : out;
 }
 
+// "1.23 GFLOP"
+std::string flops_text(double flops) {
+  const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  std::size_t unit = 0;
+  for (; flops >= 1000 && unit + 1 < std::size(units); ++unit) flops /= 1000;
+  return fmt::format("{:.3g} {}", flops, units[unit]);
+}
+
+}  // namespace
+
 std::string memory_text(const train::MemoryEstimate& m) {
   return columns({{"parameters", bytes_text(m.parameters)},
                   {"optimizer state", bytes_text(m.optimizer)},
@@ -134,16 +145,6 @@ std::string memory_text(const train::MemoryEstimate& m) {
                   {"available", bytes_text(m.available)}},
                  {false, true});
 }
-
-// "1.23 GFLOP"
-std::string flops_text(double flops) {
-  const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
-  std::size_t unit = 0;
-  for (; flops >= 1000 && unit + 1 < std::size(units); ++unit) flops /= 1000;
-  return fmt::format("{:.3g} {}", flops, units[unit]);
-}
-
-}  // namespace
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
   std::vector<int> widths;
@@ -166,9 +167,11 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, const std
 
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
   ValidateReport report;
-  const Plan plan = make_plan(setup.training, {private_copies || setup.timetable.verify_every > 0});
-  report.workers = train::worker_count(setup.spec().mesh);
-  report.memory = train::estimate_memory(setup, plan, report.workers);
+  const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);
+  const Source source = train::run_source(setup, private_copies);
+  report.backend = backend->name();
+  report.workers = backend->workers(source);
+  report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup);
   report.cost = train::cost_of(*setup.training);
   if (setup.mesh().devices() < 2) {
@@ -185,8 +188,8 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   std::string metrics;
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
-  out +=
-      fmt::format("mesh: {}, carried by {} (backend cpu)\n", mesh_text(setup.mesh()), plural(report.workers, "worker"));
+  out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
+                     plural(report.workers, "worker"), report.backend);
   out += fmt::format("data: {}\n\n", setup.source.description);
   out += fmt::format("model: {}{}; {} at a learning rate of {}\n", to_string(spec.loss), metrics,
                      train::rule_name(spec.optimizer),
@@ -213,7 +216,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   for (const Axis& axis : setup.mesh().axes()) json["mesh"][axis.name] = axis.size;
   json["logical_devices"] = setup.mesh().devices();
   json["workers"] = report.workers;
-  json["backend"] = "cpu";
+  json["backend"] = report.backend;
   json["parameters"] = setup.model.parameter_count();
   json["batch"] = {{"global", batch.global},
                    {"per_device", batch.rows_per_device},

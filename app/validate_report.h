@@ -9,6 +9,7 @@
 namespace pmaptrain::app {
 
 struct ValidateReport {
+  std::string backend;
   int workers = 1;
   train::MemoryEstimate memory;
   train::StepCost cost;
@@ -23,6 +24,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
 
 // The documented JSON document, with its end of line. `with_config` adds the resolved config's text as "config".
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
+
+// What a process needs, by what it holds, as columns.
+std::string memory_text(const train::MemoryEstimate& memory);
 
 // Rows as columns two spaces apart, each indented by two; the first column is aligned left, of the others those that
 // `right` names. Used by all commands.

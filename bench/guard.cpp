@@ -24,7 +24,7 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
-#include "core/runtime/cpu/executor.h"
+#include "core/runtime/cpu/module.h"
 #include "core/spec/load.h"
 #include "core/train/setup.h"
 #include "core/train/start.h"
@@ -60,28 +60,30 @@ class Steps {
     spec::Overrides overrides;
     overrides.devices = devices;
     const train::Setup setup = train::make_setup(spec::load(config, overrides));
-    CpuOptions options;
+    CpuBackendOptions options{.workers = 1};
     if (waste > 0) {
       options.make_kernel = [waste](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
         return std::make_unique<SlowKernel>(make_cpu_kernel(op, request), waste * static_cast<double>(request.devices));
       };
     }
-    executor_ = std::make_unique<CpuExecutor>(make_plan(setup.training), options);
-    train::set_initial_values(*executor_, setup);
-    train::feed_first_batch(*executor_, setup);
-    executor_->run(2);
+    module_ = CpuBackend(options).load(train::step_source(setup));
+    train::set_initial_values(*module_, setup);
+    train::fill_first_batch(*module_, setup);
+    run(2);
   }
 
   // The seconds of one of `count` steps, if that is less than all before.
   void time(std::int64_t count) {
     const Clock::time_point begin = Clock::now();
-    executor_->run(count);
+    run(count);
     least_ = std::min(least_, seconds_since(begin) / static_cast<double>(count));
   }
   double least() const { return least_; }
 
  private:
-  std::unique_ptr<CpuExecutor> executor_;
+  void run(std::int64_t count) { module_->wait(module_->submit(train::train_entry, 0, count)); }
+
+  std::unique_ptr<Module> module_;
   double least_ = std::numeric_limits<double>::infinity();
 };
 
@@ -162,7 +164,7 @@ double more_parameters(double waste) {
       values.push_back(b.input(Group::params, "p" + std::to_string(i), {DType::f32, {2}, {}}));
     }
     for (std::size_t i = 0; i < parameters; ++i) program.inputs[i].next = b.emit(ops::Add{}, {values[i], values[i]});
-    if (make_plan(std::make_shared<const Program>(simplify(program))).stages.empty()) throw std::logic_error("no plan");
+    if (cpu::make_plan(std::make_shared<const Program>(simplify(program))).stages.empty()) throw std::logic_error("no plan");
   };
   return four_times_the_size(5000, plan, waste);
 }

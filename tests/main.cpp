@@ -2,6 +2,19 @@
 #if !__has_include(<catch2/catch_all.hpp>)
 #define CATCH_CONFIG_RUNNER
 #endif
+#include <hwy/targets.h>
+
+#include <cstdlib>
+#include <string_view>
+
 #include "tests/catch.h"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+// PMAPTRAIN_TEST_VECTORS=avx2|sse4 limits our own vector loops; ONEDNN_MAX_CPU_ISA limits the library's.
+int main(int argc, char** argv) {
+  if (const char* const text = std::getenv("PMAPTRAIN_TEST_VECTORS")) {
+    const std::string_view vectors = text;
+    if (vectors == "avx2") hwy::SetSupportedTargetsForTest(HWY_AVX2);
+    if (vectors == "sse4") hwy::SetSupportedTargetsForTest(HWY_SSE4);
+  }
+  return Catch::Session().run(argc, argv);
+}

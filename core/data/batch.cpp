@@ -197,9 +197,11 @@ void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan,
     std::memcpy(to_input, to_input - input, input);
     std::memcpy(to_target, to_target - target, target);
   }
-  std::fill(buffers.mask, buffers.mask + count, 1.0F);
-  std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
-  fill_rows(plan, step, buffers.rows);
+  if (buffers.mask != nullptr) {
+    std::fill(buffers.mask, buffers.mask + count, 1.0F);
+    std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
+  }
+  if (buffers.rows != nullptr) fill_rows(plan, step, buffers.rows);
 }
 
 }  // namespace pmaptrain::data

@@ -46,7 +46,8 @@ BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64
 // All arguments >= 1.
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
-// Memory of the caller for plan.rows() rows; inputs and targets have the layout of the fields of the dataset.
+// Memory of the caller for plan.rows() rows; inputs and targets have the layout of the fields of the dataset. mask and
+// rows are null if the program does not read them.
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;

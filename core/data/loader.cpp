@@ -1,11 +1,9 @@
 #include "core/data/loader.h"
 
-#include <algorithm>
 #include <cassert>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -18,66 +16,29 @@
 namespace pmaptrain::data {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{alignment}); }
-};
-
-// One batch and its memory.
-struct Slot {
-  std::unique_ptr<std::byte[], AlignedDelete> memory;
-  BatchBuffers buffers;
-  Batch batch;
-
-  Slot(const Dataset& dataset, const BatchPlan& plan) {
-    const auto rows = static_cast<std::size_t>(plan.rows());
-    const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
-    const std::size_t inputs = rows * input, targets = rows * target;
-    const auto aligned = [](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
-    const std::size_t targets_at = aligned(inputs);
-    const std::size_t mask_at = targets_at + aligned(targets);
-    const std::size_t rows_at = mask_at + aligned(rows * sizeof(float));
-    const std::size_t total = rows_at + rows * sizeof(std::int64_t);
-    memory.reset(static_cast<std::byte*>(::operator new[](total, std::align_val_t{alignment})));
-    std::byte* const start = memory.get();
-    buffers = {start,
-               start + targets_at,
-               reinterpret_cast<float*>(start + mask_at),
-               reinterpret_cast<std::int64_t*>(start + rows_at),
-               input,
-               target};
-    batch.inputs = {buffers.inputs, inputs};
-    batch.targets = {buffers.targets, targets};
-    batch.mask = {buffers.mask, rows};
-    batch.rows = {buffers.rows, rows};
-  }
-
-  void label(const BatchPlan& plan, std::int64_t step) {
-    batch.step = step;
-    batch.epoch = step / plan.steps_per_epoch;
-    batch.examples = plan.examples_in(step % plan.steps_per_epoch);
-  }
-};
+bool is_resident(const Sampler& sampler, const BatchPlan& plan) {
+  return !sampler.shuffles() && plan.steps_per_epoch == 1 && plan.examples_per_epoch == plan.dataset;
+}
 
 }  // namespace
+
+int batches_in_memory(const Sampler& sampler, const BatchPlan& plan) { return is_resident(sampler, plan) ? 1 : 3; }
 
 // Steps [taken_, filled_) are filled; step s is in slot s modulo the size of the ring. The caller holds step taken_ -
 // 1, so the thread stays less than one ring ahead of it. The thread waits when all steps up to end_ are filled.
 class Loader::Ring {
  public:
   Ring(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
-       const LoaderOptions& options)
+       std::vector<BatchBuffers> slots, const LoaderOptions& options)
       : dataset_(std::move(dataset)),
         sampler_(sampler),
         plan_(plan),
         taken_(options.first_step),
         filled_(options.first_step),
         end_(options.end_step),
-        resident_(!sampler.shuffles() && plan.steps_per_epoch == 1 && plan.examples_per_epoch == plan.dataset) {
-    const std::size_t depth = resident_ ? 1 : std::max<std::size_t>(options.depth, 2);
-    slots_.reserve(depth);
-    for (std::size_t i = 0; i < depth; ++i) slots_.emplace_back(*dataset_, plan_);
+        resident_(is_resident(sampler, plan)),
+        slots_(std::move(slots)) {
+    assert(slots_.size() >= (resident_ ? 1 : 2));
     if (!resident_) {
       const BlockSignals blocked;
       try {
@@ -113,7 +74,7 @@ class Loader::Ring {
     changed_.notify_all();
   }
 
-  const Batch& next() {
+  Batch next() {
     if (taken_ >= end_) throw std::out_of_range("the loader has no batch past its end step");
     if (resident_) return next_resident();
     std::unique_lock lock(mutex_);
@@ -124,22 +85,25 @@ class Loader::Ring {
     ++taken_;
     lock.unlock();
     changed_.notify_all();
-    return slot(step).batch;
+    return label(step);
   }
 
  private:
-  Slot& slot(std::int64_t step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
+  std::size_t slot(std::int64_t step) const { return resident_ ? 0 : static_cast<std::size_t>(step) % slots_.size(); }
 
-  const Batch& next_resident() {
-    Slot& only = slots_[0];
+  Batch label(std::int64_t step) const {
+    return {step, step / plan_.steps_per_epoch, plan_.examples_in(step % plan_.steps_per_epoch),
+            static_cast<int>(slot(step))};
+  }
+
+  Batch next_resident() {
     if (!is_resident_filled_) {
-      fill(*dataset_, sampler_, plan_, taken_, only.buffers);
+      fill(*dataset_, sampler_, plan_, taken_, slots_[0]);
       is_resident_filled_ = true;  // it is filled once
-    } else {
-      fill_rows(plan_, taken_, only.buffers.rows);  // epochs differ only in the positions in the sample stream
+    } else if (slots_[0].rows != nullptr) {
+      fill_rows(plan_, taken_, slots_[0].rows);  // epochs differ only in the positions in the sample stream
     }
-    only.label(plan_, taken_++);
-    return only.batch;
+    return label(taken_++);
   }
 
   void run() {
@@ -153,9 +117,7 @@ class Loader::Ring {
       lock.unlock();
       std::exception_ptr error;
       try {
-        Slot& free = slot(step);
-        fill(*dataset_, sampler_, plan_, step, free.buffers);
-        free.label(plan_, step);
+        fill(*dataset_, sampler_, plan_, step, slots_[slot(step)]);
       } catch (...) {
         error = std::current_exception();
       }
@@ -183,19 +145,19 @@ class Loader::Ring {
 
   const bool resident_;
   bool is_resident_filled_ = false;
-  std::vector<Slot> slots_;
+  const std::vector<BatchBuffers> slots_;
   std::thread thread_;
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
-               const LoaderOptions& options)
-    : ring_(std::make_unique<Ring>(std::move(dataset), sampler, plan, options)) {
+               std::vector<BatchBuffers> slots, const LoaderOptions& options)
+    : ring_(std::make_unique<Ring>(std::move(dataset), sampler, plan, std::move(slots), options)) {
   assert(plan.steps_per_epoch >= 1);
 }
 
 Loader::~Loader() = default;
 
-const Batch& Loader::next() { return ring_->next(); }
+Batch Loader::next() { return ring_->next(); }
 
 void Loader::restart(std::int64_t first_step, std::int64_t end_step) { ring_->restart(first_step, end_step); }
 

@@ -5,44 +5,46 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "core/data/batch.h"
 
 namespace pmaptrain::data {
 
-// A filled batch: plan.rows() rows. Buffers are aligned to 64 bytes.
+// A filled batch.
 struct Batch {
   std::int64_t step = 0;      // from 0 over all epochs
   std::int64_t epoch = 0;     // from 0
   std::int64_t examples = 0;  // rows without padding, which are the first ones
-  std::span<const std::byte> inputs, targets;
-  std::span<const float> mask;
-  std::span<const std::int64_t> rows;
+  int slot = 0;               // index of its memory in the slots of the loader
 };
 
 struct LoaderOptions {
   std::int64_t first_step = 0;                                       // of a resumed run
   std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  // one past the last step
-  std::size_t depth = 3;                                             // batches in memory, at least 2
 };
+
+// The number of batches in memory: one for the current step, the others for prefetching. Only one if a batch is the
+// whole dataset in file order, because it never changes.
+int batches_in_memory(const Sampler& sampler, const BatchPlan& plan);
 
 class Loader {
  public:
-  // Starts the thread. There is none if one batch is the whole dataset in file order: this batch is filled once and
-  // reused. Nothing is allocated after the constructor. The plan and the sampler must be for this dataset. Throws Error
-  // (resource) if the thread cannot be started.
+  // Fills the memory of `slots` in turn; it must outlive the loader, and there are at least two slots if
+  // batches_in_memory() > 1. Starts the thread. There is none if one batch is the whole dataset in file order: this
+  // batch is filled once and reused. Nothing is allocated after the constructor. The plan and the sampler must be for
+  // this dataset. Throws Error (resource) if the thread cannot be started.
   Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
-         const LoaderOptions& options = {});
+         std::vector<BatchBuffers> slots, const LoaderOptions& options = {});
   // Ends the thread and discards prefetched batches.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, valid until the next call; waits until it is filled. An exception thrown while a batch was filled
-  // is rethrown by the call for that batch and by all later calls. Throws std::out_of_range past the end step. Not
-  // thread-safe.
-  const Batch& next();
+  // The next batch, whose memory is unchanged until the next call; waits until it is filled. An exception thrown while
+  // a batch was filled is rethrown by the call for that batch and by all later calls. Throws std::out_of_range past the
+  // end step. Not thread-safe.
+  Batch next();
 
   // Continues with the steps [first_step, end_step) and discards prefetched batches. No batch has been read before.
   void restart(std::int64_t first_step, std::int64_t end_step);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -92,18 +93,46 @@ struct NoDerivative {
   std::string_view because;
 };
 
+// How an op depends on the rows, dimension 0, of its operands.
+struct RowRule {
+  enum class Kind : std::uint8_t {
+    whole,  // a row of a result may need every row of the operands
+    keeps,  // row i of each result needs row i of the operands, but for those of `whole_operands`
+    sums,   // the results are sums over the rows of all operands alike, so that running the op on several devices' rows
+            // laid one after another gives the sum of their results
+  };
+  Kind kind = Kind::whole;
+  std::uint32_t whole_operands =
+      0;  // of kind keeps: bit i is set where every row of the results reads all of operand i
+  // Of kind sums: whether the columns i to j of the first operand, a matrix, make the rows i to j of the only result,
+  // so that these can be computed apart.
+  bool columns_make_rows = false;
+};
+
+// Whether an op reads other logical devices' values, and how.
+enum class Communication : std::uint8_t {
+  none,
+  sum,         // an elementwise sum over the group; any number of operands
+  extreme,     // likewise the largest or the smallest
+  exchange,    // any other collective; one operand
+  coordinate,  // none, but each device has its own value
+};
+
+// Of an op whose region is repeated: its operands are `consts`, then `carries`, then slices (core/ops/loop).
+struct LoopRule {
+  std::int64_t iterations = 0, consts = 0, carries = 0;
+};
+
 struct OpRules {
   std::string_view name;
   bool local;        // rule 1: operands of equal sets, and the results have that set
   bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
   bool region;       // an equation of it carries a region
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
-  // Whether the results are sums over dimension 0 of all operands alike, so that running the op on several devices'
-  // rows laid one after another gives the sum of their results. Null: never.
-  bool (*sums_rows)(const void* op, std::size_t operands);
-  // Of an op that sums rows: whether the columns i to j of its first operand, a matrix, make the rows i to j of its one
-  // result, so that these can be computed apart. Null: never.
-  bool (*rows_from_columns)(const void* op);
+  Communication communication;
+  AxisSet (*axes)(const void* op);   // of an op over named axes; null for every other op
+  LoopRule (*loop)(const void* op);  // of an op that repeats its region; null for every other op
+  RowRule (*rows)(const void* op, std::span<const Type> operands, std::span<const Type> results);  // null: whole
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -155,13 +184,20 @@ concept IsView = requires {
   requires T::view;
 };
 template <class T>
-concept SaysSumsRows = requires(const T& op) {
-  { op.sums_rows(std::size_t{}) } -> std::same_as<bool>;
+concept HasAxes = requires(const T& op) {
+  { op.axes } -> std::convertible_to<AxisSet>;
 };
-
 template <class T>
-concept SaysRowsFromColumns = requires(const T& op) {
-  { op.rows_from_columns() } -> std::same_as<bool>;
+concept Communicates = requires {
+  { T::communication } -> std::convertible_to<Communication>;
+};
+template <class T>
+concept IsLoop = requires(const T& op) {
+  { op.loop_rule() } -> std::same_as<LoopRule>;
+};
+template <class T>
+concept SaysRows = requires(const T& op, std::span<const Type> types) {
+  { op.row_rule(types, types) } -> std::same_as<RowRule>;
 };
 
 template <class T>
@@ -172,13 +208,17 @@ constexpr OpRules make_rules() {
   rules.elementwise = IsElementwise<T>;
   rules.region = IsRegion<T>;
   rules.view = IsView<T>;
-  if constexpr (SaysSumsRows<T>) {
-    rules.sums_rows = [](const void* op, std::size_t operands) {
-      return static_cast<const T*>(op)->sums_rows(operands);
-    };
+  if constexpr (Communicates<T>) rules.communication = T::communication;
+  if constexpr (HasAxes<T>) {
+    rules.axes = [](const void* op) { return static_cast<const T*>(op)->axes; };
   }
-  if constexpr (SaysRowsFromColumns<T>) {
-    rules.rows_from_columns = [](const void* op) { return static_cast<const T*>(op)->rows_from_columns(); };
+  if constexpr (IsLoop<T>) {
+    rules.loop = [](const void* op) { return static_cast<const T*>(op)->loop_rule(); };
+  }
+  if constexpr (SaysRows<T>) {
+    rules.rows = [](const void* op, std::span<const Type> operands, std::span<const Type> results) {
+      return static_cast<const T*>(op)->row_rule(operands, results);
+    };
   }
   rules.infer = [](const void* op, const InferContext& context) { return static_cast<const T*>(op)->infer(context); };
   rules.cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) {
@@ -236,6 +276,15 @@ class Op {
     return rules_->cost(op_.get(), mesh, operands, results);
   }
   Cotangents derivative(VjpContext& context) const { return rules_->derivative(op_.get(), context); }
+
+  // The axes that an op over named axes works over (collectives, pvary, axis_index); none for every other op.
+  AxisSet axes() const { return rules_->axes != nullptr ? rules_->axes(op_.get()) : AxisSet(); }
+  RowRule rows(std::span<const Type> operands, std::span<const Type> results) const {
+    return rules_->rows != nullptr ? rules_->rows(op_.get(), operands, results) : RowRule();
+  }
+  // Of an op that repeats its region.
+  LoopRule loop() const { return rules_->loop(op_.get()); }
+  bool is_loop() const { return rules_->loop != nullptr; }
 
   const void* data() const { return op_.get(); }
   const std::shared_ptr<const void>& shared() const { return op_; }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ struct CpuRequest {
   std::span<const Type> results;
   std::int64_t devices = 1;
   std::vector<bool> stacked;  // by operand
+  // The operand that comes in the layout of the op's CpuPreparation for this request, if any.
+  std::optional<std::size_t> packed = {};
   // Pairs of an operand and a result that are the same memory.
   std::vector<std::pair<std::size_t, std::size_t>> shared = {};
   const Region* region = nullptr;    // of an op that carries one
@@ -49,6 +52,18 @@ class CpuKernel {
   virtual std::vector<LayoutChange> layout_changes() const { return {}; }
   // How often a run asks a library, changes of layout included.
   virtual std::int64_t library_calls() const { return 0; }
+};
+
+// Brings an operand that many runs share into the layout that the op's kernel takes it in. Belongs to one worker, like a
+// kernel.
+class CpuPreparation {
+ public:
+  virtual ~CpuPreparation() = default;
+  virtual std::size_t bytes() const = 0;  // of the result
+  virtual std::size_t scratch_bytes() const { return 0; }
+  // "BA16a64b": equal where two results have the same layout.
+  virtual std::string layout() const = 0;
+  virtual void run(const std::byte* from, std::byte* to, std::byte* scratch) = 0;
 };
 
 // An op whose CPU kernel is its reference says so, and why, in place of a cpu() of its own.

@@ -120,6 +120,84 @@ bool is_slow_to_follow(const PrimitiveDesc& desc) {
          implementation.find(":gemm:") != std::string::npos;
 }
 
+namespace {
+
+class Reordering final : public CpuPreparation {
+ public:
+  Reordering(std::string_view op, const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to)
+      : op_(op), from_(make_memory(op, from)), to_(make_memory(op, to)), bytes_(dnnl_memory_desc_get_size(to)) {
+    dnnl_primitive_desc_t created = nullptr;
+    expect(dnnl_reorder_primitive_desc_create(&created, from, engine(), to, engine(), attributes(op).get()), op_,
+           "a change of layout");
+    const PrimitiveDesc desc(created);
+    dnnl_primitive_t primitive = nullptr;
+    expect(dnnl_primitive_create(&primitive, desc.get()), op_, "a change of layout");
+    primitive_.reset(primitive);
+    dnnl_stream_t stream = nullptr;
+    expect(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), op_, "a stream");
+    stream_.reset(stream);
+    arguments_ = {{DNNL_ARG_FROM, from_.get()}, {DNNL_ARG_TO, to_.get()}};
+    const const_dnnl_memory_desc_t pad = pmaptrain::onednn::layout(desc, DNNL_ARG_SCRATCHPAD);
+    if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
+      pad_ = make_memory(op_, pad);
+      pad_bytes_ = aligned(dnnl_memory_desc_get_size(pad));
+      arguments_.push_back({DNNL_ARG_SCRATCHPAD, pad_.get()});
+    }
+    layout_ = describe(to);
+  }
+
+  std::size_t bytes() const override { return bytes_; }
+  std::size_t scratch_bytes() const override { return pad_bytes_; }
+  std::string layout() const override { return layout_; }
+
+  void run(const std::byte* from, std::byte* to, std::byte* scratch) override {
+    const auto point = [&](const Memory& memory, const std::byte* data) {
+      expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
+    };
+    point(from_, from);
+    point(to_, to);
+    if (pad_) point(pad_, scratch);
+    expect(
+        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data()),
+        op_, "an execution");
+    expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
+  }
+
+ private:
+  static std::string describe(const_dnnl_memory_desc_t desc) {
+    int dims = 0, blocks = 0;
+    const dnnl_dims_t *padded = nullptr, *strides = nullptr, *sizes = nullptr, *indices = nullptr;
+    const auto ask = [&](dnnl_query_t what, void* into) {
+      expect(dnnl_memory_desc_query(desc, what, into), "a layout", "its description");
+    };
+    ask(dnnl_query_ndims_s32, &dims);
+    ask(dnnl_query_inner_nblks_s32, &blocks);
+    ask(dnnl_query_padded_dims, static_cast<void*>(&padded));
+    ask(dnnl_query_strides, static_cast<void*>(&strides));
+    ask(dnnl_query_inner_blks, static_cast<void*>(&sizes));
+    ask(dnnl_query_inner_idxs, static_cast<void*>(&indices));
+    std::string text;
+    for (int d = 0; d < dims; ++d) text += fmt::format("{}/{} ", (*padded)[d], (*strides)[d]);
+    for (int i = 0; i < blocks; ++i) text += fmt::format("{}{}", (*sizes)[i], static_cast<char>('a' + (*indices)[i]));
+    return text;
+  }
+
+  std::string op_, layout_;
+  Memory from_, to_, pad_;
+  std::size_t bytes_ = 0, pad_bytes_ = 0;
+  Primitive primitive_;
+  Stream stream_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl_memory_desc_t from,
+                                                 const_dnnl_memory_desc_t to) {
+  if (dnnl_memory_desc_equal(from, to) != 0) return nullptr;
+  return std::make_unique<Reordering>(op, from, to);
+}
+
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
     : op_(op), calls_(merged ? 1 : request.devices) {
   for (std::size_t i = 0; i < request.operands.size(); ++i) {

@@ -82,6 +82,10 @@ bool is_slow_to_follow(const PrimitiveDesc& desc);
 // The library's name for the primitive's implementation: "brg:avx512_core", "gemm:jit:f32".
 std::string implementation_of(const PrimitiveDesc& desc);
 
+// A change of layout; null where the two are equal. `to` belongs to the caller and may go.
+std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl_memory_desc_t from,
+                                                 const_dnnl_memory_desc_t to);
+
 // A kernel that runs primitives one after another: once for all devices of a request where they are `merged` into one
 // batch, else for each device in turn.
 class Sequence : public CpuKernel {

@@ -22,6 +22,11 @@ concept HasCpuKernel = requires(const T& op, const CpuRequest& request) {
   { op.cpu(request) } -> std::same_as<std::unique_ptr<CpuKernel>>;
 };
 template <class T>
+concept HasPreparation = requires(const T& op, const CpuRequest& request) {
+  { op.prepared_operand() } -> std::same_as<std::optional<std::size_t>>;
+  { op.prepare(request) } -> std::same_as<std::unique_ptr<CpuPreparation>>;
+};
+template <class T>
 concept UsesReference = requires {
   { T::cpu } -> std::convertible_to<UseReference>;
 };
@@ -45,6 +50,12 @@ constexpr KernelRules kernel_rules() {
   }
   if constexpr (HasExchange<T>) {
     rules.exchange = [](const void* op, const CollectiveCall& call) { static_cast<const T*>(op)->exchange(call); };
+  }
+  if constexpr (HasPreparation<T>) {
+    rules.prepared_operand = [](const void* op) { return static_cast<const T*>(op)->prepared_operand(); };
+    rules.prepare = [](const void* op, const CpuRequest& request) {
+      return static_cast<const T*>(op)->prepare(request);
+    };
   }
   return rules;
 }
@@ -94,6 +105,16 @@ std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& reque
   (void)choice;
 #endif
   return make_reference_kernel(op.shared(), rules.reference, request);
+}
+
+std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request, KernelChoice choice) {
+  const KernelRules& rules = kernels_of(op);
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+  if (choice == KernelChoice::best && rules.prepare != nullptr) return rules.prepare(op.data(), request);
+#else
+  (void)rules, (void)request, (void)choice;
+#endif
+  return nullptr;
 }
 
 }  // namespace pmaptrain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
@@ -16,6 +17,10 @@ struct KernelRules {
   ReferenceFunction reference = nullptr;
   std::unique_ptr<CpuKernel> (*cpu)(const void* op, const CpuRequest& request) = nullptr;
   void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
+  // The operand that the CPU kernel would rather have in a layout of its own, and what brings it there. Null from
+  // `prepare`: there is none for this request, or it gains nothing.
+  std::optional<std::size_t> (*prepared_operand)(const void* op) = nullptr;
+  std::unique_ptr<CpuPreparation> (*prepare)(const void* op, const CpuRequest& request) = nullptr;
 };
 const KernelRules& kernels_of(const Op& op);
 
@@ -25,5 +30,10 @@ enum class KernelChoice { best, reference };
 // reference.
 std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& request,
                                            KernelChoice choice = KernelChoice::best);
+
+// What prepares the op's operand for the kernel that make_cpu_kernel makes of the same request; null where it takes the
+// operand as it is.
+std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request,
+                                                 KernelChoice choice = KernelChoice::best);
 
 }  // namespace pmaptrain

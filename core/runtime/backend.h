@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -143,6 +144,8 @@ class Module {
  private:
   Source source_;
   std::vector<ModuleValue> values_;
+  std::map<std::string_view, std::int32_t> inputs_;                // handles by name
+  std::vector<std::map<std::string_view, std::int32_t>> outputs_;  // by entry
 };
 
 class Backend {

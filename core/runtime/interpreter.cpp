@@ -88,7 +88,7 @@ class Interpreter {
 
   void exchange(const Equation& equation, const KernelRules& kernels, std::int64_t device,
                 std::span<const Array> results) {
-    const AxisSet axes = collective_axes(equation.op);
+    const AxisSet axes = equation.op.axes();
     const std::vector<std::int64_t> group = program_.mesh.group(device, axes);
     std::vector<std::vector<ConstArray>> members;
     for (Value value : equation.operands) {

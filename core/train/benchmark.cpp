@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/runtime/cpu/executor.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::train {
@@ -35,29 +34,30 @@ double seconds_since_process_began() {
 
 }  // namespace
 
-double estimate_step(CpuExecutor& executor, double seconds) {
+double estimate_step(Module& module, std::size_t entry, double seconds) {
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t count = 1;; count *= 2) {
     const Clock::time_point begin = Clock::now();
-    executor.run(count);
+    module.wait(module.submit(entry, 0, count));
     least = std::min(least, seconds_since(begin) / static_cast<double>(count));
     if (least * static_cast<double>(count) >= seconds) return least;
   }
 }
 
 Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
-  Plan plan = make_plan(setup.training);
+  const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
+  const Source source = step_source(setup);
   Benchmark result;
-  result.workers = worker_count(setup.spec().mesh);
-  check_memory(estimate_memory(setup, plan, result.workers), setup);
-  CpuExecutor executor(std::move(plan), {result.workers, KernelChoice::best});
-  set_initial_values(executor, setup);
-  feed_first_batch(executor, setup);
-  executor.run();
+  result.workers = backend->workers(source);
+  check_memory(estimate_memory(setup, backend->needs(source)), setup);
+  const std::unique_ptr<Module> module = backend->load(source);
+  set_initial_values(*module, setup);
+  fill_first_batch(*module, setup);
+  module->wait(module->submit(train_entry, 0));
   result.first_step_seconds = seconds_since_process_began();
 
   constexpr double worth_a_clock_reading = 0.005;
-  const double estimate = estimate_step(executor, worth_a_clock_reading);
+  const double estimate = estimate_step(*module, train_entry, worth_a_clock_reading);
   result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));
   const auto groups = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(static_cast<double>(result.steps) * estimate / worth_a_clock_reading), 1, result.steps);
@@ -65,7 +65,7 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   for (std::int64_t i = 0; i < groups; ++i) {
     const std::int64_t count = result.steps * (i + 1) / groups - result.steps * i / groups;
     const Clock::time_point begin = Clock::now();
-    executor.run(count);
+    module->wait(module->submit(train_entry, 0, count));
     seconds.push_back(seconds_since(begin) / static_cast<double>(count));
   }
   std::sort(seconds.begin(), seconds.end());

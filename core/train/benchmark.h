@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/runtime/cpu/executor.h"
+#include "core/runtime/backend.h"
 #include "core/train/peaks.h"
 #include "core/train/setup.h"
 
@@ -22,9 +22,9 @@ struct Benchmark {
   double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
 
-// How long a step of the executor takes at least, from ever more of them until they are worth `seconds`. Warms up as
-// well.
-double estimate_step(CpuExecutor& executor, double seconds);
+// How long a step of an entry on its batch in slot 0 takes at least, from ever more of them until they are worth
+// `seconds`. Warms up as well.
+double estimate_step(Module& module, std::size_t entry, double seconds);
 
 // Times `steps` training steps (at least 1) on one batch that stays in place, in groups long enough for the clock;
 // without a number 200, or as many as 0.2 seconds hold. Throws Error: data, or resource.

@@ -32,21 +32,24 @@ std::string checksum_of(const std::filesystem::path& state_file, const std::stri
   return checksums[name].get<std::string>();
 }
 
-}  // namespace
-
-std::vector<TensorView> view_group(const CpuExecutor& executor, Group group) {
-  const Program& program = *executor.plan().program;
+void write_group(FileWriter& file, SlicedReader& reader, Group group) {
+  const Program& program = reader.module().program(0);
   std::vector<TensorView> tensors;
   for (const Input& input : program.inputs) {
     if (input.group != group) continue;
     const Type& type = program.type(input.value);
-    tensors.push_back({input.name, type.dtype, type.shape, executor.input(input.name)});
+    tensors.push_back({input.name, type.dtype, type.shape, {}});
   }
-  return tensors;
+  write_safetensors(file, tensors, [&](const TensorView& tensor) {
+    reader.read(reader.module().input(tensor.name), 0, [&](std::span<const std::byte> slice) { file.write(slice); });
+  });
 }
 
-void write_group(CpuExecutor& executor, Group group, std::span<const TensorView> tensors, const std::string& file) {
-  const Program& program = *executor.plan().program;
+}  // namespace
+
+void write_group(Module& module, std::size_t entry, Group group, std::span<const TensorView> tensors,
+                 const std::string& file) {
+  const Program& program = module.program(entry);
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
   for (const auto& [name, tensor] : given) {
@@ -69,12 +72,11 @@ void write_group(CpuExecutor& executor, Group group, std::span<const TensorView>
                     to_string(type.shape),
                 "it is of another model or optimizer");
     }
-    executor.set(input.name, tensor.bytes);
+    module.wait(module.write(module.input(input.name), every_device, tensor.bytes));
   }
 }
 
-void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
-                     const Progress& progress) {
+void save_checkpoint(const RunFolder& folder, const Setup& setup, SlicedReader& reader, const Progress& progress) {
   const std::string& config = setup.loaded.resolved;
   folder.commit_checkpoint(progress.step, [&](const Directory& into) {
     nlohmann::ordered_json state;
@@ -88,7 +90,7 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecu
     for (const auto& [name, group] :
          {std::pair{"params.safetensors", Group::params}, std::pair{"optimizer.safetensors", Group::state}}) {
       FileWriter file(into.place(name));
-      write_safetensors(file, view_group(executor, group));
+      write_group(file, reader, group);
       file.close();
       state["checksums"][name] = "xxh3:" + file.checksum();
     }

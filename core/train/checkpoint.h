@@ -1,4 +1,4 @@
-// A run's parameters and optimizer state, to and from files and executors.
+// A run's parameters and optimizer state, to and from files and modules.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/cpu/executor.h"
 #include "core/train/run_folder.h"
 #include "core/train/safetensors.h"
 #include "core/train/setup.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::train {
 
-// The present values of a program's inputs of one group, as device 0 holds them: in the executor's own memory, until
-// its next step.
-std::vector<TensorView> view_group(const CpuExecutor& executor, Group group);
-
-// Gives every input of `group` its tensor. Throws Error (data), naming `file`, when one is missing, is left over, or
-// has another element type or shape.
-void write_group(CpuExecutor& executor, Group group, std::span<const TensorView> tensors, const std::string& file);
+// Gives every input of `group` of an entry its tensor. Throws Error (data), naming `file`, when one is missing, is left
+// over, or has another element type or shape.
+void write_group(Module& module, std::size_t entry, Group group, std::span<const TensorView> tensors,
+                 const std::string& file);
 
 struct Progress {
   std::int64_t step = 0;            // steps done
@@ -29,10 +26,9 @@ struct Progress {
 };
 
 // Commits checkpoints/step-NNNNNNNN: params.safetensors, optimizer.safetensors (all state inputs) and state.json (step,
-// example cursor, steps skipped, seeds, a hash of the config, checksums of the two files). No tensor is copied on the
-// way to its file. Throws Error (failed).
-void save_checkpoint(const RunFolder& folder, const Setup& setup, const CpuExecutor& executor,
-                     const Progress& progress);
+// example cursor, steps skipped, seeds, a hash of the config, checksums of the two files), of what device 0 of the
+// module's first entry holds. No tensor is copied as a whole on the way to its file. Throws Error (failed).
+void save_checkpoint(const RunFolder& folder, const Setup& setup, SlicedReader& reader, const Progress& progress);
 
 // The parameters of a checkpoint, as they lie in its file.
 struct CheckpointParameters {

@@ -1,82 +1,42 @@
 #include "core/train/evaluator.h"
 
-#include <cstring>
-
 #include "core/base/clock.h"
-#include "core/train/checkpoint.h"
+#include "core/train/start.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::train {
 
-void feed(CpuExecutor& executor, const data::Batch& batch) {
-  const auto copy = [&](std::string_view name, std::span<const std::byte> from) {
-    if (executor.plan().program->find_input(name) == nullptr) return;
-    const std::span<std::byte> to = executor.stacked(name);
-    if (to.size() != from.size()) {
-      fail_running("a batch has " + std::to_string(from.size()) + " bytes of " + std::string(name) + "; the plan has " +
-                   std::to_string(to.size()));
-    }
-    std::memcpy(to.data(), from.data(), from.size());
-  };
-  copy("inputs", batch.inputs);
-  copy("targets", batch.targets);
-  copy("mask", std::as_bytes(batch.mask));
-  copy("rows", std::as_bytes(batch.rows));
-}
-
-std::vector<double> numbers(const Program& program, Value value, std::span<const std::byte> bytes) {
-  return dispatch(program.type(value).dtype, [&]<class T>() {
-    std::vector<double> elements(bytes.size() / sizeof(T));
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      T number{};
-      std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof number);
-      elements[i] = static_cast<double>(number);
-    }
-    return elements;
-  });
-}
-
-double scalar(const Program& program, Value value, std::span<const std::byte> bytes) {
-  return numbers(program, value, bytes).front();
-}
-
-Evaluator::Evaluator(std::shared_ptr<const Program> program, std::shared_ptr<const data::Dataset> dataset,
-                     const data::BatchPlan& batch, const model::Model& model, std::string split,
-                     const CpuOptions& options)
-    : dataset_(std::move(dataset)),
+Evaluator::Evaluator(Module& module, std::size_t entry, std::shared_ptr<const data::Dataset> dataset,
+                     const data::BatchPlan& batch, const model::Model& model, std::string split)
+    : module_(module),
+      entry_(entry),
       batch_(batch),
-      model_(&model),
+      model_(model),
       split_(std::move(split)),
-      executor_(make_plan(std::move(program)), options),
-      loader_(dataset_, data::Sampler::in_order(batch_.dataset), batch_, {0, 0, 3}) {}
+      loader_(dataset, data::Sampler::in_order(batch.dataset), batch, batch_slots(module, entry, *dataset, batch),
+              {0, 0}) {}
 
-std::optional<Evaluation> Evaluator::run(std::span<const TensorView> parameters, const std::string& file,
-                                         const std::atomic<int>* stop) {
+std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
   const Clock::time_point begin = Clock::now();
-  const Program& program = *executor_.plan().program;
-  write_group(executor_, Group::params, parameters, file);
   loader_.restart(0, batch_.steps_per_epoch);
-  const auto output = [&](const std::string& name) {
-    return numbers(program, program.find_output(name)->value, executor_.output(name));
-  };
-  const std::vector<model::MeasurePart> parts = model::measure_parts(*model_);
+  const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
   std::vector<std::vector<double>> sums;
   sums.reserve(parts.size());
   for (const model::MeasurePart& part : parts) sums.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   double count = 0;
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return std::nullopt;
-    feed(executor_, loader_.next());
-    executor_.run();
+    module_.submit(entry_, loader_.next().slot);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::vector<double> found = output(parts[i].name);
+      const std::vector<double> found = numbers(module_, module_.output(entry_, parts[i].name));
       for (std::size_t j = 0; j < found.size(); ++j) sums[i][j] += found[j];
     }
-    count += output("count").front();
+    count += scalar(module_, module_.output(entry_, "count"));  // waits for the step, before its batch is given back
   }
   for (std::vector<double>& part : sums) {
     for (double& sum : part) sum /= count;
   }
-  Evaluation evaluation{split_, model::finish_measures(*model_, sums), static_cast<std::int64_t>(count), 0};
+  Evaluation evaluation{split_, model::finish_measures(model_, sums), static_cast<std::int64_t>(count), 0};
   evaluation.seconds = seconds_since(begin);
   return evaluation;
 }

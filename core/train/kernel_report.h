@@ -1,35 +1,27 @@
-// What each step of a plan is carried out by, what it costs, and how long it takes.
+// What each instruction of a training step is carried out by, what it costs, and how long it takes.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/runtime/cpu/executor.h"
+#include "core/runtime/backend.h"
 #include "core/train/peaks.h"
 
 namespace pmaptrain::train {
 
-struct KernelLine {
-  const Step* step = nullptr;
-  std::size_t stage = 0;
-  bool invariant = true;  // of the stage's steps that run before its blocks
-  int depth = 0;          // of loops around it
-  KernelInfo kernel;      // of kernel steps
-  // In one training step, over all devices and the iterations of loops, as the program says; what every worker
-  // computes for itself counts once.
-  double flops = 0, bytes = 0;
-  double layout_bytes = 0;  // of the library's changes of layout, which come on top
-  // Measured: of each worker on average.
-  double seconds = 0;
+struct KernelLine : InstructionReport {
+  double seconds = 0;  // measured: of each worker on average
 
-  bool is_reference() const { return kernel.implementation.starts_with("reference"); }
+  bool is_reference() const { return kernel && implementation.starts_with("reference"); }
   // The least time that the machine's peaks allow, as a share of the measured one.
   double share_of_roofline(const Peaks& peaks) const;
 };
 
 struct KernelReport {
-  std::vector<KernelLine> lines;  // in the plan's order, loops before what they repeat
+  std::vector<KernelLine> lines;  // in the order in which they run, loops before what they repeat
+  int workers = 1;
+  std::int64_t devices = 1, barriers = 0;  // of a step
   // Measured, of one training step.
   struct Times {
     double step_seconds = 0;  // as run, without a clock inside
@@ -42,10 +34,10 @@ struct KernelReport {
   double seconds() const;
 };
 
-// Of the executor's plan; the executor must outlive it.
-KernelReport kernel_report(const CpuExecutor& executor);
-// The same, measured on steps of the executor, whose inputs must be set: a few tenths of a second, or some steps where
+// Of the first entry of the backend's module, which must outlive it.
+KernelReport kernel_report(const Backend& backend, const Module& module);
+// The same, measured on steps on the batch in slot 0; inputs must be set. A few tenths of a second, or some steps where
 // they are long, and the machine's peaks after that.
-KernelReport measured_kernel_report(CpuExecutor& executor);
+KernelReport measured_kernel_report(const Backend& backend, Module& module);
 
 }  // namespace pmaptrain::train

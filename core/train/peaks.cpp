@@ -4,32 +4,46 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
-#include <thread>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/ops/all.h"
 #include "core/ops/matmul/matmul.h"
-#include "core/runtime/plan.h"
 
 namespace pmaptrain::train {
 namespace {
 
 using Call = std::function<void()>;
 
+constexpr std::size_t alignment = 64;  // of a kernel's scratch memory
+
+// Throws Error (resource) when the thread cannot be started.
+template <class F>
+std::future<double> on_a_thread(F&& f) {
+  try {
+    return std::async(std::launch::async, std::forward<F>(f));
+  } catch (const std::system_error& error) {
+    fail_resource("a thread that measures the machine's peak rates could not be started: " + error.code().message(),
+                  "fewer workers (--workers) need fewer threads");
+  }
+}
+
 // Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
-// best of several rounds: others may take the cores for a while, nobody gives more than there is.
+// best of several rounds, since other processes may take the cores for a while.
 double best_rate(int workers, double amount, const std::function<Call()>& make) {
   constexpr int rounds = 3;
   constexpr double seconds = 0.05;
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
-    std::vector<double> rates(static_cast<std::size_t>(workers));
-    std::vector<std::thread> threads;
-    threads.reserve(rates.size());
-    for (double& rate : rates) {
-      threads.emplace_back([&rate, &make, amount] {
+    // A future waits for its thread even where a later one cannot be started, and hands on what it threw.
+    std::vector<std::future<double>> rates;
+    for (int w = 0; w < workers; ++w) {
+      rates.push_back(on_a_thread([&make, amount] {
         use_one_thread_in_libraries();
         const Call call = make();
         call();
@@ -40,12 +54,11 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
           calls += 1;
           taken = seconds_since(begin);
         }
-        rate = calls * amount / taken;
-      });
+        return calls * amount / taken;
+      }));
     }
-    for (std::thread& thread : threads) thread.join();
     double total = 0;
-    for (double rate : rates) total += rate;
+    for (std::future<double>& rate : rates) total += rate.get();
     best = std::max(best, total);
   }
   return best;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/cpu/executor.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::train {
 
@@ -15,9 +15,9 @@ struct Divergence {
   std::vector<std::int64_t> devices;  // those that differ from the majority (at a tie, from the first device's)
 };
 
-// Compares hashes of every parameter and piece of state over all devices of a plan with private copies. The first
-// divergence in the program's order, if any.
-std::optional<Divergence> find_divergence(const CpuExecutor& executor);
+// Compares hashes of every parameter and piece of state of the module's first entry over all devices, which have
+// private copies. The first divergence in the program's order, if any.
+std::optional<Divergence> find_divergence(SlicedReader& reader);
 
 // "parameter 'conv_0.kernel' differs on device 3"
 std::string describe(const Divergence& divergence, const Program& program);

@@ -208,6 +208,14 @@ Tensors parse_safetensors(const data::Bytes& file, const std::string& path) {
 }
 
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
+  write_safetensors(sink, tensors, [&](const TensorView& tensor) {
+    assert(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)));
+    sink.write(tensor.bytes);
+  });
+}
+
+void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
+                       const std::function<void(const TensorView& tensor)>& write_elements) {
   // Wide elements first, so that each tensor is aligned for its own elements; then by name.
   std::vector<const TensorView*> order;
   for (const TensorView& tensor : tensors) order.push_back(&tensor);
@@ -220,8 +228,7 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
   std::uint64_t at = 0;
   for (const TensorView* const tensor : order) {
     assert(tensor->name != metadata_key && is_utf8(tensor->name));
-    assert(tensor->bytes.size() == size_of(tensor->dtype) * static_cast<std::size_t>(numel(tensor->shape)));
-    const std::uint64_t end = at + tensor->bytes.size();
+    const std::uint64_t end = at + size_of(tensor->dtype) * static_cast<std::size_t>(numel(tensor->shape));
     header[tensor->name] = {{"dtype", name_of(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {at, end}}};
     at = end;
   }
@@ -230,7 +237,7 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
   const std::uint64_t length = text.size();
   sink.write(std::as_bytes(std::span(&length, 1)));
   sink.write(std::as_bytes(std::span(text)));
-  for (const TensorView* const tensor : order) sink.write(tensor->bytes);
+  for (const TensorView* const tensor : order) write_elements(*tensor);
 }
 
 }  // namespace pmaptrain::train

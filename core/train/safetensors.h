@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -24,7 +25,7 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
-// A tensor whose elements lie elsewhere: in a file, or in an executor's memory.
+// A tensor whose elements lie elsewhere: in a file, or in memory.
 struct TensorView {
   std::string name;
   DType dtype = DType::f32;
@@ -45,5 +46,8 @@ Tensors parse_safetensors(const data::Bytes& file, const std::string& path);
 // Writes the tensors, element by element as they are: nothing but the header is copied. The same tensors give the same
 // bytes. Throws what the sink throws.
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors);
+// The same for tensors whose elements are not in memory: `write_elements` gives a tensor's to the sink.
+void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
+                       const std::function<void(const TensorView& tensor)>& write_elements);
 
 }  // namespace pmaptrain::train

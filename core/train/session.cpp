@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
@@ -14,23 +12,9 @@
 #include "core/train/record_events.h"
 #include "core/train/replicas.h"
 #include "core/train/start.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::train {
-namespace {
-
-std::vector<double> as_numbers(DType dtype, std::span<const std::byte> bytes) {
-  return dispatch(dtype, [&]<class T>() {
-    std::vector<double> numbers;
-    for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
-      T number{};
-      std::memcpy(&number, bytes.data() + i, sizeof number);
-      numbers.push_back(static_cast<double>(number));
-    }
-    return numbers;
-  });
-}
-
-}  // namespace
 
 class Session::Impl {
  public:
@@ -80,15 +64,16 @@ class Session::Impl {
 
   // Everything that can fail for want of something, up to the first batch.
   void prepare() {
-    Plan plan = make_plan(setup_.training, {private_copies_});
-    const int workers = worker_count(setup_.spec().mesh);
-    check_memory(estimate_memory(setup_, plan, workers), setup_);
-    const CpuOptions cpu{workers, options_.kernels};
-    executor_.emplace(std::move(plan), cpu);
-    set_initial_values(*executor_, setup_);
+    const std::unique_ptr<Backend> backend = backend_of(setup_.spec().mesh, options_.kernels);
+    const Source source = run_source(setup_, private_copies_);
+    workers_ = backend->workers(source);
+    check_memory(estimate_memory(setup_, backend->needs(source)), setup_);
+    module_ = backend->load(source);
+    reader_.emplace(*module_);
+    set_initial_values(*module_, setup_);
     if (setup_.evaluation) {
-      evaluator_.emplace(setup_.evaluation, setup_.source.test, *setup_.evaluation_batch, setup_.model,
-                         setup_.source.test_name, cpu);
+      evaluator_.emplace(*module_, evaluate_entry, setup_.source.test, *setup_.evaluation_batch, setup_.model,
+                         setup_.source.test_name);
     }
     for (const auto& [name, tensor] : setup_.spec().model.initial_values) {
       Comparison& comparison = ended_.comparisons.emplace_back();
@@ -106,8 +91,9 @@ class Session::Impl {
     loader_.emplace(setup_.source.train,
                     data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
                                            setup_.batch.dataset),
-                    setup_.batch, data::LoaderOptions{0, steps_, 3});
-    feed(*executor_, loader_->next());
+                    setup_.batch, batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
+                    data::LoaderOptions{0, steps_});
+    slot_ = loader_->next().slot;
   }
 
   // What the source knows of this model's parameters: it made its targets by one dense layer on its features, so it
@@ -148,7 +134,7 @@ class Session::Impl {
     event.description.push_back(setup_.source.description);
     event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
                                 counted(batch.devices, "logical device") + ", carried by " +
-                                counted(executor_->workers(), "worker"));
+                                counted(workers_, "worker"));
     event.description.push_back(
         "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
         (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
@@ -168,15 +154,9 @@ class Session::Impl {
 
   // ---- values ----
 
-  double output(const std::string& name) const {
-    return scalar(*setup_.training, setup_.training->find_output(name)->value, executor_->output(name));
-  }
-  double state(const std::string& name) const {
-    return scalar(*setup_.training, setup_.training->find_input(name)->value, executor_->input(name));
-  }
-  std::vector<double> parameter(const std::string& name) const {
-    return as_numbers(setup_.training->type(setup_.training->find_input(name)->value).dtype, executor_->input(name));
-  }
+  double output(const std::string& name) const { return scalar(*module_, module_->output(train_entry, name)); }
+  double state(const std::string& name) const { return scalar(*module_, module_->input(name)); }
+  std::vector<double> parameter(const std::string& name) const { return numbers(*module_, module_->input(name)); }
   std::int64_t steps_skipped() const {
     return setup_.training->find_input("skipped") == nullptr ? 0 : static_cast<std::int64_t>(state("skipped"));
   }
@@ -185,16 +165,15 @@ class Session::Impl {
 
   // ---- the loop ----
 
-  // The first batch is fed, and its step is run whatever happens: from here on the run ends with a checkpoint.
+  // The first batch is there, and its step is run whatever happens: from here on the run ends with a checkpoint.
   void loop() {
-    // A batch that never changes is fed once. Its rows do change, but only dropout reads them.
+    // A batch that never changes is filled once. Its rows do change, but only dropout reads them.
     const bool resident = !loader_->prefetches() && setup_.model.drawing_layers().empty();
     bool last = false;
     while (!last) {
-      if (!resident && step_ > 0) feed(*executor_, loader_->next());
-      in_step_ = true;
-      executor_->run();
-      in_step_ = false;
+      module_->wait(submitted_);  // the batch of the step before is given back
+      if (!resident && step_ > 0) slot_ = loader_->next().slot;
+      submitted_ = module_->submit(train_entry, slot_);
       ++step_;
       emit(Progressed{step_, epoch_of(step_)});
       const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
@@ -203,7 +182,7 @@ class Session::Impl {
       // after a bad step are the parameters of an earlier one.
       last = step_ == steps_ || signalled() || ((epoch_ends || evaluates) && !finite());
       if (step_ == 1 || last || is_due(step_, timetable_.log_every)) log();
-      if (options_.between_steps) options_.between_steps(*executor_, step_);
+      if (options_.between_steps) options_.between_steps(*module_, step_);
       if (is_due(step_, timetable_.verify_every)) verify();
       if (!guard_.empty() && logged_step_ != step_) log();
       if (epoch_ends) end_epoch(last || !guard_.empty());
@@ -222,8 +201,7 @@ class Session::Impl {
     event.epoch = epoch_of(step_);
     std::vector<std::vector<double>> means;
     for (const model::MeasurePart& part : parts_) {
-      means.push_back(
-          numbers(*setup_.training, setup_.training->find_output(part.name)->value, executor_->output(part.name)));
+      means.push_back(numbers(*module_, module_->output(train_entry, part.name)));
     }
     event.measures = model::finish_measures(setup_.model, means);
     event.learning_rate = output("learning_rate");
@@ -274,7 +252,7 @@ class Session::Impl {
   void verify() {
     if (verified_at_ == step_ || !guard_.empty()) return;
     verified_at_ = step_;
-    const auto divergence = find_divergence(*executor_);
+    const auto divergence = find_divergence(*reader_);
     if (!divergence) return;
     guard_ = "step " + std::to_string(step_) + ": " + describe(*divergence, *setup_.training) +
              "; the checkpoint holds what device 0 has, which may be damaged too";
@@ -294,7 +272,9 @@ class Session::Impl {
     epoch_began_ = seconds_since(begin_);
     for (const Input& input : setup_.training->inputs) {
       const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
-      if (sum) executor_->set(input.name, std::vector<std::byte>(bytes(setup_.training->type(input.value))));
+      if (!sum) continue;
+      const std::vector<std::byte> zeros(bytes(setup_.training->type(input.value)));
+      module_->wait(module_->write(module_->input(input.name), every_device, zeros));
     }
   }
 
@@ -307,7 +287,7 @@ class Session::Impl {
     std::vector<std::vector<double>> means;
     for (const model::MeasurePart& part : parts_) {
       const std::string name = "epoch/" + part.name;
-      means.push_back(numbers(*setup_.training, setup_.training->find_input(name)->value, executor_->input(name)));
+      means.push_back(parameter(name));
       for (double& sum : means.back()) sum /= examples;
     }
     event.measures = model::finish_measures(setup_.model, means);
@@ -317,7 +297,7 @@ class Session::Impl {
 
   void evaluate() {
     if (!evaluator_ || evaluated_at_ == step_ || !guard_.empty()) return;
-    const auto evaluation = evaluator_->run(view_group(*executor_, Group::params), "the run", options_.stop);
+    const auto evaluation = evaluator_->run(options_.stop);
     if (!evaluation) return;  // a signal came
     logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation->seconds));
     evaluated_at_ = step_;
@@ -395,12 +375,23 @@ class Session::Impl {
     const std::int64_t cursor = steps / timetable_.steps_per_epoch * setup_.batch.dataset +
                                 steps % timetable_.steps_per_epoch * setup_.batch.global;
     records_->flush();
-    save_checkpoint(folder_, setup_, *executor_, {steps, cursor, steps_skipped()});
+    save_checkpoint(folder_, setup_, *reader_, {steps, cursor, steps_skipped()});
   }
 
-  // Between steps, parameters are those of a whole step. What ended the run is told, even where the disk fails too.
+  // Whether the last step failed, after which the module's values are undefined. Otherwise they are those of a whole
+  // step.
+  bool step_failed() {
+    try {
+      module_->wait(submitted_);
+      return false;
+    } catch (...) {  // it is what ended the run, and has been caught there
+      return true;
+    }
+  }
+
+  // What ended the run is told, even where the disk fails too.
   void keep_what_is_trained() {
-    if (saved_ || step_ == 0 || in_step_ || folder_.is_removed()) return;
+    if (saved_ || step_ == 0 || step_failed() || folder_.is_removed()) return;
     try {
       check_data_unchanged();
     } catch (const Error& error) {
@@ -416,14 +407,19 @@ class Session::Impl {
   }
 
   void fill_totals(std::int64_t steps) {
-    ended_.steps = steps;
     ended_.steps_skipped = steps_skipped();
+    for (Comparison& comparison : ended_.comparisons) comparison.learned = parameter(comparison.parameter);
+    fill_counts(steps);
+  }
+
+  // What is known without the module's values.
+  void fill_counts(std::int64_t steps) {
+    ended_.steps = steps;
     ended_.epochs = steps / timetable_.steps_per_epoch;
     ended_.examples_seen = examples_until(steps);
     ended_.examples_skipped = ended_.epochs * setup_.batch.skipped_per_epoch;
     if (!last_measures_.empty()) ended_.final_measures.emplace_back("train", last_measures_);
     if (!test_measures_.empty()) ended_.final_measures.emplace_back(setup_.source.test_name, test_measures_);
-    for (Comparison& comparison : ended_.comparisons) comparison.learned = parameter(comparison.parameter);
     ended_.run_dir = folder_.present_path().string();
     ended_.seconds = seconds_since(begin_);
   }
@@ -433,7 +429,7 @@ class Session::Impl {
     ended_.status = "failed";
     ended_.reason = "error";
     ended_.exit_status = exit_status;
-    fill_totals(step_);
+    step_failed() ? fill_counts(step_ - 1) : fill_totals(step_);
     if (folder_.is_removed()) std::erase(consumers_, &*records_);  // nothing can be written, and that is told already
     records_->on(Warned{message, true});
     records_->flush();
@@ -449,13 +445,16 @@ class Session::Impl {
   std::vector<model::MeasurePart> parts_;
   RunFolder folder_;
   bool private_copies_ = false;
-  bool in_step_ = false;
   bool saved_ = false;  // the run's checkpoint
 
-  std::optional<CpuExecutor> executor_;
+  std::unique_ptr<Module> module_;
+  int workers_ = 1;
+  std::optional<SlicedReader> reader_;
   std::optional<Evaluator> evaluator_;
   std::optional<data::Loader> loader_;
   std::optional<Records> records_;
+  int slot_ = 0;      // of the batch at hand
+  Ticket submitted_;  // the last step
   std::vector<Consumer*> consumers_;
   std::vector<std::string> recorder_warnings_;
 
@@ -495,11 +494,13 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
   const CheckpointParameters parameters = load_parameters(folder);
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.rows_at_once(), setup.batch.devices);
-  const auto program = std::make_shared<const Program>(evaluation_program(setup, batch));
-  const int workers = worker_count(setup.spec().mesh);
-  check_memory(estimate_evaluation(setup, make_plan(program), batch, workers), setup);
-  Evaluator evaluator(program, dataset, batch, setup.model, split, {workers, KernelChoice::best});
-  Evaluation result = *evaluator.run(parameters.tensors, parameters.path);
+  const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
+  const Source source{{{"evaluate", std::make_shared<const Program>(evaluation_program(setup, batch)),
+                        data::batches_in_memory(data::Sampler::in_order(batch.dataset), batch)}}};
+  check_memory(estimate_evaluation(backend->needs(source)), setup);
+  const std::unique_ptr<Module> module = backend->load(source);
+  write_group(*module, 0, Group::params, parameters.tensors, parameters.path);
+  Evaluation result = *Evaluator(*module, 0, dataset, batch, setup.model, split).run();
   parameters.file.check_intact();
   return result;
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/ops/all.h"
-#include "core/runtime/cpu/executor.h"
+#include "core/runtime/backend.h"
 #include "core/train/events.h"
 #include "core/train/run_folder.h"
 #include "core/train/setup.h"
@@ -26,7 +26,7 @@ struct SessionOptions {
   KernelChoice kernels = KernelChoice::best;
   const std::atomic<int>* stop = nullptr;  // non-zero: end after the step under way
   // Called after every step; what a test damages here, the guards must find.
-  std::function<void(CpuExecutor&, std::int64_t step)> between_steps = {};
+  std::function<void(Module&, std::int64_t step)> between_steps = {};
 };
 
 // A run that is accepted: its memory and its threads are there, the first batch is read, and the run folder is locked

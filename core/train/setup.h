@@ -12,7 +12,7 @@
 #include "core/data/dataset.h"
 #include "core/graph/program.h"
 #include "core/model/model.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/backend.h"
 #include "core/spec/load.h"
 #include "core/train/step_program.h"
 
@@ -51,16 +51,13 @@ Program program_at(const Setup& setup, Stage stage);
 // What evaluates the model on batches of `batch`, simplified.
 Program evaluation_program(const Setup& setup, const data::BatchPlan& batch);
 
-// Workers for `automatic`: the cores that affinity and cgroups allow, at most one per block of devices.
-int worker_count(const spec::MeshSpec& mesh);
-
 // A duration or interval in steps. Throws Error (usage) at its place when it comes to no step, or examples are not
 // whole batches.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
-// What one process will hold beside itself, in bytes: the plan, the batches read ahead, evaluation (under activations),
-// and what the kernel library takes for its code and its scratch memory. Checkpoints take nothing: they are written
-// from where the parameters lie.
+// What one process will hold beside itself, in bytes: what the backend needs (Needs); under activations also initial
+// values, which are made one at a time, and the slice in which checkpoints leave the module; and what the kernel
+// library takes for its code and its scratch memory.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
   std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
@@ -68,9 +65,10 @@ struct MemoryEstimate {
 };
 // Seen on the shipped configs and on dense layers of 4096: 7 to 10 MiB beyond the rest.
 inline constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
-MemoryEstimate estimate_memory(const Setup& setup, const Plan& plan, int workers);
-// The same of an evaluation alone, by `plan` on batches of `batch`.
-MemoryEstimate estimate_evaluation(const Setup& setup, const Plan& plan, const data::BatchPlan& batch, int workers);
+// Of a run, or of steps of it, that need so much of the backend.
+MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs);
+// Of an evaluation alone.
+MemoryEstimate estimate_evaluation(const Needs& needs);
 
 // Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
 void check_memory(const MemoryEstimate& estimate, const Setup& setup);

@@ -2,41 +2,89 @@
 
 #include "core/base/philox.h"
 #include "core/data/loader.h"
-#include "core/train/evaluator.h"
+#include "core/data/open.h"
 #include "core/train/initialize.h"
 #include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
 
-void set_hyper(CpuExecutor& executor, const Setup& setup, const Input& input) {
+void write_now(Module& module, const std::string& input, std::span<const std::byte> value) {
+  module.wait(module.write(module.input(input), every_device, value));
+}
+
+void set_hyper(Module& module, const Setup& setup, const Input& input) {
   if (input.name == "learning_rate") {
     const double rate = scaled_learning_rate(setup.spec().optimizer, setup.batch.global);
     dispatch_floating(setup.training->type(input.value).dtype, [&]<class T>() {
       const T value = static_cast<T>(rate);
-      executor.set(input.name, std::as_bytes(std::span(&value, 1)));
+      write_now(module, input.name, std::as_bytes(std::span(&value, 1)));
     });
   } else {  // "dropout/<layer>", which is the stream's name too
     const PhiloxKey key = stream_key(setup.spec().seed, input.name);
-    executor.set(input.name, std::as_bytes(std::span(key)));
+    write_now(module, input.name, std::as_bytes(std::span(key)));
   }
 }
 
 }  // namespace
 
-void set_initial_values(CpuExecutor& executor, const Setup& setup) {
+std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels) {
+  return make_backend(BackendKind::cpu, {mesh.workers, kernels});
+}
+
+Source run_source(const Setup& setup, bool private_copies) {
+  Source source;
+  source.private_copies = private_copies || setup.timetable.verify_every > 0;
+  const data::Sampler sampler = data::training_sampler(
+      setup.spec().data, data::seed_of(setup.spec().data, setup.spec().seed), setup.batch.dataset);
+  source.entries.push_back({"train", setup.training, data::batches_in_memory(sampler, setup.batch)});
+  if (setup.evaluation) {
+    const data::BatchPlan& batch = *setup.evaluation_batch;
+    source.entries.push_back(
+        {"evaluate", setup.evaluation, data::batches_in_memory(data::Sampler::in_order(batch.dataset), batch)});
+  }
+  return source;
+}
+
+Source step_source(const Setup& setup) { return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0}; }
+
+std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
+                                            const data::BatchPlan& batch) {
+  std::vector<data::BatchBuffers> slots;
+  const auto rows = static_cast<std::size_t>(batch.rows());
+  for (int slot = 0; slot < module.source().entries[entry].batches; ++slot) {
+    const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
+      const std::span<std::byte> found = module.batch(entry, slot, input);
+      if (!found.empty() && found.size() != rows * row_bytes) {
+        fail_running("a batch has " + std::to_string(rows * row_bytes) + " bytes of " + std::string(input) +
+                     "; the program has " + std::to_string(found.size()));
+      }
+      return found.data();
+    };
+    const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
+    slots.push_back({memory("inputs", input), memory("targets", target),
+                     reinterpret_cast<float*>(memory("mask", sizeof(float))),
+                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
+  }
+  return slots;
+}
+
+void set_initial_values(Module& module, const Setup& setup) {
   const Program& program = *setup.training;
   const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
-  for (const model::Parameter& parameter : setup.model.parameters) executor.set(parameter.name, values.of(parameter));
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    write_now(module, parameter.name, values.of(parameter));
+  }
   for (const Input& input : program.inputs) {
-    if (input.group == Group::state) executor.set(input.name, initial_state(program, input));
-    if (input.group == Group::hyper) set_hyper(executor, setup, input);
+    if (input.group == Group::state) write_now(module, input.name, initial_state(program, input));
+    if (input.group == Group::hyper) set_hyper(module, setup, input);
   }
 }
 
-void feed_first_batch(CpuExecutor& executor, const Setup& setup) {
-  data::Loader loader(setup.source.train, data::Sampler::in_order(setup.batch.dataset), setup.batch, {0, 1, 2});
-  feed(executor, loader.next());
+void fill_first_batch(Module& module, const Setup& setup) {
+  const data::Dataset& dataset = *setup.source.train;
+  data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0,
+             batch_slots(module, train_entry, dataset, setup.batch).front());
 }
 
 }  // namespace pmaptrain::train

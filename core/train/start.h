@@ -1,16 +1,37 @@
-// The values that a run's executor begins with.
+// What a config loads into a backend, and the values that it begins with.
 #pragma once
 
-#include "core/runtime/cpu/executor.h"
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/runtime/backends.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
 
-// Sets every parameter (from model.init, or drawn), every piece of state and every hyper input of the training program.
-// Throws Error (data) for initial values that do not fit.
-void set_initial_values(CpuExecutor& executor, const Setup& setup);
+// The backend that a config names.
+std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels = KernelChoice::best);
 
-// Feeds the first batch of the training split in file order: what steps are timed on.
-void feed_first_batch(CpuExecutor& executor, const Setup& setup);
+// The entries of a run.
+inline constexpr std::size_t train_entry = 0, evaluate_entry = 1;
+
+// What a run loads: "train", and "evaluate" where it evaluates. Private copies where they are asked for, or the config
+// compares replicas.
+Source run_source(const Setup& setup, bool private_copies = false);
+// Its first entry alone, with one batch: what is timed and explained.
+Source step_source(const Setup& setup);
+
+// The memory of the batches of an entry, of `batch` from `dataset`, for a loader. Throws Error (failed) where the
+// program has other sizes.
+std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
+                                            const data::BatchPlan& batch);
+
+// Sets every parameter (from model.init, or drawn), every piece of state and every hyper input of the training program,
+// which is the module's first entry. Throws Error (data) for initial values that do not fit.
+void set_initial_values(Module& module, const Setup& setup);
+
+// Fills slot 0 of the training entry with the first batch of the training split in file order: what steps are timed on.
+void fill_first_batch(Module& module, const Setup& setup);
 
 }  // namespace pmaptrain::train

@@ -154,7 +154,14 @@ TEST_CASE("a batch of a truncated file is an error of the data, placed at the so
   spec.source_place = {"a.yaml", 3, 5, 1, ""};
   const data::Source source = data::open(spec, 0, 1);
   const data::BatchPlan plan = data::plan_evaluation(examples, 4, 1);
-  data::Loader loader(source.train, data::Sampler::in_order(examples), plan);
+  const std::size_t input = source.train->input().bytes(), target = source.train->target().bytes();
+  std::vector<std::byte> memory(3 * 4 * (input + target));
+  std::vector<data::BatchBuffers> slots;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::byte* const begin = memory.data() + i * 4 * (input + target);
+    slots.push_back({begin, begin + 4 * input, nullptr, nullptr, input, target});
+  }
+  data::Loader loader(source.train, data::Sampler::in_order(examples), plan, slots);
   CHECK(loader.next().examples == 4);
   std::filesystem::resize_file(inputs, page);
   try {

@@ -36,11 +36,34 @@ class Numbers : public data::Dataset {
   std::int64_t size_, failing_;
 };
 
-std::int64_t input(const data::Batch& batch, std::size_t row) {
-  std::int64_t value;
-  std::memcpy(&value, batch.inputs.data() + row * sizeof(value), sizeof(value));
-  return value;
-}
+// Memory for some batches, as a module has it.
+struct Slots {
+  Slots(const data::BatchPlan& plan, std::size_t count) {
+    const auto rows = static_cast<std::size_t>(plan.rows());
+    for (std::size_t i = 0; i < count; ++i) {
+      inputs.emplace_back(rows);
+      targets.emplace_back(rows);
+      masks.emplace_back(rows);
+      numbers.emplace_back(rows);
+    }
+  }
+  std::vector<data::BatchBuffers> buffers() {
+    std::vector<data::BatchBuffers> all;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      all.push_back({reinterpret_cast<std::byte*>(inputs[i].data()), reinterpret_cast<std::byte*>(targets[i].data()),
+                     masks[i].data(), numbers[i].data(), sizeof(std::int64_t), sizeof(std::int32_t)});
+    }
+    return all;
+  }
+  std::int64_t input(const data::Batch& batch, std::int64_t row) const {
+    return inputs[static_cast<std::size_t>(batch.slot)][static_cast<std::size_t>(row)];
+  }
+
+  std::vector<std::vector<std::int64_t>> inputs;
+  std::vector<std::vector<std::int32_t>> targets;
+  std::vector<std::vector<float>> masks;
+  std::vector<std::vector<std::int64_t>> numbers;
+};
 
 data::BatchPlan plan_of(std::int64_t examples, std::int64_t batch, std::int64_t devices = 2) {
   return data::plan_evaluation(examples, batch, devices);
@@ -53,16 +76,16 @@ TEST_CASE("the loader hands out every batch in order over epochs", "[data][loade
   const Sampler sampler = Sampler::shuffled(10, 1);
   const data::BatchPlan plan = plan_of(10, 4);
   for (const std::size_t depth : {2U, 3U, 7U}) {
-    Loader loader(dataset, sampler, plan, {5, 200, depth});
+    Slots slots(plan, depth);
+    Loader loader(dataset, sampler, plan, slots.buffers(), {5, 200});
     CHECK(loader.prefetches());
     for (std::int64_t step = 5; step < 200; ++step) {
-      const data::Batch& batch = loader.next();
+      const data::Batch batch = loader.next();
       REQUIRE(batch.step == step);
       REQUIRE(batch.epoch == step / 3);
       REQUIRE(batch.examples == (step % 3 == 2 ? 2 : 4));
-      REQUIRE(reinterpret_cast<std::uintptr_t>(batch.mask.data()) % 64 == 0);
       for (std::int64_t r = 0; r < batch.examples; ++r) {
-        REQUIRE(input(batch, static_cast<std::size_t>(r)) == sampler.index(step / 3, step % 3 * 4 + r));
+        REQUIRE(slots.input(batch, r) == sampler.index(step / 3, step % 3 * 4 + r));
       }
     }
     CHECK_THROWS_AS(loader.next(), std::out_of_range);
@@ -71,23 +94,26 @@ TEST_CASE("the loader hands out every batch in order over epochs", "[data][loade
 
 TEST_CASE("a held batch stays as it is while others are filled ahead, and memory is reused", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(1000);
-  Loader loader(dataset, Sampler::in_order(1000), plan_of(1000, 10), {0, 100, 2});
-  std::vector<const void*> places;
+  const data::BatchPlan plan = plan_of(1000, 10);
+  Slots slots(plan, 2);
+  Loader loader(dataset, Sampler::in_order(1000), plan, slots.buffers(), {0, 100});
+  std::vector<int> places;
   for (std::int64_t step = 0; step < 6; ++step) {
-    const data::Batch& batch = loader.next();
+    const data::Batch batch = loader.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    for (std::size_t r = 0; r < 10; ++r) REQUIRE(input(batch, r) == step * 10 + static_cast<std::int64_t>(r));
-    places.push_back(batch.inputs.data());
+    for (std::int64_t r = 0; r < 10; ++r) REQUIRE(slots.input(batch, r) == step * 10 + r);
+    places.push_back(batch.slot);
   }
-  CHECK(places[0] == places[2]);
-  CHECK(places[1] == places[5]);
+  CHECK(places == std::vector{0, 1, 0, 1, 0, 1});
   CHECK(dataset->reads <= 70);  // never further ahead than the ring
 }
 
 TEST_CASE("the loader ends at once while its thread waits, works or has not begun", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(100);
+  const data::BatchPlan plan = plan_of(100, 10);
+  Slots slots(plan, 3);
   for (int i = 0; i < 50; ++i) {
-    Loader loader(dataset, Sampler::in_order(100), plan_of(100, 10));
+    Loader loader(dataset, Sampler::in_order(100), plan, slots.buffers());
     for (int k = 0; k < i % 5; ++k) loader.next();
     if (i % 10 == 9) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -95,7 +121,9 @@ TEST_CASE("the loader ends at once while its thread waits, works or has not begu
 }
 
 TEST_CASE("an exception while a batch is filled is rethrown by the call for that batch", "[data][loader]") {
-  Loader loader(std::make_shared<Numbers>(100, 25), Sampler::in_order(100), plan_of(100, 10));
+  const data::BatchPlan plan = plan_of(100, 10);
+  Slots slots(plan, 3);
+  Loader loader(std::make_shared<Numbers>(100, 25), Sampler::in_order(100), plan, slots.buffers());
   CHECK(loader.next().step == 0);
   CHECK(loader.next().step == 1);
   CHECK_THROWS_WITH(loader.next(), "example cannot be read");
@@ -104,44 +132,63 @@ TEST_CASE("an exception while a batch is filled is rethrown by the call for that
 
 TEST_CASE("a batch of the whole dataset in file order is read once, without a thread", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(9);
-  Loader loader(dataset, Sampler::in_order(9), plan_of(9, 9), {3, 8, 3});
+  const data::BatchPlan plan = plan_of(9, 9);
+  Slots slots(plan, 1);
+  CHECK(data::batches_in_memory(Sampler::in_order(9), plan) == 1);
+  Loader loader(dataset, Sampler::in_order(9), plan, slots.buffers(), {3, 8});
   CHECK_FALSE(loader.prefetches());
   for (std::int64_t step = 3; step < 8; ++step) {
-    const data::Batch& batch = loader.next();
+    const data::Batch batch = loader.next();
     CHECK(batch.step == step);
     CHECK(batch.epoch == step);
     CHECK(batch.examples == 9);
-    CHECK(batch.mask[8] == 1.0F);
-    CHECK(batch.mask[9] == 0.0F);
-    CHECK(batch.rows[8] == step * 9 + 8);
-    CHECK(input(batch, 8) == 8);
+    CHECK(slots.masks[0][8] == 1.0F);
+    CHECK(slots.masks[0][9] == 0.0F);
+    CHECK(slots.numbers[0][8] == step * 9 + 8);
+    CHECK(slots.input(batch, 8) == 8);
   }
   CHECK(dataset->reads == 9);
   CHECK_THROWS_AS(loader.next(), std::out_of_range);
   // Shuffling would change which device gets what.
-  CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan_of(9, 9)).prefetches());
+  CHECK(data::batches_in_memory(Sampler::shuffled(9, 0), plan) == 3);
+  Slots more(plan, 3);
+  CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan, more.buffers()).prefetches());
+}
+
+TEST_CASE("parts of a batch that a program does not read are not filled", "[data][loader]") {
+  const data::BatchPlan plan = plan_of(9, 9);
+  Slots slots(plan, 1);
+  std::vector<data::BatchBuffers> buffers = slots.buffers();
+  buffers[0].rows = nullptr;
+  buffers[0].mask = nullptr;
+  slots.masks[0][0] = 7;
+  Loader loader(std::make_shared<Numbers>(9), Sampler::in_order(9), plan, buffers, {0, 2});
+  for (int step = 0; step < 2; ++step) CHECK(slots.input(loader.next(), 8) == 8);
+  CHECK(slots.masks[0][0] == 7);
 }
 
 TEST_CASE("a restarted loader discards prefetched batches, and reads nothing before the first call", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
   const data::BatchPlan plan = plan_of(10, 4);
-  Loader loader(dataset, Sampler::in_order(10), plan, {0, 0, 3});
+  Slots slots(plan, 3);
+  Loader loader(dataset, Sampler::in_order(10), plan, slots.buffers(), {0, 0});
   CHECK_THROWS_AS(loader.next(), std::out_of_range);
   CHECK(dataset->reads == 0);
   for (int round = 0; round < 50; ++round) {
     loader.restart(0, plan.steps_per_epoch);
     const std::int64_t steps = round % (plan.steps_per_epoch + 1);  // some rounds are cut short
     for (std::int64_t step = 0; step < steps; ++step) {
-      const data::Batch& batch = loader.next();
+      const data::Batch batch = loader.next();
       CHECK(batch.step == step);
-      CHECK(input(batch, 0) == step * plan.global);
+      CHECK(slots.input(batch, 0) == step * plan.global);
     }
   }
 }
 
 TEST_CASE("a restarted loader retries a failed batch", "[data][loader]") {
   const data::BatchPlan plan = plan_of(10, 4);
-  Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, {0, 3, 3});
+  Slots slots(plan, 3);
+  Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, slots.buffers(), {0, 3});
   for (int round = 0; round < 3; ++round) {
     CHECK(loader.next().step == 0);
     CHECK_THROWS_WITH(loader.next(), "example cannot be read");

@@ -10,7 +10,7 @@
 
 #include "core/graph/text.h"
 #include "core/ops/all.h"
-#include "core/runtime/cpu/executor.h"
+#include "tests/runtime/single.h"
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
@@ -50,14 +50,14 @@ bool near(double ours, double expected) {
 std::vector<std::string> mistakes(const std::string& name, const std::string& text, const train::Tensors& tensors,
                                   KernelChoice kernels) {
   const auto program = std::make_shared<const Program>(parse_program(text, name, all_ops()));
-  CpuExecutor executor(make_plan(program), {1, kernels});
-  for (const Input& input : program->inputs) executor.set(input.name, tensors.at(name + "/" + input.name).bytes);
-  executor.run();
+  test::Single single(program, {1, kernels});
+  for (const Input& input : program->inputs) single.set(input.name, tensors.at(name + "/" + input.name).bytes);
+  single.run();
   std::vector<std::string> found;
   for (const Output& output : program->outputs) {
     const train::Tensor& expected = tensors.at(name + "/" + output.name);
     const Type& type = program->type(output.value);
-    const std::span<const std::byte> bytes = executor.output(output.name, 0);
+    const std::vector<std::byte> bytes = single.output(output.name, 0);
     const train::Tensor ours{type.dtype, type.shape, {bytes.begin(), bytes.end()}};
     bool same = ours.dtype == expected.dtype && ours.shape == expected.shape;
     const std::vector<double> a = numbers(ours), b = numbers(expected);

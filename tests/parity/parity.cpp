@@ -14,6 +14,7 @@
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/train/safetensors.h"
+#include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 
@@ -109,16 +110,14 @@ Run train_case(const std::string& name, const Layout& layout, std::vector<std::s
       train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
   Run run;
   train::SessionOptions options;
-  options.between_steps = [&run](CpuExecutor& executor, std::int64_t step) {
+  options.between_steps = [&run](Module& module, std::int64_t step) {
     if (step != 1) return;
-    const Program& program = *executor.plan().program;
+    const Program& program = module.program(0);
     for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
       auto& parameters = run.first_step.emplace_back();
       for (const Input& input : program.inputs) {
         if (input.group != Group::params) continue;
-        const Type& type = program.type(input.value);
-        const std::span<const std::byte> bytes = executor.input(input.name, device);
-        parameters[input.name] = numbers({type.dtype, type.shape, {bytes.begin(), bytes.end()}});
+        parameters[input.name] = train::numbers(module, module.input(input.name), device);
       }
     }
   };

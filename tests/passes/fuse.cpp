@@ -307,7 +307,7 @@ update %v = %vn
     const auto program = test::program_of(text);
     const auto after = fused(*program);
     CHECK(after->equations.size() == 1);
-    const std::string plan = to_text(make_plan(after));
+    const std::string plan = to_text(cpu::make_plan(after));
     INFO(plan);
     CHECK(plan.find("copy") == std::string::npos);
     CHECK(plan.find("stage 1") == std::string::npos);
@@ -403,7 +403,7 @@ return r = %r
 return g = %g
 )";
   check_fused(body);
-  const std::string plan = to_text(make_plan(fused(*test::program_of("mesh a=1\n" + body, {{"a", 20}}))));
+  const std::string plan = to_text(cpu::make_plan(fused(*test::program_of("mesh a=1\n" + body, {{"a", 20}}))));
   INFO(plan);
   CHECK(plan.find("fused") != std::string::npos);
 }

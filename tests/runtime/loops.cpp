@@ -108,7 +108,7 @@ batch %s:f32[2])" + carry + R"(
 }
 return r = %r
 )");
-    return test::refusal([&] { make_plan(program); }, ExitStatus::usage);
+    return test::refusal([&] { cpu::make_plan(program); }, ExitStatus::usage);
   };
   CHECK(refusal("{a}") ==
         "psum stands inside a loop, which this version cannot run | "

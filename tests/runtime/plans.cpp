@@ -54,13 +54,24 @@ return five = %5
 return i = %i
 )";
 
+// A layer whose weights are worth packing.
+const std::string layer = R"(mesh a=8
+params %w:f32[256,256]{}
+batch %x:f32[64,256]{a}
+%y = matmul %x, %w
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={a}] %g
+%w2 = sub %w, %s
+update %w = %w2
+)";
+
 TEST_CASE("plans are what the golden text says", "[runtime]") {
   std::string all;
-  for (const std::string& text : {microbatches, stages}) {
+  for (const std::string& text : {microbatches, stages, layer}) {
     const auto program = test::program_of(text);
     for (const bool private_copies : {false, true}) {
       all += std::string(private_copies ? "private copies\n" : "shared copies\n") +
-             to_text(make_plan(program, {private_copies})) + "\n";
+             to_text(cpu::make_plan(program, {private_copies, 2})) + "\n";
     }
   }
   test::check_golden("plans.txt", all);
@@ -84,31 +95,30 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
   std::string text = "mesh a=8\nbatch %x:f32[1024]{a}\n%v0 = neg %x\n";
   for (int i = 1; i < 30; ++i) text += "%v" + std::to_string(i) + " = exp %v" + std::to_string(i - 1) + "\n";
   text += "%s = reduce_sum[dims=[0]] %v29\n%t = psum[axes={a}] %s\nreturn t = %t\n";
-  const Plan plan = make_plan(test::program_of(text));
-  CHECK(plan.pools.arena == 4096 * static_cast<std::size_t>(plan.blocks.front().count));
+  const cpu::Plan plan = cpu::make_plan(test::program_of(text), {false, 8});
+  CHECK(plan.passing.arena == 4096 * static_cast<std::size_t>(plan.pieces.front().count));
 }
 
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
-  const Plan plan = make_plan(program);
-  CHECK(plan.blocks.size() == 8);
-  CHECK(plan.pools.accumulators == 400000);
-  CHECK(plan.pools.total(2, 8) == plan.pools.devices + plan.pools.shared + 2 * plan.pools.worker + 2 * 8 * 400000);
+  const cpu::Plan plan = cpu::make_plan(program);
+  CHECK(plan.pieces.size() == 8);
+  CHECK(plan.passing.accumulators == 400000);
 }
 
-TEST_CASE("little work is cut into few blocks, whatever the number of devices", "[runtime]") {
+TEST_CASE("little work is one piece, whatever the number of devices", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
-  CHECK(make_plan(program).blocks.size() == 2);
+  CHECK(cpu::make_plan(program).pieces.size() == 1);
 }
 
-TEST_CASE("a weight gradient is one call over the rows of a block", "[runtime]") {
+TEST_CASE("a weight gradient is one call over the rows of a piece", "[runtime]") {
   const auto program = test::program_of(
       "mesh a=8\nbatch %x:f32[4,3]{a}\nbatch %y:f32[4,2]{a}\n%g = matmul[transpose_a=true] %x, %y\n"
       "%b = reduce_sum[dims=[0]] %y\n%s, %t = psum[axes={a}] %g, %b\nreturn s = %s\nreturn t = %t\n");
-  const std::string text = to_text(make_plan(program));
-  CHECK(text.find("accumulator 0 = matmul[transpose_a=true, transpose_b=false] over the block's rows") !=
+  const std::string text = to_text(cpu::make_plan(program, {false, 8}));
+  CHECK(text.find("accumulator 0 = matmul[transpose_a=true, transpose_b=false] over the piece's rows") !=
         std::string::npos);
-  CHECK(text.find("accumulator 1 = reduce_sum[dims=[0]] over the block's rows") != std::string::npos);
+  CHECK(text.find("accumulator 1 = reduce_sum[dims=[0]] over the piece's rows") != std::string::npos);
   test::check_runtime(to_text(*program), {});
 }
 
@@ -125,33 +135,18 @@ std::string gradient(std::int64_t columns, const std::string& dtype = "f32") {
 TEST_CASE("a large weight gradient is one product over all devices' rows, in parts, without accumulators",
           "[runtime]") {
   const auto program = test::program_of(gradient(130));
-  const Plan plan = make_plan(program);
+  const cpu::Plan plan = cpu::make_plan(program, {false, 8});
   INFO(to_text(plan));
   CHECK(to_text(plan).find("matmul[transpose_a=true, transpose_b=false] over all rows in 8 parts device+") !=
         std::string::npos);
   REQUIRE(plan.accumulators.size() == 1);
   CHECK(plan.accumulators.front().elements == 40);
   // Fewer columns than 16 for each part are not worth it, nor is a sum that is small beside its rows.
-  CHECK(make_plan(test::program_of(gradient(127))).accumulators.size() == 2);
+  CHECK(cpu::make_plan(test::program_of(gradient(127)), {false, 8}).accumulators.size() == 2);
   const auto flat = test::program_of(
       "mesh a=8\nbatch %x:f32[512,130]{a}\nbatch %y:f32[512,40]{a}\n%g = matmul[transpose_a=true] %x, %y\n"
       "%s = psum[axes={a}] %g\nreturn s = %s\n");
-  CHECK(make_plan(flat).accumulators.size() == 1);
-}
-
-TEST_CASE("a worker carries as many blocks at once as have their arenas in a near cache", "[runtime]") {
-  PoolSizes pools;
-  pools.arena = near_bytes / 4;
-  CHECK(pools.blocks_at_once(1, 8) == 4);
-  CHECK(pools.blocks_at_once(2, 8) == 4);
-  CHECK(pools.blocks_at_once(3, 8) == 3);
-  CHECK(pools.blocks_at_once(8, 8) == 1);
-  CHECK(pools.blocks_at_once(9, 8) == 1);
-  CHECK(pools.total(3, 8) == 3 * 3 * pools.arena);
-  pools.arena = near_bytes + 1;
-  CHECK(pools.blocks_at_once(1, 8) == 1);
-  pools.arena = 0;
-  CHECK(pools.blocks_at_once(2, 8) == 4);
+  CHECK(cpu::make_plan(flat, {false, 8}).accumulators.size() == 1);
 }
 
 TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime]") {
@@ -160,18 +155,12 @@ TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime
   for (int i = 0; i < 18600; ++i) text += "%b" + std::to_string(i) + " = broadcast[shape=[250000000000], dims=[]] %x\n";
   Program program = *test::program_of(text);
   for (const Equation& equation : program.equations) program.outputs.push_back({"y", equation.results.front()});
-  const Plan plan = make_plan(std::make_shared<const Program>(std::move(program)));
-  CHECK(plan.pools.devices == most_bytes);
-  CHECK(plan.pools.total(2, 8) == most_bytes);
-
-  PoolSizes pools;
-  pools.arena = most_bytes / 2;
-  CHECK(pools.total(3, 8) == most_bytes);
-  pools.accumulators = most_bytes / 8;
-  CHECK(pools.total(1, 8) == most_bytes);
+  const cpu::Plan plan = cpu::make_plan(std::make_shared<const Program>(std::move(program)));
+  CHECK(plan.kept.devices == most_bytes);
+  CHECK(CpuBackend().needs({{{"test", plan.program, 1}}}).total() == most_bytes);
 }
 
-TEST_CASE("layers over the rows of several blocks have the bits of layers over those of one", "[runtime]") {
+TEST_CASE("layers over the rows of pieces have the same bits whoever runs them", "[runtime]") {
   // 20 devices are eight blocks of two or three; carried one by one where there are as many workers.
   const auto program = test::program_of(R"(mesh a=20
 params %w:f32[96,64]{}
@@ -216,17 +205,17 @@ return y = %y
 
 TEST_CASE("a large weight gradient that is wanted by device too is summed like everything else", "[runtime]") {
   const std::string text = gradient(130) + "return g = %g\n";
-  CHECK(make_plan(test::program_of(text)).accumulators.size() == 2);
+  CHECK(cpu::make_plan(test::program_of(text), {false, 8}).accumulators.size() == 2);
   test::check_runtime(text);
 }
 
 TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
   for (const std::int64_t rows : {128, 130, 143, 144, 784}) {
-    CHECK(part_begin(rows, most_parts, 0) == 0);
-    CHECK(part_begin(rows, most_parts, most_parts) == rows);
-    for (std::int64_t part = 0; part < most_parts; ++part) {
-      CHECK(part_begin(rows, most_parts, part) % 16 == 0);
-      CHECK(part_begin(rows, most_parts, part) < part_begin(rows, most_parts, part + 1));
+    CHECK(cpu::part_begin(rows, cpu::most_parts, 0) == 0);
+    CHECK(cpu::part_begin(rows, cpu::most_parts, cpu::most_parts) == rows);
+    for (std::int64_t part = 0; part < cpu::most_parts; ++part) {
+      CHECK(cpu::part_begin(rows, cpu::most_parts, part) % 16 == 0);
+      CHECK(cpu::part_begin(rows, cpu::most_parts, part) < cpu::part_begin(rows, cpu::most_parts, part + 1));
     }
   }
 }

@@ -9,12 +9,6 @@
 #include "tests/catch.h"
 
 namespace pmaptrain::test {
-namespace {
-
-std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
-
-}  // namespace
-
 std::shared_ptr<const Program> program_of(const std::string& text, const std::vector<Axis>& mesh) {
   return std::make_shared<const Program>(parse_program(text, "test.pmt", all_ops(), mesh));
 }
@@ -41,27 +35,21 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
 }
 
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  CpuExecutor executor(make_plan(program, {how.private_copies, how.blocks}), {how.workers, how.kernels});
+  Single single(program, {how.workers, how.kernels, {}, how.pieces}, how.private_copies);
   const std::int64_t devices = program->mesh.devices();
-  for (const Input& input : program->inputs) {
-    const bool stacked = !executor.stacked(input.name).empty();
-    for (std::int64_t d = 0; d < devices && stacked; ++d) {
-      executor.set(input.name, d, inputs.at(input.name)[static_cast<std::size_t>(d)]);
-    }
-    if (!stacked) executor.set(input.name, inputs.at(input.name).front());
-  }
+  for (const Input& input : program->inputs) single.set_each(input.name, inputs.at(input.name));
   if (how.step_by_step) {
-    for (std::int64_t i = 0; i < how.steps; ++i) executor.run();
+    for (std::int64_t i = 0; i < how.steps; ++i) single.run();
   } else {
-    executor.run(how.steps);
+    single.run(how.steps);
   }
   Values results;
   for (std::int64_t d = 0; d < devices; ++d) {
     for (const Output& output : program->outputs) {
-      results["output " + output.name].push_back(copy_of(executor.output(output.name, d)));
+      results["output " + output.name].push_back(single.output(output.name, d));
     }
     for (const Input& input : program->inputs) {
-      results[(input.next ? "update " : "input ") + input.name].push_back(copy_of(executor.input(input.name, d)));
+      results[(input.next ? "update " : "input ") + input.name].push_back(single.input(input.name, d));
     }
   }
   return results;
@@ -82,7 +70,7 @@ Values interpreted(const Program& program, const Values& inputs, std::int64_t st
   return results;
 }
 
-// Equal to rounding: the interpreter adds device by device, a plan block by block.
+// Equal to rounding: the interpreter adds device by device, a plan piece by piece.
 bool close(DType dtype, const PerDevice& found, const PerDevice& expected) {
   if (!is_floating(dtype)) return found == expected;
   return dispatch_floating(dtype, [&]<class T>() {
@@ -110,7 +98,7 @@ void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
   const auto program = program_of(text, mesh);
   const Values inputs = random_inputs(*program, 7);
   INFO(to_text(*program));
-  INFO(to_text(make_plan(program)));
+  INFO(to_text(cpu::make_plan(program, {false, 8})));
   for (const std::int64_t steps : {1, 3}) {
     const Values oracle = interpreted(*program, inputs, steps);
     const Values expected = run(program, inputs, {1, false, steps, false, KernelChoice::reference});

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/cpu/executor.h"
+#include "core/runtime/cpu/plan.h"
 #include "core/runtime/interpreter.h"
+#include "tests/runtime/single.h"
 
 namespace pmaptrain::test {
 
@@ -26,7 +27,7 @@ struct Run {
   std::int64_t steps = 1;
   bool step_by_step = false;  // run(1) for each step, in place of one run(steps)
   KernelChoice kernels = KernelChoice::reference;
-  std::int64_t blocks = 0;  // as PlanOptions::blocks
+  std::int64_t pieces = 8;  // as PlanOptions::pieces: small programs would be one piece
 };
 
 // "output name" and "update name" to what each device has after the last step.
@@ -38,7 +39,7 @@ Values interpreted(const Program& program, const Values& inputs, std::int64_t st
 // and without private copies, in one run and step by step.
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});
 
-// One device, fewer devices than blocks, as many, and blocks of three devices.
+// One device, fewer devices than pieces, as many, and pieces of three devices.
 inline const std::vector<std::int64_t> device_counts{1, 3, 8, 20};
 // The same for a program over the axis a of so many devices.
 void check_on_all_meshes(const std::string& body);

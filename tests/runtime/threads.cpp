@@ -48,20 +48,15 @@ update %b = %b2
 return loss = %sl
 )";
 
-void set_inputs(CpuExecutor& executor, const Program& program) {
-  for (const auto& [name, value] : test::random_inputs(program, 1)) {
-    const bool stacked = !executor.stacked(name).empty();
-    for (std::size_t d = 0; d < value.size() && stacked; ++d) {
-      executor.set(name, static_cast<std::int64_t>(d), value[d]);
-    }
-    if (!stacked) executor.set(name, value.front());
-  }
+void set_inputs(test::Single& single, const Program& program) {
+  for (const auto& [name, value] : test::random_inputs(program, 1)) single.set_each(name, value);
 }
 
 TEST_CASE("a step of linear regression meets once", "[runtime]") {
   const auto program = test::program_of(regression);
-  CHECK(make_plan(program).barriers_per_step() == 1);
-  CHECK(make_plan(program, {true}).barriers_per_step() == 1);
+  CHECK(cpu::make_plan(program).barriers_per_step() == 1);
+  // Any worker may carry out the last stage's pieces, so they end before the next step begins.
+  CHECK(cpu::make_plan(program, {true}).barriers_per_step() == 2);
 }
 
 TEST_CASE("a large parameter costs a second meeting, and no more", "[runtime]") {
@@ -80,7 +75,7 @@ batch %x:f32[2,70]{a}
 update %w = %w2
 update %m = %m2
 )");
-  CHECK(make_plan(program).barriers_per_step() == 2);
+  CHECK(cpu::make_plan(program).barriers_per_step() == 2);
 }
 
 TEST_CASE("allocations of every thread are counted", "[runtime]") {
@@ -126,12 +121,12 @@ return bc = %bc
 )"}) {
     const auto program = test::program_of(text);
     for (const int workers : {1, 3}) {
-      CpuExecutor executor(make_plan(program), {workers, KernelChoice::reference});
-      set_inputs(executor, *program);
-      executor.run();
+      test::Single single(program, {workers, KernelChoice::reference});
+      set_inputs(single, *program);
+      single.run();
       const std::int64_t allocations = test::count_allocations([&] {
-        executor.run(5);
-        executor.run();
+        single.run(5);
+        single.run();
       });
       CHECK(allocations == 0);
     }
@@ -151,20 +146,20 @@ return t = %t
 )");
   const std::int64_t before = test::settled_threads();
   for (const int workers : {1, 2, 5}) {
-    CpuExecutor executor(make_plan(program), {workers, KernelChoice::best});
-    set_inputs(executor, *program);
-    executor.run(2);
+    test::Single single(program, {workers, KernelChoice::best});
+    set_inputs(single, *program);
+    single.run(2);
     // ThreadSanitizer has a thread of its own, which was there before.
     CHECK(test::settled_threads() == before + workers - 1);
   }
   CHECK(test::settled_threads() == before);
 }
 
-TEST_CASE("more workers than blocks, and an executor that never runs, end as they should", "[runtime]") {
+TEST_CASE("more workers than pieces, and a module that never runs, end as they should", "[runtime]") {
   const auto program = test::program_of(regression);
   for (const int workers : {1, 8, 13}) {
-    const CpuExecutor executor(make_plan(program), {workers, KernelChoice::reference});
-    CHECK(executor.workers() == workers);
+    const test::Single single(program, {workers, KernelChoice::reference});
+    CHECK(single.module().workers() == workers);
   }
 }
 
@@ -181,8 +176,8 @@ class FailingKernel final : public CpuKernel {
   std::atomic<int>& calls_left_;
 };
 
-CpuOptions failing(int workers, std::string_view op_name, std::atomic<int>& calls_left) {
-  CpuOptions options{workers, KernelChoice::reference};
+CpuBackendOptions failing(int workers, std::string_view op_name, std::atomic<int>& calls_left) {
+  CpuBackendOptions options{workers, KernelChoice::reference};
   options.make_kernel = [op_name, &calls_left](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
     if (op.name() == op_name) return std::make_unique<FailingKernel>(calls_left);
     return make_cpu_kernel(op, request, KernelChoice::reference);
@@ -207,10 +202,10 @@ TEST_CASE("a kernel that fails in one worker comes out of run, at once and ever 
     for (const auto& [op, calls] :
          std::vector<std::pair<std::string, int>>{{"matmul", 1}, {"matmul", 37}, {"mul", 30}}) {
       std::atomic<int> calls_left{calls};
-      CpuExecutor executor(make_plan(program), failing(workers, op, calls_left));
-      set_inputs(executor, *program);
-      CHECK(thrown_by([&] { executor.run(50); }) == "the kernel failed");
-      CHECK(thrown_by([&] { executor.run(); }) == "the kernel failed");
+      test::Single single(program, failing(workers, op, calls_left));
+      set_inputs(single, *program);
+      CHECK(thrown_by([&] { single.run(50); }) == "the kernel failed");
+      CHECK(thrown_by([&] { single.run(); }) == "the kernel failed");
     }
   }
 }
@@ -218,11 +213,11 @@ TEST_CASE("a kernel that fails in one worker comes out of run, at once and ever 
 TEST_CASE("a kernel that cannot be made comes out of the constructor", "[runtime]") {
   const auto program = test::program_of(regression);
   for (const int workers : {1, 3}) {
-    CpuOptions options{workers, KernelChoice::reference};
+    CpuBackendOptions options{workers, KernelChoice::reference};
     options.make_kernel = [](const Op&, const CpuRequest&) -> std::unique_ptr<CpuKernel> {
       throw std::runtime_error("no such kernel");
     };
-    CHECK(thrown_by([&] { const CpuExecutor executor(make_plan(program), options); }) == "no such kernel");
+    CHECK(thrown_by([&] { const test::Single single(program, options); }) == "no such kernel");
   }
 }
 
@@ -241,7 +236,7 @@ TEST_CASE("workers block signals, and the thread that made them does not", "[run
   };
   std::set<std::string> before;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) before.insert(task.path().filename());
-  const CpuExecutor executor(make_plan(test::program_of(regression)), {3, KernelChoice::reference});
+  const test::Single single(test::program_of(regression), {3, KernelChoice::reference});
   int workers = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     const std::string number = task.path().filename();

@@ -51,12 +51,17 @@ double flops_of(const Op& op, const CpuRequest& request) {
     return devices * conv_flops(shape(0), gradient->kernel_shape);
   double flops = op.cost(Mesh(), request.operands, request.results).flops;
   if (request.region != nullptr) {
+    // The region's types are those of whole arrays, of which the kernel may have a chunk.
+    const Type& whole = request.types[static_cast<std::size_t>(request.region->results.front().id)];
+    const double share = static_cast<double>(numel(request.results[0])) / static_cast<double>(numel(whole));
     for (const Equation& equation : request.region->equations) {
       const auto type = [&](Value value) { return request.types[static_cast<std::size_t>(value.id)]; };
       std::vector<Type> operands, results;
       for (Value value : equation.operands) operands.push_back(type(value));
       for (Value value : equation.results) results.push_back(type(value));
-      flops += equation.op.cost(Mesh(), operands, results).flops;
+      // A scalar is computed anew for each chunk.
+      const bool cut = numel(results.front()) == numel(whole);
+      flops += (cut ? share : 1) * equation.op.cost(Mesh(), operands, results).flops;
     }
   }
   return devices * flops;
@@ -82,14 +87,12 @@ class Counted : public CpuKernel {
 // Of one step of one worker: what kernels did, by their ops.
 std::map<std::string, double> counted_flops(const train::Setup& setup) {
   std::map<std::string, double> flops;
-  CpuOptions options{1, KernelChoice::best};
+  CpuBackendOptions options{.workers = 1};
   options.make_kernel = [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
     return std::make_unique<Counted>(make_cpu_kernel(op, request), flops_of(op, request),
                                      flops[std::string(op.name())]);
   };
-  CpuExecutor executor(make_plan(setup.training), options);
-  fill(executor, setup);
-  executor.run();
+  run(*load_step(setup, options));
   return flops;
 }
 
@@ -128,22 +131,27 @@ TEST_CASE("the operations of a step are those that its kernels carry out, howeve
 
 // Bytes that one device gives to reductions and exchanges in a step of the plan; of a sum over all devices' rows, its
 // addend, which is never made.
-double given_by_a_device(const Plan& plan) {
+double given_by_a_device(const cpu::Plan& plan) {
   double bytes = 0;
-  for (const Stage& stage : plan.stages) {
-    for (const Step& step : stage.invariant) {
-      if (step.parts > 0) bytes += static_cast<double>(pmaptrain::bytes(step.result_types.front()));
+  const auto add = [&](const cpu::Instruction& instruction) {
+    if (const auto* const parts = instruction.as<cpu::Parts>()) {
+      bytes += static_cast<double>(pmaptrain::bytes(plan.program->type(parts->equation->results.front())));
     }
-    for (const Step& step : stage.varying) {
-      for (int index : step.row_sums) {
-        const Accumulator& sums = plan.accumulators[static_cast<std::size_t>(index)];
-        bytes += static_cast<double>(sums.elements) * static_cast<double>(size_of(sums.dtype));
-      }
-      if (step.kind != Step::Kind::accumulate && step.kind != Step::Kind::exchange) continue;
-      for (int index : step.operands) {
-        bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(index)].slice_bytes());
+    if (const auto* const sums = instruction.as<cpu::RowSums>()) {
+      for (int index : sums->accumulators) {
+        const cpu::Accumulator& sum = plan.accumulators[static_cast<std::size_t>(index)];
+        bytes += static_cast<double>(sum.elements) * static_cast<double>(size_of(sum.dtype));
       }
     }
+    const auto slice = [&](int buffer) {
+      bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(buffer)].slice_bytes());
+    };
+    if (const auto* const start = instruction.as<cpu::Start>()) slice(start->operand);
+    if (const auto* const exchange = instruction.as<cpu::Exchange>()) slice(exchange->operand);
+  };
+  for (const cpu::Stage& stage : plan.stages) {
+    for (const cpu::Instruction& instruction : stage.tasks) add(instruction);
+    for (const cpu::Instruction& instruction : stage.pieces) add(instruction);
   }
   return bytes;
 }
@@ -154,18 +162,7 @@ TEST_CASE("what a device sends is what the plan takes from it", "[train]") {
         small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"})}) {
     const train::StepCost cost = train::cost_of(*setup.training);
     REQUIRE(cost.wire_bytes.size() == 1);
-    CHECK(cost.wire_bytes[0].second == given_by_a_device(make_plan(setup.training)));
-  }
-}
-
-TEST_CASE("an executor holds the bytes of its plan's pools, in whole pages", "[train]") {
-  const train::Setup setup = small_cnn();
-  for (const std::int64_t workers : {1, 2, 5}) {
-    const Plan plan = make_plan(setup.training);
-    const CpuExecutor executor(plan, {static_cast<int>(workers), KernelChoice::best});
-    const std::size_t planned = plan.pools.total(workers, static_cast<std::int64_t>(plan.blocks.size()));
-    CHECK(executor.memory_bytes() >= planned);
-    CHECK(executor.memory_bytes() < planned + 4096 * static_cast<std::size_t>(4 + 2 * workers));
+    CHECK(cost.wire_bytes[0].second == given_by_a_device(cpu::make_plan(setup.training)));
   }
 }
 
@@ -176,7 +173,8 @@ TEST_CASE("a run holds the memory that was estimated, and little more", "[train]
       const train::Setup setup =
           small_cnn({std::string("mesh.axes.devices=") + devices, std::string("data.batch_size=") + batch,
                      "mesh.workers=2", "data.source.synthetic_images.test=64"});
-      const train::MemoryEstimate estimate = train::estimate_memory(setup, make_plan(setup.training), 2);
+      const train::MemoryEstimate estimate =
+          train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(train::run_source(setup)));
       const test::Heap heap = test::watch_heap([&] { train_setup(setup); });
       CHECK(estimate.total == estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations +
                                   estimate.batch + estimate.kernels);

@@ -1,6 +1,8 @@
 #include "core/train/kernel_report.h"
 
 #include "core/ops/collective/collective.h"
+#include "core/runtime/cpu/report.h"
+#include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 #include "tests/train/steps.h"
@@ -8,32 +10,31 @@
 namespace pmaptrain::testing {
 namespace {
 
-CpuExecutor executor_of(const train::Setup& setup, int workers = 2) {
-  return {make_plan(setup.training), {workers, KernelChoice::best}};
-}
-
 TEST_CASE("the lines of a report follow the plan, loops before what they repeat", "[train]") {
   const train::Setup setup = small_cnn({"data.microbatches=2"});
-  const CpuExecutor executor = executor_of(setup);
-  const train::KernelReport report = train::kernel_report(executor);
-  std::vector<const Step*> expected, found;
-  const auto add = [&](const auto& self, const std::vector<Step>& steps) -> void {
-    for (const Step& step : steps) {
-      expected.push_back(&step);
-      self(self, step.before);
-      self(self, step.body);
+  const cpu::Plan plan = cpu::make_plan(setup.training);
+  const cpu::Bound bound(plan, {});
+  std::vector<const cpu::Instruction*> expected;
+  const auto add = [&](const auto& self, const std::vector<cpu::Instruction>& instructions) -> void {
+    for (const cpu::Instruction& instruction : instructions) {
+      expected.push_back(&instruction);
+      if (const auto* const loop = instruction.as<cpu::Loop>()) self(self, loop->body);
     }
   };
-  for (const Stage& stage : executor.plan().stages) {
-    add(add, stage.invariant);
-    add(add, stage.varying);
+  for (const cpu::Stage& stage : plan.stages) {
+    add(add, stage.once);
+    for (const cpu::Chunked& chunked : stage.chunked) add(add, chunked.instructions);
+    add(add, stage.tasks);
+    add(add, stage.pieces);
   }
-  for (const train::KernelLine& line : report.lines) found.push_back(line.step);
-  CHECK(found == expected);
+  const cpu::PlanReport report = cpu::report_of(plan, bound);
+  CHECK(report.instructions == expected);
   bool inside = false;
-  for (const train::KernelLine& line : report.lines) {
-    inside = inside || line.depth > 0;
-    CHECK((line.step->kind == Step::Kind::kernel) == !line.kernel.implementation.empty());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    inside = inside || report.rows[i].depth > 0;
+    const bool kernel = expected[i]->as<cpu::Kernel>() != nullptr || expected[i]->as<cpu::RowSums>() != nullptr ||
+                        expected[i]->as<cpu::Parts>() != nullptr;
+    CHECK(kernel == report.rows[i].kernel);
   }
   CHECK(inside);
 }
@@ -48,11 +49,11 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
       for (Value value : equation.operands) reductions += static_cast<double>(numel(program.type(value)));
     }
     reductions *= static_cast<double>(program.mesh.devices());
-    const CpuExecutor executor = executor_of(setup);
-    const train::KernelReport report = train::kernel_report(executor);
+    const CpuBackend backend({.workers = 2});
+    const train::KernelReport report = train::kernel_report(backend, *backend.load(train::step_source(setup)));
     double kernels = 0;
     for (const train::KernelLine& line : report.lines) {
-      if (line.step->kind == Step::Kind::kernel) kernels += line.flops;
+      if (line.kernel) kernels += line.flops;
     }
     CHECK(kernels + reductions == Approx(train::cost_of(program).flops).epsilon(1e-12));
     CHECK(report.flops() >= kernels);
@@ -64,40 +65,38 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
 TEST_CASE("a profiled step computes what a step does, and times all that it does", "[train]") {
   const train::Setup setup = small_cnn({"data.microbatches=2"});
   for (const int workers : {1, 3}) {
-    CpuExecutor plain = executor_of(setup, workers), profiled = executor_of(setup, workers);
-    fill(plain, setup);
-    fill(profiled, setup);
-    plain.run(3);
-    profiled.run();
-    const Profile profile = profiled.profile(2);
-    const auto same = [](std::span<const std::byte> a, std::span<const std::byte> b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end());
-    };
+    const std::unique_ptr<Module> plain = load_step(setup, {.workers = workers}),
+                                  profiled = load_step(setup, {.workers = workers});
+    run(*plain, 3);
+    run(*profiled);
+    const Profile profile = profiled->profile(train::train_entry, 0, 2);
     for (const Input& input : setup.training->inputs) {
+      if (input.group == Group::batch) continue;
       INFO(input.name);
-      const bool equal = same(plain.input(input.name), profiled.input(input.name));
-      CHECK(equal);
+      const auto value = [&](Module& module) { return train::bytes_of(module, module.input(input.name)); };
+      CHECK(value(*plain) == value(*profiled));
     }
     double total = 0;
-    for (const auto& [step, seconds] : profile.seconds) total += seconds;
+    for (const double seconds : profile.seconds) total += seconds;
     CHECK(total > 0);
-    CHECK(total <= profile.wall_seconds * workers);
-    for (const train::KernelLine& line : train::kernel_report(profiled).lines) {
-      CHECK(profile.seconds.contains(line.step));
+    CHECK(total <= profile.wall_seconds);
+    const std::vector<InstructionReport> rows = profiled->instructions(train::train_entry);
+    REQUIRE(rows.size() == profile.seconds.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].flops > 1e6) CHECK(profile.seconds[i] > 0);
     }
   }
 }
 
 TEST_CASE("a measured report has times, peaks and shares of the roofline", "[train]") {
   const train::Setup setup = small_cnn();
-  CpuExecutor executor = executor_of(setup, 1);
-  fill(executor, setup);
-  const train::KernelReport report = train::measured_kernel_report(executor);
+  const CpuBackendOptions options{.workers = 1};
+  const train::KernelReport report = train::measured_kernel_report(CpuBackend(options), *load_step(setup, options));
   REQUIRE(report.times);
   CHECK(report.times->step_seconds > 0);
   CHECK(report.seconds() > 0);
   for (const train::KernelLine& line : report.lines) {
-    INFO(line.kernel.implementation);
+    INFO(line.implementation);
     if (line.flops > 1e6) CHECK(line.share_of_roofline(report.times->peaks) > 0);
   }
 }
@@ -120,19 +119,17 @@ TEST_CASE("the roofline is the lower of what can be computed and what can be mov
 TEST_CASE("what the library changes the layout of is told, and how much that moves", "[train]") {
   // Two devices with a kernel of their own each: the weights' gradient, where the library likes blocks of channels.
   const train::Setup setup = small_cnn();
-  const CpuExecutor executor = executor_of(setup);
+  const std::unique_ptr<Module> module = load_step(setup, {.workers = 2});
   bool any = false;
-  for (const train::KernelLine& line : train::kernel_report(executor).lines) {
-    for (const LayoutChange& change : line.kernel.layout_changes) {
+  for (const InstructionReport& row : module->instructions(train::train_entry)) {
+    for (const std::string& of : row.layout_changes) {
       any = true;
-      CHECK((change.of.starts_with("operand ") || change.of.starts_with("result ")));
-      CHECK(change.bytes > 0);
-      CHECK(line.layout_bytes >= static_cast<double>(change.bytes));
+      CHECK((of.starts_with("operand ") || of.starts_with("result ")));
+      CHECK(row.layout_bytes > 0);
       // Weights, never images.
-      const std::size_t index = static_cast<std::size_t>(change.of.back() - '0');
-      const Type& type =
-          change.of.starts_with("operand") ? line.step->operand_types.at(index) : line.step->result_types.at(index);
-      CHECK(type.shape.at(0) == 3);
+      const std::size_t index = static_cast<std::size_t>(of.back() - '0');
+      const std::vector<Value>& values = of.starts_with("operand") ? row.equation->operands : row.equation->results;
+      CHECK(setup.training->type(values.at(index)).shape.at(0) == 3);
     }
   }
   // On machines with AVX2 or AVX-512 the library blocks weights.

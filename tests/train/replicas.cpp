@@ -15,18 +15,25 @@ using namespace pmaptrain::testing;
 namespace {
 
 // Flips the lowest bit of one byte of an input's copy on one device.
-void flip(CpuExecutor& executor, const std::string& input, std::int64_t device, std::size_t at) {
-  const std::span<const std::byte> bytes = executor.input(input, device);
-  std::vector<std::byte> damaged(bytes.begin(), bytes.end());
-  damaged[at] ^= std::byte{1};
-  executor.set(input, device, damaged);
+void flip(Module& module, const std::string& input, std::int64_t device, std::size_t at, int bit = 0) {
+  const Handle value = module.input(input);
+  std::vector<std::byte> damaged = train::bytes_of(module, value, device);
+  damaged[at] ^= std::byte{1} << bit;
+  module.wait(module.write(value, device, damaged));
+}
+
+// The training step with private copies.
+std::unique_ptr<Module> load_copies(const train::Setup& setup) {
+  Source source = train::step_source(setup);
+  source.private_copies = true;
+  return make_backend(BackendKind::cpu)->load(std::move(source));
 }
 
 train::SessionOptions damaging(const std::string& input, std::int64_t device, std::int64_t at_step) {
   train::SessionOptions options;
   options.verify_replicas = true;
-  options.between_steps = [=](CpuExecutor& executor, std::int64_t step) {
-    if (step == at_step) flip(executor, input, device, 2);
+  options.between_steps = [=](Module& module, std::int64_t step) {
+    if (step == at_step) flip(module, input, device, 2);
   };
   return options;
 }
@@ -89,12 +96,12 @@ TEST_CASE("copies without damage pass, and do not change the run", "[train]") {
 
 TEST_CASE("several devices that differ are all named, in order", "[train]") {
   const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
-  const Plan plan = make_plan(setup.training, {true});
-  CpuExecutor executor(plan, {});
-  CHECK_FALSE(train::find_divergence(executor));
-  flip(executor, "dense_0.bias", 4, 0);
-  flip(executor, "dense_0.bias", 1, 1);
-  const auto divergence = train::find_divergence(executor);
+  const std::unique_ptr<Module> module = load_copies(setup);
+  train::SlicedReader reader(*module);
+  CHECK_FALSE(train::find_divergence(reader));
+  flip(*module, "dense_0.bias", 4, 0);
+  flip(*module, "dense_0.bias", 1, 1);
+  const auto divergence = train::find_divergence(reader);
   REQUIRE(divergence);
   CHECK(divergence->devices == std::vector<std::int64_t>{1, 4});
   CHECK(train::describe(*divergence, *setup.training) == "parameter 'dense_0.bias' differs on devices 1, 4");
@@ -135,25 +142,20 @@ struct Flip {
     interval = 1 + more[1] % 4;
   }
 
-  void damage(CpuExecutor& executor) const {
-    const std::span<const std::byte> copy = executor.input(input, device);
-    std::vector<std::byte> damaged(copy.begin(), copy.end());
-    damaged[byte] ^= std::byte{1} << bit;
-    executor.set(input, device, damaged);
-  }
+  void damage(Module& module) const { flip(module, input, device, byte, bit); }
 };
 
 // The inputs of which some device holds other bytes than the first.
-std::vector<std::string> differing(const CpuExecutor& executor) {
-  const Program& program = *executor.plan().program;
+std::vector<std::string> differing(Module& module) {
+  const Program& program = module.program(0);
   std::vector<std::string> found;
   for (const Input& input : program.inputs) {
     if (input.group != Group::params && input.group != Group::state) continue;
-    const auto first = executor.input(input.name, 0);
+    const Handle value = module.input(input.name);
+    const std::vector<std::byte> first = train::bytes_of(module, value, 0);
     bool same = true;
     for (std::int64_t d = 1; d < program.mesh.devices(); ++d) {
-      const auto other = executor.input(input.name, d);
-      same = same && std::equal(first.begin(), first.end(), other.begin(), other.end());
+      same = same && train::bytes_of(module, value, d) == first;
     }
     if (!same) found.push_back(input.name);
   }
@@ -174,8 +176,8 @@ TEST_CASE("each of 200 flipped bits ends its run at once, named by parameter and
     const std::int64_t at = (flip.step + flip.interval - 1) / flip.interval * flip.interval;  // where it compares
     train::SessionOptions options;
     options.verify_replicas = by_option;
-    options.between_steps = [&](CpuExecutor& executor, std::int64_t step) {
-      if (step == at) flip.damage(executor);
+    options.between_steps = [&](Module& module, std::int64_t step) {
+      if (step == at) flip.damage(module);
     };
     const Trained trained = train_setup(setup, options);
     INFO("flip " << number << ": bit " << flip.bit << " of byte " << flip.byte << " of " << flip.input << " on device "
@@ -193,30 +195,31 @@ TEST_CASE("a flipped bit is found at the next comparison unless the steps betwee
           "[train]") {
   const train::Setup setup = setup_of_text(tiny);
   const Program& program = *setup.training;
-  CpuExecutor executor(make_plan(setup.training, {true}), {});
-  train::feed_first_batch(executor, setup);
+  const std::unique_ptr<Module> module = load_copies(setup);
+  train::SlicedReader reader(*module);
+  train::fill_first_batch(*module, setup);
   int healed = 0;
   for (std::uint32_t number = 0; number < 200; ++number) {
     const Flip flip(program, number);
     INFO("flip " << number << ": bit " << flip.bit << " of byte " << flip.byte << " of " << flip.input << " on device "
                  << flip.device << " after step " << flip.step << ", compared every " << flip.interval);
-    train::set_initial_values(executor, setup);
+    train::set_initial_values(*module, setup);
     bool damaged = false;
     for (std::int64_t step = 1; true; ++step) {
-      executor.run();
+      module->submit(train::train_entry, 0);
       if (step == flip.step) {
-        flip.damage(executor);
+        flip.damage(*module);
         damaged = true;
       }
       if (step % flip.interval != 0) continue;
-      const auto found = train::find_divergence(executor);
+      const auto found = train::find_divergence(reader);
       if (!damaged) {
         REQUIRE_FALSE(found);
         continue;
       }
       // Steps after the damage may round it away again: then all copies are the same to the last bit, and so is what
       // follows. Before such a step, it is always there.
-      const std::vector<std::string> differ = differing(executor);
+      const std::vector<std::string> differ = differing(*module);
       REQUIRE(found.has_value() == !differ.empty());
       if (step == flip.step) CHECK(differ == std::vector{flip.input});
       if (found) {

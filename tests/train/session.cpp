@@ -6,9 +6,11 @@
 
 #include "core/base/error.h"
 #include "core/graph/text.h"
+#include "core/runtime/cpu/plan.h"
 #include "core/runtime/interpreter.h"
-#include "core/train/evaluator.h"
 #include "core/train/optimizer.h"
+#include "core/train/start.h"
+#include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 
@@ -36,11 +38,10 @@ void check_near(const train::Tensors& a, const train::Tensors& b, double margin)
   }
 }
 
-std::vector<double> device_values(const CpuExecutor& executor, const std::string& name) {
+std::vector<double> device_values(Module& module, const std::string& name) {
   std::vector<double> values;
-  const Program& program = *executor.plan().program;
-  for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
-    values.push_back(train::scalar(program, program.find_input(name)->value, executor.input(name, d)));
+  for (std::int64_t d = 0; d < module.program(0).mesh.devices(); ++d) {
+    values.push_back(train::numbers(module, module.input(name), d).front());
   }
   return values;
 }
@@ -68,9 +69,9 @@ TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, o
   train::SessionOptions options;
   options.verify_replicas = true;
   std::vector<double> weights, biases;
-  options.between_steps = [&](CpuExecutor& executor, std::int64_t) {
-    weights = device_values(executor, "dense_0.kernel");
-    biases = device_values(executor, "dense_0.bias");
+  options.between_steps = [&](Module& module, std::int64_t) {
+    weights = device_values(module, "dense_0.kernel");
+    biases = device_values(module, "dense_0.bias");
   };
   const Trained trained = train_setup(setup, options);
   REQUIRE(weights.size() == 4);
@@ -157,18 +158,14 @@ return divided = %divided
 return mean = %mean
 )",
                                                                "means.pmt", all_ops()));
-  CpuExecutor executor(make_plan(program), {2});
+  const std::unique_ptr<Module> module = make_backend(BackendKind::cpu, {.workers = 2})->load({{{"means", program}}});
   const float gradients[] = {-12.5F, -84.5F, -1.0F / 3, 0.1F};
-  const std::span<std::byte> to = executor.stacked("x");
+  const std::span<std::byte> to = module->batch(0, 0, "x");
   std::copy_n(std::as_bytes(std::span(gradients)).begin(), to.size(), to.begin());
-  executor.run();
-  const auto bytes = [&](const char* name) {
-    const auto span = executor.output(name);
-    return std::vector<std::byte>(span.begin(), span.end());
-  };
+  module->submit(0, 0);
+  const auto bytes = [&](const char* name) { return train::bytes_of(*module, module->output(0, name)); };
   CHECK(bytes("divided") == bytes("mean"));
-  CHECK(train::scalar(*program, program->find_output("mean")->value, executor.output("mean")) ==
-        Approx((-12.5 - 84.5 - 1.0 / 3 + 0.1) / 4));
+  CHECK(train::scalar(*module, module->output(0, "mean")) == Approx((-12.5 - 84.5 - 1.0 / 3 + 0.1) / 4));
 }
 
 TEST_CASE("a masked, microbatched run equals the unsplit one", "[train]") {
@@ -445,8 +442,8 @@ TEST_CASE("neither the mean gradient nor the new parameters are kept beside what
     double copies = 1;  // the parameter
     for (const Input& input : setup.training->inputs) copies += input.name.ends_with("/dense_0.kernel") ? 1 : 0;
     // The sum of gradients, and a byte for each element of the update that is checked.
-    const Plan plan = make_plan(setup.training);
-    CHECK(static_cast<double>(plan.pools.shared) <= size * (copies + 1.25) + 64);
+    const cpu::Plan plan = cpu::make_plan(setup.training);
+    CHECK(static_cast<double>(plan.kept.shared + plan.passing.shared) <= size * (copies + 1.25) + 64);
   }
 }
 

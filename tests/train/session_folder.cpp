@@ -210,7 +210,7 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 2) stop = SIGTERM;
   };
   const Trained trained = train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}), options);
@@ -322,7 +322,7 @@ TEST_CASE("a run whose data fails says so where its checkpoint cannot be written
   train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
   setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, true);
   train::SessionOptions options;
-  options.between_steps = [&](CpuExecutor&, std::int64_t) {
+  options.between_steps = [&](Module&, std::int64_t) {
     std::error_code ignored;
     fs::create_symlink("/proc/nowhere", root / "run/checkpoints", ignored);
   };
@@ -351,7 +351,7 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
   train::SessionOptions options;
   options.run_dir = root / "run";
   std::optional<FileSizeLimit> limit;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 3) limit.emplace(700);
   };
   Recording recording;
@@ -385,7 +385,7 @@ TEST_CASE("a run whose config cannot be written leaves nothing", "[train]") {
   options.run_dir = root / "run";
   ExitStatus status = ExitStatus::done;
   bool stepped = false;
-  options.between_steps = [&](CpuExecutor&, std::int64_t) { stepped = true; };
+  options.between_steps = [&](Module&, std::int64_t) { stepped = true; };
   try {
     const FileSizeLimit limit(300);
     train::train(setup_of_text(small_images), options, {});
@@ -404,7 +404,7 @@ TEST_CASE("a checkpoint that cannot be written fails the run", "[train]") {
   const TemporaryFolder root;
   train::SessionOptions options;
   options.run_dir = root / "run";
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 1) fs::create_symlink("/proc/nowhere", root / "run/checkpoints");
   };
   CHECK_THROWS_AS(train::train(setup_of_text(small_images), options, {}), Error);
@@ -416,7 +416,7 @@ TEST_CASE("lines that a disk has no room for during a few steps are in the files
   const TemporaryFolder root;
   train::SessionOptions options;
   std::optional<FileSizeLimit> limit;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 1) limit.emplace(10);
     if (step == 4) limit.reset();
   };
@@ -458,7 +458,7 @@ TEST_CASE("a run whose lines are missing at its end fails, and its summary says 
 TEST_CASE("a run folder that is moved gets the last checkpoint where it is, and the run fails", "[train]") {
   const TemporaryFolder root;
   train::SessionOptions options;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step != 2) return;
     fs::rename(root / "run", root / "moved");
     fs::create_directory(root / "run");
@@ -483,7 +483,7 @@ TEST_CASE("a run folder that is removed fails the run at its next log, and nothi
   const TemporaryFolder root;
   train::SessionOptions options;
   std::int64_t steps = 0;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     steps = step;
     if (step == 1) fs::remove_all(root / "run");
   };
@@ -500,7 +500,7 @@ TEST_CASE("a run folder that is removed fails the run at its next log, and nothi
 TEST_CASE("a run folder that is moved before the last checkpoint has it, though nothing is logged before", "[train]") {
   const TemporaryFolder root;
   train::SessionOptions options;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 4) fs::rename(root / "run", root / "moved");
   };
   const Failed failed = fail_in(root / "run", setup_of_text(small_images), options);

@@ -6,6 +6,8 @@
 #include "core/base/error.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
+#include "core/runtime/cpu/module.h"
+#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
 #include "tests/words.h"
@@ -131,18 +133,6 @@ TEST_CASE("a timetable is in steps, and there is no evaluation without a test sp
   CHECK_FALSE(linear.evaluation);
 }
 
-TEST_CASE("workers are as many as asked for, else at most one a block and a core", "[train]") {
-  spec::MeshSpec mesh;
-  mesh.mesh = Mesh({{"devices", 64}});
-  mesh.workers = 5;
-  CHECK(train::worker_count(mesh) == 5);
-  mesh.workers.reset();
-  CHECK(train::worker_count(mesh) >= 1);
-  CHECK(train::worker_count(mesh) <= max_blocks);
-  mesh.mesh = Mesh({{"devices", 1}});
-  CHECK(train::worker_count(mesh) == 1);
-}
-
 TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[train]") {
   const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
   const auto refused = [&](const train::MemoryEstimate& estimate) {
@@ -160,20 +150,28 @@ TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[
   CHECK(refused(estimate).ends_with("the largest item is optimizer state with 900.0 MiB | a smaller model would fit"));
 }
 
+namespace {
+
+Needs needs(const train::Setup& setup, bool private_copies = false) {
+  return CpuBackend({.workers = 1}).needs(train::run_source(setup, private_copies));
+}
+
+}  // namespace
+
 TEST_CASE("the memory of a run is at least that of its values", "[train]") {
   const train::Setup setup = setup_of_config("linear_regression.yaml");
-  const train::MemoryEstimate one = train::estimate_memory(setup, make_plan(setup.training), 1);
+  const train::MemoryEstimate one = train::estimate_memory(setup, needs(setup));
   CHECK(one.parameters == 6 * sizeof(float));
   CHECK(one.batch >= 800 * (5 + 1 + 1) * sizeof(float));
   CHECK(one.total >= one.parameters + one.optimizer + one.batch);
   CHECK(one.available > 0);
-  const train::MemoryEstimate copies = train::estimate_memory(setup, make_plan(setup.training, {true}), 1);
+  const train::MemoryEstimate copies = train::estimate_memory(setup, needs(setup, true));
   CHECK(copies.parameters == 8 * 6 * sizeof(float));
-  // Evaluation has memory of its own.
+  // Evaluation has batches and values of its own.
   train::Setup images = setup_of_text(small_images);
-  const std::size_t with = train::estimate_memory(images, make_plan(images.training), 2).total;
+  const std::size_t with = train::estimate_memory(images, needs(images)).total;
   images.evaluation = nullptr;
-  CHECK(with > train::estimate_memory(images, make_plan(images.training), 2).total);
+  CHECK(with > train::estimate_memory(images, needs(images)).total);
 }
 
 TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[train]") {
@@ -183,7 +181,7 @@ TEST_CASE("microbatches bound the memory of evaluation as they do that of traini
   CHECK(cut.evaluation_batch->rows() == 4);
   CHECK(cut.evaluation_batch->examples_per_epoch == 21);
   const auto activations = [](const train::Setup& setup) {
-    return train::estimate_evaluation(setup, make_plan(setup.evaluation), *setup.evaluation_batch, 1).activations;
+    return CpuBackend({.workers = 1}).needs({{{"evaluate", setup.evaluation}}}).temporaries;
   };
   CHECK(activations(cut) < activations(whole));
 }

@@ -31,26 +31,24 @@ TEST_CASE("the heap is watched below operator new, and its peak is what was held
 TEST_CASE("the kernel library allocates as often in one step as in every other", "[train]") {
   const train::Setup setup = small_cnn();
   for (const int workers : {1, 2}) {
-    CpuExecutor executor(make_plan(setup.training), {workers, KernelChoice::best});
-    fill(executor, setup);
-    executor.run(2);  // threads have what they keep
-    const std::int64_t once = test::watch_heap([&] { executor.run(); }).calls;
-    for (int i = 0; i < 4; ++i) CHECK(test::watch_heap([&] { executor.run(); }).calls == once);
-    CHECK(test::watch_heap([&] { executor.run(5); }).calls == 5 * once);
+    const std::unique_ptr<Module> module = load_step(setup, {.workers = workers});
+    run(*module, 2);  // threads have what they keep
+    const std::int64_t once = test::watch_heap([&] { run(*module); }).calls;
+    for (int i = 0; i < 4; ++i) CHECK(test::watch_heap([&] { run(*module); }).calls == once);
+    CHECK(test::watch_heap([&] { run(*module, 5); }).calls == 5 * once);
   }
 }
 
 TEST_CASE("between two logs a run allocates what the kernel library does, and nothing of its own", "[train]") {
   const train::Setup setup =
       small_cnn({"data.source.synthetic_images.train=160", "train.log_every=never", "train.duration=10 steps"});
-  CpuExecutor executor(make_plan(setup.training), {train::worker_count(setup.spec().mesh), KernelChoice::best});
-  fill(executor, setup);
-  executor.run(2);
-  const std::int64_t once = test::watch_heap([&] { executor.run(); }).calls;
+  const std::unique_ptr<Module> module = load_step(setup);
+  run(*module, 2);
+  const std::int64_t once = test::watch_heap([&] { run(*module); }).calls;
 
   std::vector<std::int64_t> after(11);
   train::SessionOptions options;
-  options.between_steps = [&](CpuExecutor&, std::int64_t step) {
+  options.between_steps = [&](Module&, std::int64_t step) {
     after[static_cast<std::size_t>(step)] = test::heap_calls();
   };
   const TemporaryFolder directory;
@@ -66,17 +64,33 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
     const train::Setup setup = images ? small_cnn() : setup_of_config(config);
     for (const int workers : {2, 3}) {
       INFO(config << ", workers " << workers);
-      CpuExecutor executor(make_plan(setup.training), {workers, KernelChoice::best});
-      fill(executor, setup);
+      CpuModule module(train::step_source(setup), {.workers = workers});  // of zeros
       const auto meetings = [&](std::int64_t steps) {
-        const std::uint32_t before = executor.meetings();
-        executor.run(steps);
-        return static_cast<std::int64_t>(executor.meetings() - before);
+        const std::uint32_t before = module.meetings();
+        run(module, steps);
+        return static_cast<std::int64_t>(module.meetings() - before);
       };
-      const std::int64_t planned = executor.plan().barriers_per_step();
+      const std::int64_t planned = CpuBackend().barriers_per_step(train::step_source(setup), train::train_entry);
       CHECK(planned >= 1);
       CHECK(meetings(1) == planned);
       CHECK(meetings(10) == 10 * planned);
+    }
+  }
+}
+
+TEST_CASE("libraries are asked for the same shapes, whatever the number of workers", "[train]") {
+  for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    INFO(entry.path());
+    const train::Setup setup = setup_of_config(entry.path().filename());
+    std::string expected;
+    for (const int workers : {1, 2, 3, 5, 16}) {
+      const CpuModule module(train::run_source(setup), {.workers = workers});
+      std::string shapes;
+      for (std::size_t e = 0; e < module.source().entries.size(); ++e) shapes += module.kernel_shapes(e);
+      CHECK_FALSE(shapes.empty());
+      if (expected.empty()) expected = shapes;
+      CHECK(shapes == expected);
     }
   }
 }
@@ -86,11 +100,11 @@ TEST_CASE("a process that trains has its workers' threads and those of two loade
   for (const char* const workers : {"1", "2", "3"}) {
     std::vector<std::int64_t> threads;
     train::SessionOptions options;
-    options.between_steps = [&](CpuExecutor&, std::int64_t) { threads.push_back(test::threads_of_process()); };
+    options.between_steps = [&](Module&, std::int64_t) { threads.push_back(test::threads_of_process()); };
     train_setup(small_cnn({std::string("mesh.workers=") + workers, "train.duration=8 steps"}), options);
-    // The evaluation's executor has workers and a loader of its own, which wait meanwhile: no thread that a run needs
-    // is started once it has begun.
-    CHECK(threads == std::vector<std::int64_t>(8, before + 2 * (std::stoi(workers) - 1) + 2));
+    // Evaluation has a loader of its own, which waits meanwhile: no thread that a run needs is started once it has
+    // begun.
+    CHECK(threads == std::vector<std::int64_t>(8, before + std::stoi(workers) - 1 + 2));
   }
   CHECK(test::settled_threads() == before);
 }

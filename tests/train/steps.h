@@ -1,13 +1,16 @@
-// Training steps without a run: an executor with initial values and the first batch.
+// Training steps without a run: a module with initial values and the first batch.
 #pragma once
 
-#include "core/runtime/cpu/executor.h"
-#include "core/train/setup.h"
+#include <memory>
+
+#include "core/runtime/cpu/module.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::testing {
 
-// Sets what the first step of a run would find.
-void fill(CpuExecutor& executor, const train::Setup& setup);
+// A module of the training step alone, with what the first step of a run would find.
+std::unique_ptr<Module> load_step(const train::Setup& setup, const CpuBackendOptions& options = {});
+void run(Module& module, std::int64_t steps = 1);
 
 // The shipped convolutional network on few examples.
 train::Setup small_cnn(std::vector<std::string> set = {});

@@ -35,6 +35,7 @@ struct Psum {
 
   static constexpr std::string_view name = "psum";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::sum;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -49,6 +50,7 @@ struct Pmax {
 
   static constexpr std::string_view name = "pmax";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::extreme;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the largest value is not differentiable"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -62,6 +64,7 @@ struct Pmin {
 
   static constexpr std::string_view name = "pmin";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::extreme;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the smallest value is not differentiable"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -77,6 +80,7 @@ struct AllGather {
 
   static constexpr std::string_view name = "all_gather";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -96,6 +100,7 @@ struct AllGatherInvariant {
 
   static constexpr std::string_view name = "all_gather_invariant";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -116,6 +121,7 @@ struct AllToAll {
 
   static constexpr std::string_view name = "all_to_all";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -135,6 +141,7 @@ struct PsumScatter {
 
   static constexpr std::string_view name = "psum_scatter";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -154,6 +161,7 @@ struct Ppermute {
 
   static constexpr std::string_view name = "ppermute";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -171,6 +179,7 @@ struct AxisIndex {
 
   static constexpr std::string_view name = "axis_index";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::coordinate;
   static constexpr RuntimeOp cpu{"the plan knows every device's coordinates"};
   static constexpr NoDerivative derivative{"an integer"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -179,10 +188,3 @@ struct AxisIndex {
 };
 
 }  // namespace pmaptrain::ops
-
-namespace pmaptrain {
-
-// The axes that a collective works over (pvary and axis_index too); empty for every other op.
-AxisSet collective_axes(const Op& op);
-
-}  // namespace pmaptrain

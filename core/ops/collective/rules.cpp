@@ -255,23 +255,3 @@ std::vector<Type> AxisIndex::infer(const InferContext& context) const {
 }
 
 }  // namespace pmaptrain::ops
-
-namespace pmaptrain {
-namespace {
-
-template <class... Ops>
-AxisSet axes_of(const Op& op) {
-  AxisSet axes;
-  ((op.as<Ops>() != nullptr ? void(axes = op.as<Ops>()->axes) : void()), ...);
-  return axes;
-}
-
-}  // namespace
-
-AxisSet collective_axes(const Op& op) {
-  using namespace ops;
-  return axes_of<Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll, PsumScatter, Ppermute, AxisIndex>(
-      op);
-}
-
-}  // namespace pmaptrain

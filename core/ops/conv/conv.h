@@ -89,7 +89,7 @@ struct ConvKernelGrad {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  bool sums_rows(std::size_t) const { return true; }
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::sums}; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);

@@ -112,6 +112,14 @@ std::vector<Type> infer_select(const InferContext& context) {
   return one_result(context.operands[1].dtype, common_shape(op, context.operands));
 }
 
+RowRule elementwise_rows(std::span<const Type> operands) {
+  RowRule rule{RowRule::Kind::keeps};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].shape.empty()) rule.whole_operands |= 1U << i;
+  }
+  return rule;
+}
+
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results) {
   return traffic(operands, results, static_cast<double>(numel(results[0])));
 }

@@ -28,6 +28,8 @@ std::vector<Type> infer_elementwise(std::string_view op, const InferContext& con
 std::vector<Type> infer_select(const InferContext& context);
 
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results);
+// Every row of the result reads all of a scalar operand.
+RowRule elementwise_rows(std::span<const Type> operands);
 
 // The loop that the op has in fused chains too (core/ops/elementwise/vector.h). Null where there is none for the
 // element type.
@@ -54,6 +56,7 @@ struct Elementwise {
   Cost cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
     return elementwise_cost(operands, results);
   }
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const { return elementwise_rows(operands); }
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const { map<typename Self::Of>(call); }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const {

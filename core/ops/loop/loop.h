@@ -26,6 +26,7 @@ struct Loop {
   static constexpr NoDerivative derivative{"differentiate inside its region: the loop only accumulates"};
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }  // its region's
+  LoopRule loop_rule() const { return {iterations, consts, carries}; }
   void attributes(AttributeVisitor& v) {
     v.field("iterations", iterations);
     v.field("consts", consts);

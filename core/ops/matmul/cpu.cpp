@@ -10,6 +10,7 @@ namespace pmaptrain::ops {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
 
 std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest&) const { return nullptr; }
 
 #else
 
@@ -22,54 +23,85 @@ bool rows_are_independent(const onednn::PrimitiveDesc& desc) {
   return onednn::implementation_of(desc).starts_with("brg:avx512");
 }
 
-}  // namespace
+// The library's product for a request.
+struct Product {
+  Product(const Matmul& op, const CpuRequest& request) : name(Matmul::name) {
+    const Type& a = request.operands[0];
+    const Type& c = request.results[0];
+    n = c.shape[1];
+    k = a.shape[op.transpose_a ? 0 : 1];
+    const std::int64_t m = c.shape[0];
+    with_bias = request.operands.size() == 3;
+    b_plain = onednn::strided(name, {k, n}, op.transpose_b ? Shape{1, k} : Shape{n, 1});
+    b = request.packed ? onednn::any_layout(name, {k, n}) : nullptr;
+    bias = onednn::strided(name, {1, n}, {n, 1});
+    const auto independent = [&](std::int64_t count) {
+      const onednn::PrimitiveDesc candidate = primitive(op, count, op.relu);
+      return candidate && rows_are_independent(candidate);
+    };
+    // Rows of several devices are one batch where they are rows of a as it is stored, and meet the same b.
+    merged = request.devices > 1 && !op.transpose_a && request.stacked[0] && !request.stacked[1] &&
+             !(with_bias && request.stacked[2]) && independent(m) && independent(m * request.devices);
+    rows = merged ? m * request.devices : m;
+    desc = primitive(op, rows, op.relu);
+    relu_apart = op.relu && (!desc || onednn::is_slow_to_follow(desc));
+    if (relu_apart) desc = primitive(op, rows, false);
+  }
 
-std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
-  const Type& a = request.operands[0];
-  const Type& c = request.results[0];
-  const std::int64_t m = c.shape[0], n = c.shape[1], k = a.shape[transpose_a ? 0 : 1];
-  if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
-  if (c.dtype != DType::f32 || m * n * k < least_products) return nullptr;
+  onednn::Desc a_of(const Matmul& op, std::int64_t count) const {
+    return onednn::strided(name, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
+  }
+  onednn::Desc c_of(std::int64_t count) const { return onednn::strided(name, {count, n}, {n, 1}); }
 
-  const bool with_bias = request.operands.size() == 3;
-  const onednn::Desc b_desc = onednn::strided(name, {k, n}, transpose_b ? Shape{1, k} : Shape{n, 1});
-  const onednn::Desc bias_desc = onednn::strided(name, {1, n}, {n, 1});
-  const auto a_of = [&](std::int64_t rows) {
-    return onednn::strided(name, {rows, k}, transpose_a ? Shape{1, m} : Shape{k, 1});
-  };
-  const auto c_of = [&](std::int64_t rows) { return onednn::strided(name, {rows, n}, {n, 1}); };
-  const auto primitive = [&](std::int64_t rows, bool with_relu) {
-    const onednn::Desc a_desc = a_of(rows), c_desc = c_of(rows);
+  onednn::PrimitiveDesc primitive(const Matmul& op, std::int64_t count, bool with_relu) const {
+    const onednn::Desc a = a_of(op, count), c = c_of(count);
     dnnl_primitive_desc_t created = nullptr;
     const dnnl_status_t status = dnnl_matmul_primitive_desc_create(
-        &created, onednn::engine(), a_desc.get(), b_desc.get(), with_bias ? bias_desc.get() : nullptr, c_desc.get(),
+        &created, onednn::engine(), a.get(), (b ? b : b_plain).get(), with_bias ? bias.get() : nullptr, c.get(),
         onednn::attributes(name, with_relu).get());
     return onednn::take(name, status, created);
-  };
-  const auto independent = [&](std::int64_t rows) {
-    const onednn::PrimitiveDesc desc = primitive(rows, relu);
-    return desc && rows_are_independent(desc);
-  };
+  }
 
-  // Rows of several devices are one batch where they are rows of a as it is stored, and meet the same b.
-  const bool merged = request.devices > 1 && !transpose_a && request.stacked[0] && !request.stacked[1] &&
-                      !(with_bias && request.stacked[2]) && independent(m) && independent(m * request.devices);
-  const std::int64_t rows = merged ? m * request.devices : m;
-  const onednn::Desc a_desc = a_of(rows), c_desc = c_of(rows);
-  onednn::PrimitiveDesc desc = primitive(rows, relu);
-  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
-  if (relu_apart) desc = primitive(rows, false);
-  if (!desc) return nullptr;
+  std::string_view name;
+  std::int64_t rows = 0, n = 0, k = 0;
+  bool with_bias = false, merged = false, relu_apart = false;
+  onednn::Desc b_plain, b, bias;  // b: null for the plain layout
+  onednn::PrimitiveDesc desc;     // null where the library has no kernel
+};
 
-  auto kernel = std::make_unique<onednn::Sequence>(name, request, merged);
-  std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
-                                             {DNNL_ARG_WEIGHTS, b_desc.get(), onednn::operand(1)},
-                                             {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}};
-  if (with_bias) arguments.push_back({DNNL_ARG_BIAS, bias_desc.get(), onednn::operand(2)});
-  if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
-  if (relu_apart) kernel->relu_after(rows * n);
-  kernel->add(desc, arguments);
-  kernel->named(desc);
+bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
+  return c.dtype == DType::f32 && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
+}
+
+}  // namespace
+
+std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& request) const {
+  if (!is_worthwhile(request.operands[0], request.results[0], transpose_a) || request.stacked[1] ||
+      make_narrow_kernel(*this, request)) {
+    return nullptr;
+  }
+  const Product product(*this, request);
+  if (!product.desc || !onednn::implementation_of(product.desc).starts_with("brg:")) return nullptr;
+  return onednn::make_preparation(name, product.b_plain.get(), onednn::layout(product.desc, DNNL_ARG_WEIGHTS));
+}
+
+std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
+  if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
+  if (!is_worthwhile(request.operands[0], request.results[0], transpose_a)) return nullptr;
+  const Product product(*this, request);
+  if (!product.desc) return nullptr;
+
+  auto kernel = std::make_unique<onednn::Sequence>(name, request, product.merged);
+  const onednn::Desc a_desc = product.a_of(*this, product.rows), c_desc = product.c_of(product.rows);
+  std::vector<onednn::Argument> arguments = {
+      {DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
+      {DNNL_ARG_WEIGHTS, onednn::layout(product.desc, DNNL_ARG_WEIGHTS), onednn::operand(1)},
+      {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}};
+  if (product.with_bias) arguments.push_back({DNNL_ARG_BIAS, product.bias.get(), onednn::operand(2)});
+  if (relu && !product.relu_apart) arguments.push_back(onednn::relu_slope());
+  if (product.relu_apart) kernel->relu_after(product.rows * product.n);
+  kernel->add(product.desc, arguments);
+  kernel->named(product.desc);
   return kernel;
 }
 

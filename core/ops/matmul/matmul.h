@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,11 @@ struct Matmul {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  bool sums_rows(std::size_t operands) const { return transpose_a && !transpose_b && !relu && operands == 2; }
-  bool rows_from_columns() const { return transpose_a; }
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    if (!transpose_a) return {RowRule::Kind::keeps, 0b110};  // the second matrix and the bias
+    if (!transpose_b && !relu && operands.size() == 2) return {RowRule::Kind::sums, 0, true};
+    return {};
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);
@@ -39,6 +43,12 @@ struct Matmul {
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns. In the input's
+  // gradient the weights are stored transposed, and to pack them costs what it saves.
+  std::optional<std::size_t> prepared_operand() const {
+    return transpose_a || transpose_b ? std::nullopt : std::optional<std::size_t>(1);
+  }
+  std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -24,7 +24,9 @@ struct ReduceSum {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  bool sums_rows(std::size_t) const { return !dims.empty() && dims.front() == 0; }
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return {!dims.empty() && dims.front() == 0 ? RowRule::Kind::sums : RowRule::Kind::keeps};
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;

@@ -23,6 +23,10 @@ struct ScatterAdd {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  // Each device's dense result would be as large as the whole; the sum over rows needs one for all of them.
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return {operands[0].shape.empty() ? RowRule::Kind::whole : RowRule::Kind::sums};
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("rows", rows); }
   void reference(const ReferenceCall& call) const;
 };

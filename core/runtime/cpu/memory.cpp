@@ -1,56 +1,100 @@
 #include "core/runtime/cpu/memory.h"
 
-#include <cstdlib>
+#include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 
-namespace pmaptrain {
+namespace pmaptrain::cpu {
+namespace {
 
-Memory::Memory(const Plan& plan, int workers)
-    : blocks_(plan.blocks.size()),
-      at_once_(static_cast<std::size_t>(plan.pools.blocks_at_once(workers, static_cast<std::int64_t>(blocks_)))),
-      accumulators_size_(plan.pools.accumulators) {
-  constants_ = allocate(plan.pools.constants);
-  shared_ = allocate(plan.pools.shared);
-  devices_ = allocate(plan.pools.devices);
-  accumulators_ = allocate(product_of(2 * blocks_, accumulators_size_));
-  for (int w = 0; w < workers; ++w) {
-    workers_.push_back(allocate(plan.pools.worker));
-    arenas_.push_back(allocate(product_of(at_once_, plan.pools.arena)));
+// Small pools come from the heap; a large one begins a page of its own.
+constexpr std::size_t page = 4096;
+
+std::size_t allocated_size(std::size_t bytes) {
+  return bytes == most_bytes ? most_bytes : round_up(bytes, bytes < page ? alignment : page);
+}
+
+}  // namespace
+
+Base base_of(const Buffer& buffer) {
+  switch (buffer.pool) {
+    case Pool::constant: return Base::constant;
+    case Pool::worker: return buffer.kept ? Base::kept_worker : Base::worker;
+    case Pool::shared: return buffer.kept ? Base::kept_shared : Base::shared;
+    case Pool::device: return buffer.kept ? Base::kept_device : Base::device;
+    case Pool::batch: return Base::batch;
+    case Pool::packed: return Base::packed;
+    case Pool::arena:
+    case Pool::scratch: break;
+  }
+  return Base::arena;
+}
+
+std::size_t MemorySizes::total() const {
+  std::size_t total = sum_of(allocated_size(kept.constants), allocated_size(kept.shared), allocated_size(kept.devices),
+                             allocated_size(passing.shared), allocated_size(passing.devices),
+                             allocated_size(product_of(2, passing.accumulators)), allocated_size(packed));
+  for (std::size_t bytes : batch) total = sum_of(total, allocated_size(bytes));
+  const std::size_t worker = sum_of(allocated_size(kept.worker), allocated_size(passing.worker),
+                                    allocated_size(passing.arena), allocated_size(scratch));
+  return sum_of(total, product_of(static_cast<std::size_t>(workers), worker));
+}
+
+Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
+  constants_ = allocate(sizes.kept.constants);
+  kept_shared_ = allocate(sizes.kept.shared);
+  shared_ = allocate(sizes.passing.shared);
+  kept_devices_ = allocate(sizes.kept.devices);
+  devices_ = allocate(sizes.passing.devices);
+  accumulators_ = allocate(product_of(2, sizes.passing.accumulators));
+  packed_ = allocate(sizes.packed);
+  for (std::size_t bytes : sizes.batch) batches_.push_back(allocate(bytes));
+  for (int w = 0; w < sizes.workers; ++w) {
+    kept_workers_.push_back(allocate(sizes.kept.worker));
+    workers_.push_back(allocate(sizes.passing.worker));
+    arenas_.push_back(allocate(sizes.passing.arena));
+    scratch_.push_back(allocate(sizes.scratch));
   }
 }
 
-Memory::Pool Memory::allocate(std::size_t bytes) {
-  constexpr std::size_t page = 4096;
-  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), page);
-  Pool pool(static_cast<std::byte*>(std::aligned_alloc(page, size)));
-  if (!pool) fail_resource("no memory: " + human_bytes(static_cast<double>(size)) + " could not be allocated");
-  std::memset(pool.get(), 0, size);
+Memory::Block Memory::allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const std::size_t size = allocated_size(bytes);
+  Block block(static_cast<std::byte*>(std::aligned_alloc(size < page ? alignment : page, size)));
+  if (!block) fail_resource("no memory: " + human_bytes(static_cast<double>(size)) + " could not be allocated");
+  std::memset(block.get(), 0, size);
   bytes_ += size;
-  return pool;
+  return block;
 }
 
-std::byte* Memory::address(const Buffer& buffer, int worker, std::int64_t device, std::int64_t device_in_block) const {
+std::array<std::byte*, base_count> Memory::bases(int worker, std::size_t entry) const {
   const auto w = static_cast<std::size_t>(worker);
-  switch (buffer.home) {
-    case Home::constant: return constants_.get() + buffer.offset;
-    case Home::worker: return workers_[w].get() + buffer.offset;
-    case Home::shared: return shared_.get() + buffer.offset;
-    case Home::device: return devices_.get() + buffer.offset + static_cast<std::size_t>(device) * buffer.slice_bytes();
-    case Home::arena:
-      return arenas_[w].get() + at_once_ * buffer.offset +
-             static_cast<std::size_t>(device_in_block) * buffer.slice_bytes();
-    case Home::scratch: break;
-  }
-  return arenas_[w].get() + at_once_ * buffer.offset;
+  std::array<std::byte*, base_count> bases{};
+  const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
+  set(Base::constant, constants_.get());
+  set(Base::kept_worker, kept_workers_[w].get());
+  set(Base::worker, workers_[w].get());
+  set(Base::kept_shared, kept_shared_.get());
+  set(Base::shared, shared_.get());
+  set(Base::kept_device, kept_devices_.get());
+  set(Base::device, devices_.get());
+  set(Base::batch, batch(entry, 0));
+  set(Base::arena, arenas_[w].get());
+  set(Base::accumulators, accumulators(0));
+  set(Base::packed, packed_.get());
+  return bases;
 }
 
-std::byte* Memory::accumulator(const Accumulator& accumulator, std::size_t block, int parity) const {
-  const std::size_t set = static_cast<std::size_t>(parity) * blocks_ + block;
-  return accumulators_.get() + set * accumulators_size_ + accumulator.offset;
+std::byte* Memory::batch(std::size_t entry, int slot) const {
+  return batches_[entry].get() + static_cast<std::size_t>(slot) * sizes_.slot[entry];
 }
 
-}  // namespace pmaptrain
+std::byte* Memory::accumulators(int parity) const {
+  return accumulators_.get() + static_cast<std::size_t>(parity) * sizes_.passing.accumulators;
+}
+
+}  // namespace pmaptrain::cpu

@@ -1,28 +1,57 @@
-// The memory of an executor: one allocation per pool, and the address of a buffer's slice in it.
+// The memory of a module: one allocation per pool, and where an address lies in it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
-#include "core/runtime/plan.h"
+#include "core/runtime/cpu/plan.h"
 
-namespace pmaptrain {
+namespace pmaptrain::cpu {
+
+// What an address is relative to. Kept memory belongs to one entry or to inputs; passing memory serves every entry.
+enum class Base : std::uint8_t {
+  constant,
+  kept_worker,
+  worker,
+  kept_shared,
+  shared,
+  kept_device,
+  device,
+  batch,         // of a slot
+  arena,         // of the worker, for the piece at hand
+  accumulators,  // of one of two sets: successive steps use them in turn, so that one barrier a step suffices
+  packed,
+};
+inline constexpr std::size_t base_count = 11;
+
+// The base of a buffer's address.
+Base base_of(const Buffer& buffer);
+
+// Bytes of each pool of a module.
+struct MemorySizes {
+  PoolSizes kept;                  // of all entries, but for the batch
+  std::vector<std::size_t> batch;  // by entry: all of its slots
+  std::vector<std::size_t> slot;   // by entry: one of them
+  PoolSizes passing;               // the largest need of any entry; accumulators of all pieces, one set
+  std::size_t packed = 0;          // likewise
+  std::size_t scratch = 0;         // of a worker's kernels
+  int workers = 1;
+  std::size_t total() const;
+};
 
 class Memory {
  public:
   // Throws Error (resource), which says what was asked for.
-  Memory(const Plan& plan, int workers);
+  explicit Memory(const MemorySizes& sizes);
 
-  // Where `buffer` is for `worker`, at logical device `device`; `device_in_block` is its position in the block at hand
-  // (for the arena).
-  std::byte* address(const Buffer& buffer, int worker, std::int64_t device, std::int64_t device_in_block) const;
-  // Blocks for which an arena has room: each of its buffers has one slice for every device of so many.
-  std::size_t blocks_at_once() const { return at_once_; }
-  std::byte* arena(int worker) const { return arenas_[static_cast<std::size_t>(worker)].get(); }
-  // Two sets of accumulators are used in turn by successive steps, so that one barrier a step suffices.
-  std::byte* accumulator(const Accumulator& accumulator, std::size_t block, int parity) const;
+  // For a worker and an entry; the accumulators of parity 0, the batch in slot 0.
+  std::array<std::byte*, base_count> bases(int worker, std::size_t entry) const;
+  std::byte* batch(std::size_t entry, int slot) const;
+  std::byte* accumulators(int parity) const;
+  std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
 
   std::size_t bytes() const { return bytes_; }
 
@@ -30,15 +59,14 @@ class Memory {
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
-  using Pool = std::unique_ptr<std::byte, Free>;
-  Pool allocate(std::size_t bytes);
+  using Block = std::unique_ptr<std::byte, Free>;
+  Block allocate(std::size_t bytes);
 
-  std::size_t blocks_;
-  std::size_t at_once_;
-  std::size_t accumulators_size_;
+  MemorySizes sizes_;
   std::size_t bytes_ = 0;
-  Pool constants_, shared_, devices_, accumulators_;
-  std::vector<Pool> workers_, arenas_;
+  Block constants_, kept_shared_, shared_, kept_devices_, devices_, accumulators_, packed_;
+  std::vector<Block> batches_;                                    // by entry
+  std::vector<Block> kept_workers_, workers_, arenas_, scratch_;  // by worker
 };
 
-}  // namespace pmaptrain
+}  // namespace pmaptrain::cpu

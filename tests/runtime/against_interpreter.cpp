@@ -365,9 +365,10 @@ TEST_CASE("nested_axes sums among the shards of a replica and among the replicas
 }
 
 TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {
-  const auto program =
-      test::program_of("mesh a=2\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");
-  CpuExecutor executor(make_plan(program), {2, KernelChoice::reference});
+  const auto program = test::program_of(
+      "mesh a=2\nparams %p:f32[2]{}\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");
+  test::Single single(program, {2, KernelChoice::reference});
+  CpuModule& module = single.module();
   const std::vector<std::byte> two(8), one(4);
   const auto message = [&](auto&& f) {
     try {
@@ -377,17 +378,21 @@ TEST_CASE("setting and reading values by name, with the mistakes answered", "[ru
     }
     return std::string("accepted");
   };
-  CHECK(message([&] { executor.set("v", two); }) == "the program has no input 'v'");
-  CHECK(message([&] { executor.set("x", one); }) == "input 'x' takes 8 bytes, not 4");
-  CHECK(message([&] { executor.set("w", 1, two); }) == "input 'w' is kept once for all devices");
-  CHECK(message([&] { (void)executor.output("z"); }) == "the program has no output 'z'");
-  CHECK(message([&] { executor.set("x", 1, two); }) == "accepted");
-  CHECK(executor.stacked("x").size() == 16);
-  CHECK(executor.stacked("w").empty());
-  CHECK(executor.workers() == 2);
-  CHECK(executor.memory_bytes() > 0);
-  executor.run(0);
-  executor.run();
+  CHECK(message([&] { module.input("v"); }) == "the module has no input 'v'");
+  CHECK(message([&] { module.output(0, "z"); }) == "the entry 'test' has no output 'z'");
+  CHECK(module.batch(0, 0, "x").size() == 16);
+  CHECK(module.batch(0, 0, "w").size() == 8);
+  CHECK(module.batch(0, 0, "p").empty());
+  CHECK(module.batch(0, 0, "none").empty());
+  CHECK(module.workers() == 2);
+  CHECK(module.allocated() > 0);
+  single.run(0);
+  single.run();
+  CHECK(message([&] { single.set("p", 0, two); }) == "input 'p' is kept once for all devices");
+  // What failed once fails ever after.
+  CHECK(message([&] { single.run(); }) == "input 'p' is kept once for all devices");
+  test::Single other(program, {1, KernelChoice::reference});
+  CHECK(message([&] { other.set("p", one); }) == "input 'p' takes 8 bytes, not 4");
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+#include "core/analysis/cost.h"
+
+#include <algorithm>
+
+#include "core/graph/type_list.h"
+
+namespace pmaptrain {
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const Program& program) : program_(program) {}
+
+  // `times`: how often loops repeat these equations. `inside`: of an equation that computes them at once.
+  void add(const std::vector<Equation>& equations, double times, bool inside) {
+    for (const Equation& equation : equations) {
+      if (equation.op.rules().view) continue;
+      const double repeated = equation.op.is_loop() ? static_cast<double>(equation.op.loop().iterations) : 1;
+      for (const Region& region : equation.regions) {
+        add(region.equations, times * repeated, inside || !equation.op.is_loop());
+      }
+      add(equation, times, inside);
+    }
+  }
+
+  Cost total;
+
+ private:
+  void add(const Equation& equation, double times, bool inside) {
+    const std::span<const Type> operands = operand_types_.of(program_, equation.operands);
+    const std::span<const Type> results = result_types_.of(program_, equation.results);
+    const Cost cost = equation.op.cost(program_.mesh, operands, results);
+    const auto differs = [](const Type& type) { return !type.varying.empty(); };
+    const bool varies =
+        std::any_of(operands.begin(), operands.end(), differs) || std::any_of(results.begin(), results.end(), differs);
+    const double executions = times * static_cast<double>(varies ? program_.mesh.devices() : 1);
+    total.flops += executions * cost.flops;
+    if (!inside) total.bytes += executions * cost.bytes;
+    for (const auto& [axes, bytes] : cost.wire) total.wire.emplace_back(axes, times * bytes);
+  }
+
+  const Program& program_;
+  TypeList operand_types_, result_types_;
+};
+
+}  // namespace
+
+Cost cost_of(const Program& program) {
+  Walk walk(program);
+  walk.add(program.equations, 1, false);
+  return std::move(walk.total);
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,52 @@
+#include "core/runtime/backend.h"
+
+#include "core/base/saturate.h"
+
+namespace pmaptrain {
+
+std::size_t Needs::total() const { return sum_of(parameters, state, batches, gradients, temporaries, kernels); }
+
+Module::Module(Source source) : source_(std::move(source)) {
+  for (std::size_t e = 0; e < source_.entries.size(); ++e) {
+    const Program& program = *source_.entries[e].program;
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      const Input& input = program.inputs[i];
+      if (input.group == Group::batch) continue;
+      const Type& type = program.type(input.value);
+      const auto [at, is_new] = inputs_.try_emplace(input.name, static_cast<std::int32_t>(values_.size()));
+      if (is_new) {
+        values_.push_back({&type, static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), true});
+        continue;
+      }
+      const ModuleValue& known = values_[static_cast<std::size_t>(at->second)];
+      const Program& first = *source_.entries[static_cast<std::size_t>(known.entry)].program;
+      if (*known.type == type && first.mesh == program.mesh) continue;
+      fail_running("input '" + input.name + "' is " + to_string(*known.type, first.mesh) + " in the entry '" +
+                   source_.entries[static_cast<std::size_t>(known.entry)].name + "' and " +
+                   to_string(type, program.mesh) + " in the entry '" + source_.entries[e].name + "'");
+    }
+    std::map<std::string_view, std::int32_t>& outputs = outputs_.emplace_back();
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      const Output& output = program.outputs[i];
+      outputs.try_emplace(output.name, static_cast<std::int32_t>(values_.size()));
+      values_.push_back(
+          {&program.type(output.value), static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), false});
+    }
+  }
+}
+
+Handle Module::input(std::string_view name) const {
+  const auto found = inputs_.find(name);
+  if (found == inputs_.end()) fail_running("the module has no input '" + std::string(name) + "'");
+  return {found->second};
+}
+
+Handle Module::output(std::size_t entry, std::string_view name) const {
+  const auto found = outputs_[entry].find(name);
+  if (found == outputs_[entry].end()) {
+    fail_running("the entry '" + source_.entries[entry].name + "' has no output '" + std::string(name) + "'");
+  }
+  return {found->second};
+}
+
+}  // namespace pmaptrain

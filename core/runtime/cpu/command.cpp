@@ -1,0 +1,77 @@
+#include "core/runtime/cpu/command.h"
+
+#include <cstring>
+
+namespace pmaptrain::cpu {
+namespace {
+
+void run(RunKernel& command, const CommandList& list, std::byte* scratch) {
+  std::byte* const* const first = list.pointers.data() + command.at;
+  command.kernel->run({first, first + command.operands, scratch});
+}
+
+void run(Pack& command, const CommandList& list, std::byte* scratch) {
+  command.preparation->run(list.pointers[command.at], list.pointers[command.at + 1], scratch);
+}
+
+void run(Reduce& command, CommandList& list, std::byte*) {
+  for (std::size_t m = 0; m < command.members; ++m) list.members[m] = {command.type, list.pointers[command.at + m]};
+  const std::span<const ConstArray> members = std::span(list.members).first(command.members);
+  std::byte* to = list.pointers[command.at + command.members];
+  for (std::int64_t i = 0; i < command.results; ++i, to += bytes(*command.type)) {
+    const Array result{command.type, to};
+    command.function(command.op, {{&members, 1}, 0, {&result, 1}});
+  }
+}
+
+void run(RunExchange& command, const CommandList& list, std::byte*) {
+  ExchangeGroups& groups = *command.groups;
+  const std::size_t count = groups.members.size();
+  for (std::size_t m = 0; m < count; ++m) groups.members[m] = {&groups.operand, list.pointers[command.at + m]};
+  std::byte* to = list.pointers[command.at + count];
+  for (std::int64_t d = 0; d < command.devices; ++d, to += bytes(groups.result)) {
+    const auto device = static_cast<std::size_t>(list.origin.device + d);
+    const auto first = static_cast<std::size_t>(groups.group[device]) * groups.size;
+    const std::span<const ConstArray> members = std::span(groups.members).subspan(first, groups.size);
+    const Array result{&groups.result, to};
+    command.function(command.op, {{&members, 1}, groups.member[device], {&result, 1}});
+  }
+}
+
+void run(RunLoop& command, CommandList& list, std::byte* scratch) {
+  for (const CopyRuns& copy : command.before) run_copy(copy, list);
+  for (std::int64_t k = 0; k < command.iterations; ++k) {
+    for (const CopyRuns& slice : command.slices) run_copy(slice, list, k);
+    for (Command& inner : command.body) run(inner, list, scratch);
+  }
+}
+
+void run(CopyRuns& command, const CommandList& list, std::byte*) { run_copy(command, list); }
+
+}  // namespace
+
+void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases) {
+  if (list.origin == origin) return;
+  list.origin = origin;
+  const std::size_t by[] = {0, static_cast<std::size_t>(origin.device), static_cast<std::size_t>(origin.element),
+                            static_cast<std::size_t>(origin.piece)};
+  for (std::size_t i = 0; i < list.addresses.size(); ++i) {
+    const Address& address = list.addresses[i];
+    list.pointers[i] = bases[static_cast<std::size_t>(address.base)] + address.offset +
+                       address.stride * by[static_cast<std::size_t>(address.by)];
+  }
+}
+
+void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration) {
+  const std::byte* const from = list.pointers[copy.at] + static_cast<std::size_t>(iteration) * copy.per_iteration;
+  std::byte* const to = list.pointers[copy.at + 1];
+  for (std::size_t i = 0; i < copy.count; ++i) {
+    std::memcpy(to + i * copy.to_stride, from + i * copy.from_stride, copy.bytes);
+  }
+}
+
+void run(Command& command, CommandList& list, std::byte* scratch) {
+  std::visit([&](auto& what) { run(what, list, scratch); }, command.what);
+}
+
+}  // namespace pmaptrain::cpu

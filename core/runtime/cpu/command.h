@@ -1,0 +1,119 @@
+// Instructions bound to kernels and addresses for one worker, ready to run.
+//
+// A list of commands is bound once for each shape of piece, chunk or part. Its pointers are set anew for the one at
+// hand (locate), so that any worker can run any task and no kernel is made twice.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/kernel/cpu.h"
+#include "core/runtime/cpu/memory.h"
+
+namespace pmaptrain::cpu {
+
+// What a list runs on.
+struct TaskOrigin {
+  std::int64_t device = 0;   // the first of a piece
+  std::int64_t element = 0;  // the first of a chunk, or row of a part
+  std::int64_t piece = 0;
+  int parity = 0;  // of the step: which set of accumulators
+  int slot = 0;    // of the batch
+  friend bool operator==(const TaskOrigin&, const TaskOrigin&) = default;
+};
+
+struct Address {
+  enum class By : std::uint8_t { nothing, device, element, piece };
+  Base base = Base::arena;
+  By by = By::nothing;  // the origin's number that `stride` is multiplied with
+  std::size_t offset = 0, stride = 0;
+};
+
+struct Command;
+
+// Of all these, `at` is where the first of their pointers is in the list.
+struct RunKernel {  // operands, then results
+  CpuKernel* kernel = nullptr;
+  std::size_t at = 0, operands = 0;
+};
+struct CopyRuns {  // from, to: `count` runs of `bytes`; in an iteration of a loop `per_iteration` further on in `from`
+  std::size_t at = 0;
+  std::size_t bytes = 0, count = 0, from_stride = 0, to_stride = 0, per_iteration = 0;
+};
+struct Pack {  // from, to
+  CpuPreparation* preparation = nullptr;
+  std::size_t at = 0;
+};
+using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
+struct Reduce {  // `members` of them, then the first of `results` equal results, which follow one another
+  const void* op = nullptr;
+  ExchangeFunction function = nullptr;
+  std::size_t at = 0;
+  const Type* type = nullptr;  // of the list
+  std::size_t members = 0;
+  std::int64_t results = 1;
+};
+// The groups of a collective: which devices each has, and where a device stands.
+struct ExchangeGroups {
+  Type operand, result;
+  std::size_t size = 0;                     // of a group
+  std::vector<ConstArray> members;          // of all devices, group after group
+  std::vector<std::int64_t> group, member;  // by device: its group, and its place in that
+};
+// The devices of a piece in turn; pointers: every device's operand, group after group, then the first device's result.
+struct RunExchange {
+  const void* op = nullptr;
+  ExchangeFunction function = nullptr;
+  std::size_t at = 0;
+  std::int64_t devices = 0;
+  std::unique_ptr<ExchangeGroups> groups;
+};
+struct RunLoop {
+  std::int64_t iterations = 0;
+  std::vector<CopyRuns> slices, before;
+  std::vector<Command> body;
+};
+
+struct Command {
+  const Instruction* instruction = nullptr;  // of the plan
+  std::variant<RunKernel, CopyRuns, Pack, Reduce, RunExchange, RunLoop> what;
+};
+
+// Run one after another by one worker.
+struct CommandList {
+  std::vector<Command> commands;
+  std::vector<Address> addresses;
+  std::vector<std::byte*> pointers;          // of these addresses at `origin`
+  std::vector<std::unique_ptr<Type>> types;  // that commands refer to
+  std::vector<ConstArray> members;           // room for those of any reduction
+  TaskOrigin origin{-1};
+
+  const Type* flat(DType dtype, std::int64_t elements) {
+    const Type type{dtype, {elements}, {}};
+    const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
+    return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
+  }
+  void reserve(std::size_t count) {
+    addresses.reserve(count);
+    pointers.reserve(count);
+  }
+  std::size_t add(const Address& address) {
+    addresses.push_back(address);
+    pointers.push_back(nullptr);
+    return addresses.size() - 1;
+  }
+};
+
+using Bases = std::array<std::byte*, base_count>;
+
+// Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.
+void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases);
+// Runs a command of a list that is located.
+void run(Command& command, CommandList& list, std::byte* scratch);
+void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,158 @@
+// The instructions that a program is lowered to on CPU threads. Each names its operands by number: of values while a
+// program is lowered, of buffers in a plan.
+//
+// Instructions run in one of four ways (Stage): by every worker for itself, on a chunk of elements, as one task, or on
+// a piece. A piece is a number of whole logical devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/graph/program.h"
+
+namespace pmaptrain::cpu {
+
+struct Instruction;
+
+// An op on local values: on the slices of a piece's devices, on a chunk of elements, or on a replicated value.
+struct Kernel {
+  const Equation* equation = nullptr;
+  std::vector<int> operands, results;
+};
+
+// An op that sums rows (RowRule::sums), run once over the rows of all devices of a piece. The results go into the
+// piece's accumulators.
+struct RowSums {
+  const Equation* equation = nullptr;
+  std::vector<int> operands;
+  std::vector<int> accumulators;
+};
+
+// A product that sums rows, over the rows of all devices, whose result is computed in `parts` tasks, each of some rows
+// of the result (part_begin).
+struct Parts {
+  const Equation* equation = nullptr;
+  std::vector<int> operands;
+  int result = -1;
+  std::int64_t parts = 0;
+};
+
+struct Copy {
+  int from = -1, to = -1;
+};
+
+// Once per step: an operand of `equation` in the layout that the op's kernel takes it in. Pieces share it.
+struct Prepare {
+  const Equation* equation = nullptr;
+  std::size_t operand = 0;  // of the equation
+  int from = -1, to = -1;
+};
+
+// A reduction's first half: the slices of a piece's devices, in device order, into the piece's accumulator.
+struct Start {
+  const Equation* equation = nullptr;
+  int operand = -1;
+  int accumulator = -1;
+};
+
+// Its second half, after a barrier: the pieces' accumulators, in index order.
+struct Done {
+  const Equation* equation = nullptr;
+  int accumulator = -1;
+  int result = -1;
+};
+
+// One operand of a collective that reads other devices' slices.
+struct Exchange {
+  const Equation* equation = nullptr;
+  std::size_t index = 0;  // of the operand and the result
+  int operand = -1, result = -1;
+};
+
+// `body`, `iterations` times. Before iteration k, part k of each slice's `from`, which has `iterations` parts per
+// device, is copied to its `to`. `before` gives the carries their initial values.
+struct Loop {
+  const Equation* equation = nullptr;
+  std::int64_t iterations = 0;
+  std::vector<Copy> slices, before;
+  std::vector<Instruction> body;
+};
+
+struct Instruction : std::variant<Kernel, RowSums, Parts, Copy, Prepare, Start, Done, Exchange, Loop> {
+  using variant::variant;
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(this);
+  }
+  template <class T>
+  T* as() {
+    return std::get_if<T>(this);
+  }
+};
+
+// One function object from several lambdas, for std::visit.
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+template <class F>
+decltype(auto) visit(F&& f, const Instruction& instruction) {
+  return std::visit(std::forward<F>(f), static_cast<const Instruction::variant&>(instruction));
+}
+template <class F>
+decltype(auto) visit(F&& f, Instruction& instruction) {
+  return std::visit(std::forward<F>(f), static_cast<Instruction::variant&>(instruction));
+}
+
+// The equation behind an instruction; null for a copy.
+inline const Equation* equation_of(const Instruction& instruction) {
+  return visit(Overloaded{[](const Copy&) -> const Equation* { return nullptr; },
+                          [](const auto& other) -> const Equation* { return other.equation; }},
+               instruction);
+}
+
+// Calls read(id) for each operand and write(id) for each result: numbers of values or buffers. Of a loop these are its
+// carries and slices; its body has its own.
+template <class I, class Read, class Write>
+void for_each_value(I& instruction, Read&& read, Write&& write) {
+  const auto all = [](auto& ids, auto& f) {
+    for (auto& id : ids) f(id);
+  };
+  visit(
+      [&]<class T>(T& i) {
+        using Kind = std::remove_const_t<T>;
+        if constexpr (std::is_same_v<Kind, Kernel>) {
+          all(i.operands, read);
+          all(i.results, write);
+        } else if constexpr (std::is_same_v<Kind, RowSums>) {
+          all(i.operands, read);
+        } else if constexpr (std::is_same_v<Kind, Parts>) {
+          all(i.operands, read);
+          write(i.result);
+        } else if constexpr (std::is_same_v<Kind, Start>) {
+          read(i.operand);
+        } else if constexpr (std::is_same_v<Kind, Done>) {
+          write(i.result);
+        } else if constexpr (std::is_same_v<Kind, Exchange>) {
+          read(i.operand);
+          write(i.result);
+        } else if constexpr (std::is_same_v<Kind, Loop>) {
+          for (auto& copy : i.before) read(copy.from), write(copy.to);
+          for (auto& slice : i.slices) read(slice.from), write(slice.to);
+        } else {
+          static_assert(std::is_same_v<Kind, Copy> || std::is_same_v<Kind, Prepare>);
+          read(i.from);
+          write(i.to);
+        }
+      },
+      instruction);
+}
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,340 @@
+#include "core/runtime/cpu/module.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/saturate.h"
+#include "core/ops/all.h"
+#include "core/runtime/cpu/report.h"
+#include "core/runtime/cpu/team.h"
+#include "core/runtime/cpu/worker.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+// The plans of a module's entries, packing settled, and the memory that they need but for kernels' scratch.
+struct Plans {
+  std::vector<Plan> entries;
+  SharedInputs inputs;
+  MemorySizes sizes;
+};
+
+PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
+  return {std::max(a.constants, b.constants),      std::max(a.worker, b.worker), std::max(a.shared, b.shared),
+          std::max(a.devices, b.devices),          std::max(a.batch, b.batch),   std::max(a.arena, b.arena),
+          std::max(a.accumulators, b.accumulators)};
+}
+
+Plans make_plans(const Source& source, const CpuBackendOptions& options) {
+  Plans plans;
+  const PlanOptions how{source.private_copies, options.pieces};
+  for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
+  SharedInputs inputs = plans.inputs;
+  for (const Entry& entry : source.entries) {
+    Plan& plan = plans.entries.emplace_back(make_plan(entry.program, how, inputs));
+    plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
+    plans.sizes.slot.push_back(plan.kept.batch);
+    plans.sizes.batch.push_back(product_of(plan.kept.batch, static_cast<std::size_t>(entry.batches)));
+    // Kept memory of one entry follows that of the one before.
+    inputs.sizes = plan.kept;
+    inputs.sizes.batch = 0;
+    PoolSizes passing = plan.passing;
+    passing.accumulators = product_of(plan.pieces.size(), passing.accumulators);
+    plans.sizes.passing = larger(plans.sizes.passing, passing);
+  }
+  plans.sizes.kept = inputs.sizes;
+  return plans;
+}
+
+// Steps that are shorter than a barrier have one worker.
+int workers_of(const std::vector<Plan>& plans, const CpuBackendOptions& options) {
+  if (options.workers) return std::max(1, *options.workers);
+  const double cores = std::max(1.0, std::floor(allowed_cores()));
+  double workers = 1;
+  for (const Plan& plan : plans) {
+    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces.size())));
+  }
+  return static_cast<int>(workers);
+}
+
+}  // namespace
+
+struct CpuModule::Impl {
+  struct EntryState {
+    Plan plan;
+    std::vector<std::unique_ptr<Bound>> bound;  // this and what follows: by worker
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::unique_ptr<Claims> claims;
+    int last_slot = 0;
+    std::int64_t steps = 0;  // so far
+  };
+
+  Impl(const Source& source, const CpuBackendOptions& options) : Impl(make_plans(source, options), options) {}
+
+  Impl(Plans plans, const CpuBackendOptions& options)
+      : kernels{options.kernels, options.make_kernel},
+        inputs(std::move(plans.inputs)),
+        team(workers_of(plans.entries, options)) {
+    const auto count = static_cast<std::size_t>(team.count());
+    for (Plan& plan : plans.entries) {
+      entries.emplace_back().plan = std::move(plan);
+      entries.back().bound.resize(count);
+    }
+    team.run([&](int w) {
+      for (EntryState& entry : entries) {
+        entry.bound[static_cast<std::size_t>(w)] = std::make_unique<Bound>(entry.plan, kernels);
+      }
+    });
+    plans.sizes.workers = team.count();
+    for (const EntryState& entry : entries) {
+      plans.sizes.scratch = std::max(plans.sizes.scratch, entry.bound.front()->scratch_bytes());
+    }
+    memory.emplace(plans.sizes);
+    for (std::size_t e = 0; e < entries.size(); ++e) {
+      EntryState& entry = entries[e];
+      for (int w = 0; w < team.count(); ++w) {
+        Bound& bound = *entry.bound[static_cast<std::size_t>(w)];
+        entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, team.count()));
+      }
+      entry.claims = std::make_unique<Claims>(entry.bound.front()->stages());
+      fill_constants(e);
+    }
+  }
+
+  const Buffer& buffer(std::size_t e, int index) const {
+    return entries[e].plan.buffers[static_cast<std::size_t>(index)];
+  }
+
+  std::byte* address(const Buffer& b, std::size_t e, int worker, std::int64_t device) const {
+    std::byte* const base = b.pool == Pool::batch ? memory->batch(e, entries[e].last_slot)
+                                                  : memory->bases(worker, e)[static_cast<std::size_t>(base_of(b))];
+    return base + b.offset + (b.stacked ? static_cast<std::size_t>(device) * b.slice_bytes() : 0);
+  }
+
+  void fill_constants(std::size_t e) {
+    const Plan& plan = entries[e].plan;
+    for (const auto& [index, equation] : plan.constants) {
+      const Array array{&plan.program->type(equation->results.front()), address(buffer(e, index), e, 0, 0)};
+      kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
+    }
+    for (const auto& [index, equation] : plan.coordinates) {
+      for (std::int64_t d = 0; d < plan.program->mesh.devices(); ++d) {
+        const auto coordinate = static_cast<std::int32_t>(plan.program->mesh.position(d, equation->op.axes()));
+        std::memcpy(address(buffer(e, index), e, 0, d), &coordinate, sizeof coordinate);
+      }
+    }
+  }
+
+  // Calls f(worker number, origin) for every step on every worker, with a barrier after it where the plan has one.
+  template <class F>
+  void run(std::size_t e, int slot, std::int64_t steps, F&& f) {
+    EntryState& entry = entries[e];
+    entry.last_slot = slot;
+    const bool meet = entry.plan.boundary_barrier && team.count() > 1;
+    team.run([&](int w) {
+      for (std::int64_t i = 0; i < steps; ++i) {
+        const std::int64_t step = entry.steps + i;
+        // A worker that is alone needs no second set of accumulators.
+        const int parity = team.count() > 1 ? static_cast<int>(step & 1) : 0;
+        f(static_cast<std::size_t>(w), StepOrigin{static_cast<std::uint32_t>(step + 1), parity, slot});
+        if (meet) team.barrier().arrive_and_wait();
+      }
+    });
+    entry.steps += steps;
+  }
+
+  // Runs f, whose exception is kept for wait().
+  template <class F>
+  Ticket carry_out(F&& f) noexcept {
+    ++tickets;
+    if (failure) return {tickets};
+    try {
+      f();
+    } catch (...) {
+      failure = std::current_exception();
+      failed = tickets;
+    }
+    return {tickets};
+  }
+
+  const Kernels kernels;
+  const SharedInputs inputs;
+  std::vector<EntryState> entries;
+  std::optional<Memory> memory;
+  Team team;
+  std::int64_t tickets = 0;
+  std::int64_t failed = 0;  // the first ticket whose work did
+  std::exception_ptr failure;
+};
+
+CpuModule::CpuModule(Source source, const CpuBackendOptions& options)
+    : Module(std::move(source)), impl_(std::make_unique<Impl>(this->source(), options)) {}
+CpuModule::~CpuModule() = default;
+
+std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_view input) {
+  const Plan& plan = impl_->entries[entry].plan;
+  const Input* const found = plan.program->find_input(input);
+  if (found == nullptr || found->group != Group::batch) return {};
+  const Buffer& b = impl_->buffer(entry, plan.inputs[static_cast<std::size_t>(found - plan.program->inputs.data())]);
+  const std::size_t slices = b.stacked ? static_cast<std::size_t>(plan.program->mesh.devices()) : 1;
+  return {impl_->memory->batch(entry, slot) + b.offset, slices * b.slice_bytes()};
+}
+
+Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps) {
+  return impl_->carry_out([&] {
+    Impl::EntryState& state = impl_->entries[entry];
+    impl_->run(entry, slot, steps, [&](std::size_t w, const StepOrigin& step) {
+      state.workers[w]->run_step(step, *state.claims, impl_->team.barrier());
+    });
+  });
+}
+
+Ticket CpuModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
+  return impl_->carry_out([&] {
+    const auto e = static_cast<std::size_t>(value(input).entry);
+    const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
+    const Buffer& b = impl_->inputs.buffers.find(name)->second;
+    if (bytes.size() != b.slice_bytes()) {
+      fail_running("input '" + name + "' takes " + std::to_string(b.slice_bytes()) + " bytes, not " +
+                   std::to_string(bytes.size()));
+    }
+    if (device != every_device && !b.stacked) fail_running("input '" + name + "' is kept once for all devices");
+    const std::int64_t first = device == every_device ? 0 : device;
+    const std::int64_t end = device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
+    for (int w = 0; w < (b.pool == Pool::worker ? impl_->team.count() : 1); ++w) {
+      for (std::int64_t d = first; d < end; ++d) {
+        std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, d));
+      }
+    }
+  });
+}
+
+Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
+  return impl_->carry_out([&] {
+    const auto e = static_cast<std::size_t>(value(handle).entry);
+    const Plan& plan = impl_->entries[e].plan;
+    const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
+    const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
+    if (offset + into.size() > b.slice_bytes()) {
+      fail_running("a read past the end of a value of " + std::to_string(b.slice_bytes()) + " bytes");
+    }
+    const std::byte* const from = impl_->address(b, e, 0, device) + offset;
+    std::copy(from, from + into.size(), into.begin());
+  });
+}
+
+bool CpuModule::done(Ticket) { return true; }
+
+void CpuModule::wait(Ticket ticket) {
+  if (impl_->failure && ticket.number >= impl_->failed) std::rethrow_exception(impl_->failure);
+}
+
+std::size_t CpuModule::allocated() const { return impl_->memory->bytes(); }
+
+std::vector<InstructionReport> CpuModule::instructions(std::size_t entry) const {
+  const Impl::EntryState& state = impl_->entries[entry];
+  return report_of(state.plan, *state.bound.front()).rows;
+}
+
+Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
+  Impl::EntryState& state = impl_->entries[entry];
+  const auto workers = static_cast<std::size_t>(impl_->team.count());
+  std::vector<std::map<const Instruction*, double>> seconds(workers);
+  const Clock::time_point begin = Clock::now();
+  wait(impl_->carry_out([&] {
+    impl_->run(entry, slot, steps, [&](std::size_t w, const StepOrigin& step) {
+      state.workers[w]->profile_step(step, *state.claims, impl_->team.barrier(), seconds[w]);
+    });
+  }));
+  Profile profile;
+  profile.wall_seconds = seconds_since(begin) / static_cast<double>(steps);
+  for (const Instruction* instruction : report_of(state.plan, *state.bound.front()).instructions) {
+    double sum = 0;
+    for (const auto& of_worker : seconds) {
+      const auto found = of_worker.find(instruction);
+      if (found != of_worker.end()) sum += found->second;
+    }
+    profile.seconds.push_back(sum / static_cast<double>(steps) / static_cast<double>(workers));
+  }
+  return profile;
+}
+
+const Plan& CpuModule::plan(std::size_t entry) const { return impl_->entries[entry].plan; }
+int CpuModule::workers() const { return impl_->team.count(); }
+std::uint32_t CpuModule::meetings() const { return impl_->team.barrier().meetings(); }
+std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
+
+int CpuBackend::workers(const Source& source) const {
+  return workers_of(make_plans(source, options_).entries, options_);
+}
+
+std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
+  return make_plans(source, options_).entries[entry].barriers_per_step();
+}
+
+Needs CpuBackend::needs(const Source& source) const {
+  Plans plans = make_plans(source, options_);
+  MemorySizes& sizes = plans.sizes;
+  sizes.workers = workers_of(plans.entries, options_);
+  // A kernel says how much scratch memory it needs once it is made, and is not needed any more then.
+  Kernels kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+                    const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
+                                                             : make_cpu_kernel(op, request, options_.kernels);
+                    sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
+                    return nullptr;
+                  }};
+  for (const Plan& plan : plans.entries) sizes.scratch = std::max(sizes.scratch, Bound(plan, kernels).scratch_bytes());
+  const auto workers = static_cast<std::size_t>(sizes.workers);
+  Needs needs;
+  std::set<std::string_view> counted;
+  for (const Entry& entry : source.entries) {
+    for (const Input& input : entry.program->inputs) {
+      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
+      const Buffer& b = plans.inputs.buffers.find(input.name)->second;
+      const std::size_t copies = b.stacked                ? static_cast<std::size_t>(entry.program->mesh.devices())
+                                 : b.pool == Pool::worker ? workers
+                                                          : 1;
+      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
+      item = sum_of(item, product_of(b.slice_bytes(), copies));
+    }
+  }
+  for (std::size_t bytes : sizes.batch) needs.batches = sum_of(needs.batches, bytes);
+  needs.gradients = product_of(2, sizes.passing.accumulators);
+  needs.kernels = sum_of(sizes.packed, product_of(workers, sizes.scratch));
+  const std::size_t total = sizes.total();
+  const std::size_t named = needs.total();
+  needs.temporaries = total > named ? total - named : 0;
+  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
+    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
+  };
+  pool("constants", sizes.kept.constants, 1, "filled when the program is loaded");
+  pool("kept, shared", sizes.kept.shared, 1, "replicated inputs and outputs, one copy");
+  pool("kept, by device", sizes.kept.devices, 1, "inputs and outputs with a slice for every device");
+  pool("kept, by worker", sizes.kept.worker, workers, "small replicated inputs and outputs");
+  pool("shared", sizes.passing.shared, 1, "replicated temporaries, one copy");
+  pool("by device", sizes.passing.devices, 1, "temporaries that cross a barrier: a slice for every device");
+  pool("by worker", sizes.passing.worker, workers, "small replicated temporaries");
+  pool("arena", sizes.passing.arena, workers, "temporaries of a piece of the devices");
+  pool("accumulators", sizes.passing.accumulators, 2, "sums over a piece's devices; successive steps use two sets");
+  for (std::size_t e = 0; e < sizes.slot.size(); ++e) {
+    pool("batches, " + source.entries[e].name, sizes.slot[e], static_cast<std::size_t>(source.entries[e].batches),
+         "batch inputs, filled ahead");
+  }
+  pool("packed", sizes.packed, 1, "operands in the layout of the kernels that read them");
+  pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
+  return needs;
+}
+
+std::unique_ptr<Module> CpuBackend::load(Source source) const {
+  return std::make_unique<CpuModule>(std::move(source), options_);
+}
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,73 @@
+// The backend "cpu": logical devices carried by CPU threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/ops/all.h"
+#include "core/runtime/backend.h"
+#include "core/runtime/cpu/plan.h"
+
+namespace pmaptrain::cpu {
+
+struct CpuBackendOptions {
+  // Threads. None: the cores that affinity and cgroups allow, at most one per piece; one for programs whose steps are
+  // shorter than a barrier.
+  std::optional<int> workers = {};
+  KernelChoice kernels = KernelChoice::best;
+  // What makes a kernel, in place of make_cpu_kernel; called on the thread of the worker that will run it.
+  std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make_kernel = {};
+  std::int64_t pieces = 0;  // see PlanOptions
+};
+
+// Memory, kernels and threads for the programs of a source. The bits of every result are the same for any number of
+// workers. submit(), write() and read() are carried out at once, by the calling thread and the others.
+class CpuModule final : public Module {
+ public:
+  CpuModule(Source source, const CpuBackendOptions& options);
+  ~CpuModule() override;
+
+  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) override;
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) override;
+  Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) override;
+  Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) override;
+  bool done(Ticket ticket) override;
+  void wait(Ticket ticket) override;
+  std::size_t allocated() const override;
+  std::vector<InstructionReport> instructions(std::size_t entry) const override;
+  Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
+
+  const Plan& plan(std::size_t entry) const;
+  int workers() const;
+  // How often all workers have met within steps, modulo 2^32.
+  std::uint32_t meetings() const;
+  // What libraries are asked for: the op, shapes and name of each kernel of an entry, a line each.
+  std::string kernel_shapes(std::size_t entry) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(CpuBackendOptions options = {}) : options_(std::move(options)) {}
+  std::string_view name() const override { return "cpu"; }
+  int workers(const Source& source) const override;
+  std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
+  Needs needs(const Source& source) const override;
+  std::unique_ptr<Module> load(Source source) const override;
+
+ private:
+  CpuBackendOptions options_;
+};
+
+}  // namespace pmaptrain::cpu
+
+namespace pmaptrain {
+using cpu::CpuBackend;
+using cpu::CpuBackendOptions;
+using cpu::CpuModule;
+}  // namespace pmaptrain

@@ -1,0 +1,533 @@
+// The second half of planning: where values live.
+#include "core/runtime/cpu/plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/analysis/cost.h"
+#include "core/base/saturate.h"
+#include "core/ops/all.h"
+#include "core/runtime/cpu/arena.h"
+#include "core/runtime/cpu/lifetime.h"
+#include "core/runtime/cpu/lower.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+// Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
+constexpr double piece_work = 1 << 20;
+
+// Fewer rows than these leave a large product's inner loops short.
+constexpr std::int64_t least_rows = 64;
+
+// As many as the work pays for, and as have enough rows for each product with a matrix that is worth packing.
+std::int64_t worthwhile_pieces(const Program& program, double work) {
+  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 1.0, static_cast<double>(most_pieces)));
+  for_each_equation(program.equations, [&](const Equation& equation) {
+    const auto prepared = kernels_of(equation.op).prepared_operand;
+    const auto operand = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
+    if (!operand || program.type(equation.results.front()).varying.empty()) return;
+    if (numel(program.type(equation.operands[*operand])) < prepared_elements) return;
+    const std::int64_t rows = program.type(equation.results.front()).shape.front() * program.mesh.devices();
+    pieces = std::min(pieces, std::max<std::int64_t>(1, rows / least_rows));
+  });
+  return pieces;
+}
+
+std::size_t align(std::size_t bytes) { return round_up(bytes, alignment); }
+
+std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
+  switch (pool) {
+    case Pool::constant: return sizes.constants;
+    case Pool::worker: return sizes.worker;
+    case Pool::shared: return sizes.shared;
+    case Pool::batch: return sizes.batch;
+    default: break;
+  }
+  assert(pool == Pool::device);
+  return sizes.devices;
+}
+
+// A place of its own at the end of its pool. A stacked buffer's slices follow one another.
+void give_place(Buffer& buffer, std::int64_t devices, PoolSizes& sizes) {
+  std::size_t& pool = size_of_pool(sizes, buffer.pool);
+  buffer.offset = pool;
+  const std::size_t slices = static_cast<std::size_t>(buffer.stacked ? devices : 1);
+  pool = sum_of(pool, align(product_of(buffer.slice_bytes(), slices)));
+}
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
+      : inputs_(inputs) {
+    plan_.program = std::move(program);
+    plan_.options = options;
+    plan_.kept = inputs.sizes;
+    const Cost cost = cost_of(*plan_.program);
+    plan_.work = cost.flops + cost.bytes;
+    plan_.pieces = cut_into_blocks(plan_.program->mesh.devices(),
+                                   options.pieces > 0 ? options.pieces : worthwhile_pieces(*plan_.program, plan_.work));
+    lowered_ = lower(*plan_.program, options, static_cast<std::int64_t>(plan_.pieces.size()));
+    lifetimes_ = find_lifetimes(lowered_);
+    if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
+    pools_.resize(lowered_.values.size());
+    buffer_of_.assign(lowered_.values.size(), -1);
+  }
+
+  Plan run() {
+    choose_pools();
+    place_inputs();
+    place_updates();
+    for (const Lifetime& value : lifetimes_.values) {
+      if (buffer_of(value.root) < 0 && !reused(value)) give_own_buffer(value.root);
+    }
+    for (Stage& stage : lowered_.stages) {
+      for_each_instruction(stage, [&](const Instruction& instruction, Reader reader) { place(instruction, reader); });
+    }
+    plan_.passing.arena = std::max(arena_.end(), bytes_to_gather());
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  const ValueInfo& info(int root) const { return lowered_.info(root); }
+  const Type& type(int root) const { return lowered_.type(root); }
+  std::int64_t devices() const { return plan_.program->mesh.devices(); }
+
+  Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
+  bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
+  int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
+  void set_buffer(int root, int buffer) { buffer_of_[static_cast<std::size_t>(root)] = buffer; }
+
+  // ---- updates: each replaces its input's value, in place where nothing reads the old one later
+
+  // Adds copies for the other updates, after a barrier of their own. Whether there are any.
+  bool add_update_copies() {
+    std::vector<std::pair<int, int>> copies;  // what replaces, and the input
+    std::set<int> handed_on;                  // what some input becomes
+    for (const auto& [input, next] : lowered_.updates) handed_on.insert(next);
+    for (const auto& [input, next] : lowered_.updates) {
+      if (input == next) continue;
+      // Another input takes this one's old value after the step: it must still be there.
+      if (!handed_on.contains(input) && can_update_in_place(input, next)) {
+        in_place_[next] = input;
+      } else {
+        copies.emplace_back(next, input);
+      }
+    }
+    if (copies.empty()) return false;
+    std::set<int> inputs;
+    for (const auto& [input, next] : lowered_.updates) inputs.insert(input);
+    // Two inputs that change places are read before either is written: what an update takes from an input goes
+    // through a copy.
+    const bool aside =
+        std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return inputs.contains(copy.first); });
+    const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
+    for (const auto& [next, input] : copies) {
+      const Class of = info(input).of;
+      const std::int64_t elements = numel(type(input));
+      int from = next;
+      if (inputs.contains(next)) {
+        from = lowered_.add_like(input);
+        lowered_.add(Copy{next, from}, of, first, elements);
+      }
+      lowered_.add(Copy{from, input}, of, replace, elements);
+    }
+    return true;
+  }
+
+  bool can_update_in_place(int input, int next) const {
+    const Lifetime& written = lifetimes_.of(next);
+    const Lifetime& old = lifetimes_.of(input);
+    if (written.by == nullptr || written.loop != nullptr || in_place_.contains(next)) return false;
+    const Kernel* const kernel = written.by->as<Kernel>();
+    if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return false;
+    if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
+    if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
+    const Class of = info(input).of;
+    return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
+      if (read.stage < written.written.stage) return true;
+      if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
+      const bool same_order = (of == Class::varying && read.reader == Reader::piece) ||
+                              (of == Class::worker && read.reader == Reader::everywhere) ||
+                              (of == Class::chunked && read.reader == Reader::chunk);
+      return same_order && read.position <= written.written.position;
+    });
+  }
+
+  // ---- pools
+
+  void choose_pools() {
+    kept_.resize(lowered_.values.size());
+    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(root)] = true; };
+    for (int root : lowered_.exchanged) keep(root);
+    for (const Input& input : plan_.program->inputs) keep(input.value.id);
+    for (int root : lowered_.outputs) keep(root);
+    for (const auto& [root, equation] : lowered_.coordinates) keep(root);
+    for (const auto& [input, next] : lowered_.updates) keep(next);
+    for (const Lifetime& value : lifetimes_.values) pools_[static_cast<std::size_t>(value.root)] = choose_pool(value);
+    for (const Input& input : plan_.program->inputs) {
+      if (input.group == Group::batch) pools_[static_cast<std::size_t>(input.value.id)] = Pool::batch;
+    }
+  }
+
+  Pool choose_pool(const Lifetime& value) const {
+    if (lowered_.packed.contains(value.root)) return Pool::packed;
+    switch (info(value.root).of) {
+      case Class::constant: return Pool::constant;
+      case Class::worker: return Pool::worker;
+      case Class::chunked: return Pool::shared;
+      case Class::varying: break;
+    }
+    const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
+                                     [&](const Access& read) { return read.stage != value.written.stage; });
+    if (crosses || is_kept(value.root)) return Pool::device;
+    return info(value.root).stacked ? Pool::arena : Pool::scratch;
+  }
+
+  // Values whose memory is found while walking the instructions: the arena's, and shared temporaries.
+  bool reused(const Lifetime& value) const {
+    const Pool pool = pool_of(value.root);
+    if (pool == Pool::arena || pool == Pool::scratch) return true;
+    if (pool != Pool::shared || is_kept(value.root)) return false;
+    // What nothing reads would be free again in the very stage in which its parts are written.
+    if (info(value.root).by_task && value.reads.empty()) return false;
+    return std::all_of(value.reads.begin(), value.reads.end(),
+                       [](const Access& read) { return read.reader == Reader::chunk; });
+  }
+
+  Buffer make_buffer(int root) const {
+    Buffer buffer;
+    buffer.dtype = type(root).dtype;
+    buffer.domain.axes = type(root).varying;
+    buffer.pool = pool_of(root);
+    buffer.elements = numel(type(root));
+    // A device's slices are there even for a value that only stages, not devices, tell apart.
+    buffer.stacked = buffer.pool == Pool::device || (buffer.pool != Pool::scratch && info(root).stacked);
+    if (static_cast<std::size_t>(root) < lowered_.facts.values.size()) {
+      buffer.domain = lowered_.facts.values[static_cast<std::size_t>(root)].domain;
+    }
+    return buffer;
+  }
+
+  int add_buffer(int root, Buffer buffer) {
+    plan_.buffers.push_back(buffer);
+    const int index = static_cast<int>(plan_.buffers.size() - 1);
+    set_buffer(root, index);
+    return index;
+  }
+
+  void give_own_buffer(int root) {
+    Buffer buffer = make_buffer(root);
+    if (buffer.pool == Pool::packed) {
+      buffer.layout = Layout::packed;
+      buffer.offset = packed_++;
+    } else {
+      // Outputs are read between steps; what is computed when the plan is loaded must stay as well.
+      buffer.kept = outlives_.contains(root) || buffer.pool == Pool::constant;
+      give_place(buffer, devices(), buffer.kept ? plan_.kept : plan_.passing);
+    }
+    add_buffer(root, buffer);
+  }
+
+  void place_inputs() {
+    outlives_.insert(lowered_.outputs.begin(), lowered_.outputs.end());
+    for (const auto& [root, equation] : lowered_.coordinates) outlives_.insert(root);
+    for (const Input& input : plan_.program->inputs) {
+      const int root = input.value.id;
+      if (input.group == Group::batch) {
+        Buffer buffer = make_buffer(root);
+        buffer.kept = true;
+        give_place(buffer, devices(), plan_.kept);
+        add_buffer(root, buffer);
+      } else {
+        add_buffer(root, inputs_.buffers.find(input.name)->second);
+      }
+    }
+  }
+
+  void place_updates() {
+    for (const auto& [next, input] : in_place_) set_buffer(next, buffer_of(input));
+  }
+
+  // ---- the arena and shared temporaries, in the order of the instructions
+
+  std::size_t arena_bytes(int root) const {
+    const std::int64_t slices = pool_of(root) == Pool::arena ? plan_.pieces.front().count : 1;
+    return product_of(bytes(type(root)), static_cast<std::size_t>(slices));
+  }
+
+  // Of the columns of its first operand that the widest part reads: a worker gathers them in its arena, where nothing
+  // lies while there is no piece at hand.
+  std::size_t bytes_to_gather() const {
+    std::size_t most = 0;
+    for (const Stage& stage : lowered_.stages) {
+      for (const Instruction& instruction : stage.tasks) {
+        const Parts* const sum = instruction.as<Parts>();
+        if (sum == nullptr) continue;
+        for (std::int64_t part = 0; part < sum->parts; ++part) {
+          Type columns = plan_.program->type(sum->equation->operands.front());
+          const std::int64_t width = columns.shape[1];
+          columns.shape[1] = part_begin(width, sum->parts, part + 1) - part_begin(width, sum->parts, part);
+          most = std::max(most, product_of(bytes(columns), static_cast<std::size_t>(devices())));
+        }
+      }
+    }
+    return most;
+  }
+
+  void place(const Instruction& instruction, Reader reader) {
+    const int position = ++position_;
+    if (const Loop* const loop = instruction.as<Loop>()) return place_loop(instruction, *loop, reader);
+    const Kernel* const kernel = instruction.as<Kernel>();
+    const bool elementwise = kernel != nullptr && kernel->equation->op.rules().elementwise;
+    const auto nothing = [](int) {};
+    for_each_value(instruction, nothing, [&](int root) {
+      if (buffer_of(root) >= 0) return;
+      if (elementwise && take_over(*kernel, root, position)) return;
+      if (reader == Reader::chunk || reader == Reader::task) release_shared(position);
+      allocate(root);
+    });
+    release(position);
+  }
+
+  void place_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
+    const int begin = position_;
+    for (const Copy& copy : loop.before) {
+      ++position_;
+      if (buffer_of(copy.to) < 0) allocate(copy.to);
+      release(position_);
+    }
+    for (const Copy& slice : loop.slices) allocate(slice.to);
+    carry_in_place(instruction, loop, begin);
+    for (const Instruction& inner : loop.body) place(inner, reader);
+    release(++position_);
+    assert(position_ == lifetimes_.end.at(&instruction));
+  }
+
+  // What an elementwise op yields may be written straight into its carry, where nothing reads the old one afterwards:
+  // so a gradient accumulates in place.
+  void carry_in_place(const Instruction& instruction, const Loop& loop, int begin) {
+    const int end = lifetimes_.end.at(&instruction);
+    std::set<int> taken;
+    for (const Instruction& inner : loop.body) {
+      const Copy* const yield = inner.as<Copy>();
+      if (yield == nullptr) continue;
+      const Lifetime& written = lifetimes_.of(yield->from);
+      const Kernel* const kernel = written.by != nullptr && written.loop == &loop ? written.by->as<Kernel>() : nullptr;
+      if (kernel == nullptr || !kernel->equation->op.rules().elementwise) continue;
+      if (buffer_of(yield->from) >= 0 || !taken.insert(yield->from).second) continue;
+      if (info(yield->from).stacked != info(yield->to).stacked || type(yield->from) != type(yield->to)) continue;
+      const std::vector<Access>& reads = lifetimes_.of(yield->to).reads;
+      const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
+        return read.position > written.written.position && read.position > begin && read.position < end;
+      });
+      if (!read_later) set_buffer(yield->from, buffer_of(yield->to));
+    }
+  }
+
+  // An elementwise result may have the memory of an operand that nothing reads afterwards.
+  bool take_over(const Kernel& kernel, int result, int position) {
+    for (int operand : kernel.operands) {
+      const auto live = live_.find(operand);
+      if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
+      if (pool_of(operand) != pool_of(result) || bytes(type(operand)) != bytes(type(result)) ||
+          size_of(type(operand).dtype) != size_of(type(result).dtype)) {
+        continue;
+      }
+      const std::size_t offset = live->second;
+      forget(operand);
+      hold(result, offset);
+      return true;
+    }
+    return false;
+  }
+
+  void allocate(int root) {
+    if (buffer_of(root) >= 0) return;
+    if (pool_of(root) == Pool::shared) {
+      // Only a temporary of as many elements is cut into the same chunks, so that no worker writes what another still
+      // reads; tasks are cut elsewhere.
+      auto& free = free_shared_[{numel(type(root)), size_of(type(root).dtype)}];
+      std::size_t offset = plan_.passing.shared;
+      if (free.empty() || info(root).by_task) {
+        plan_.passing.shared = sum_of(plan_.passing.shared, align(bytes(type(root))));
+      } else {
+        offset = free.back();
+        free.pop_back();
+      }
+      return hold(root, offset);
+    }
+    assert(pool_of(root) == Pool::arena || pool_of(root) == Pool::scratch);
+    hold(root, arena_.allocate(arena_bytes(root)));
+  }
+
+  void release(int position) {
+    release_if(position, [](Pool) { return true; });
+  }
+  void release_shared(int position) {
+    release_if(position, [](Pool pool) { return pool == Pool::shared; });
+  }
+
+  // In the order of roots, in which memory is taken again.
+  template <class Predicate>
+  void release_if(int position, Predicate&& predicate) {
+    std::vector<int> ended;
+    for (const auto& [last, root] : ends_) {
+      if (last > position) break;
+      if (predicate(pool_of(root))) ended.push_back(root);
+    }
+    std::sort(ended.begin(), ended.end());
+    for (int root : ended) {
+      const std::size_t offset = live_.at(root);
+      if (pool_of(root) == Pool::shared) {
+        free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(offset);
+      } else {
+        arena_.release(offset, arena_bytes(root));
+      }
+      forget(root);
+    }
+  }
+
+  void hold(int root, std::size_t offset) {
+    live_[root] = offset;
+    ends_.emplace(lifetimes_.of(root).last, root);
+    Buffer buffer = make_buffer(root);
+    buffer.offset = offset;
+    add_buffer(root, buffer);
+  }
+  void forget(int root) {
+    live_.erase(root);
+    ends_.erase({lifetimes_.of(root).last, root});
+  }
+
+  // ---- from values to buffers
+
+  void finish() {
+    for (Accumulator& accumulator : lowered_.accumulators) {
+      accumulator.offset = plan_.passing.accumulators;
+      const std::size_t size = product_of(size_of(accumulator.dtype), static_cast<std::size_t>(accumulator.elements));
+      plan_.passing.accumulators = sum_of(plan_.passing.accumulators, align(size));
+    }
+    plan_.accumulators = std::move(lowered_.accumulators);
+    plan_.stages = std::move(lowered_.stages);
+    for (Stage& stage : plan_.stages) rename(stage);
+    plan_.boundary_barrier = last_stage_shares();
+    for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
+    for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
+    for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
+    for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
+  }
+
+  // Whether workers must have finished the last stage before the next step's first begins: any worker may have run a
+  // task whose values another one's next task overwrites.
+  bool last_stage_shares() const {
+    const Stage& last = plan_.stages.back();
+    return last.has_tasks() || std::any_of(last.once.begin(), last.once.end(), [](const Instruction& instruction) {
+             return instruction.as<Exchange>() != nullptr;
+           });
+  }
+
+  void rename(Stage& stage) {
+    rename(stage.once);
+    for (Chunked& chunked : stage.chunked) rename(chunked.instructions);
+    std::erase_if(stage.chunked, [](const Chunked& chunked) { return chunked.instructions.empty(); });
+    rename(stage.tasks);
+    rename(stage.pieces);
+  }
+
+  void rename(std::vector<Instruction>& instructions) {
+    for (Instruction& instruction : instructions) {
+      const auto to_buffer = [&](int& id) { id = buffer_of(id); };
+      for_each_value(instruction, to_buffer, to_buffer);
+      if (Loop* const loop = instruction.as<Loop>()) {
+        std::erase_if(loop->before, [](const Copy& copy) { return copy.from == copy.to; });
+        rename(loop->body);
+      }
+    }
+    std::erase_if(instructions, [](const Instruction& instruction) {
+      const Copy* const copy = instruction.as<Copy>();
+      return copy != nullptr && copy->from == copy->to;
+    });
+  }
+
+  const SharedInputs& inputs_;
+  Plan plan_;
+  Lowered lowered_;
+  Lifetimes lifetimes_;
+  std::map<int, int> in_place_;  // the value that replaces, to the input that it replaces
+  std::set<int> outlives_;       // roots that stay after a run
+  std::size_t packed_ = 0;
+  std::vector<Pool> pools_;     // this and what follows: by root
+  std::vector<bool> kept_;      // through the step
+  std::vector<int> buffer_of_;  // -1: none yet
+  Arena arena_;
+  int position_ = 0;                    // of the instruction that is being placed, as in lifetimes
+  std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
+  std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same
+  std::map<std::pair<std::int64_t, std::size_t>, std::vector<std::size_t>> free_shared_;
+};
+
+}  // namespace
+
+std::string_view to_string(Pool pool) {
+  switch (pool) {
+    case Pool::constant: return "constant";
+    case Pool::worker: return "worker";
+    case Pool::shared: return "shared";
+    case Pool::device: return "device";
+    case Pool::batch: return "batch";
+    case Pool::arena: return "arena";
+    case Pool::packed: return "packed";
+    case Pool::scratch: break;
+  }
+  return "scratch";
+}
+
+std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
+  return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
+}
+
+std::int64_t chunks_of(std::int64_t elements) {
+  return std::clamp<std::int64_t>(elements / chunk_elements, 1, most_chunks);
+}
+
+std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
+  constexpr std::int64_t unit = 64;
+  const std::int64_t size = (chunked.elements + chunked.chunks * unit - 1) / (chunked.chunks * unit) * unit;
+  return std::min(chunked.elements, chunk * size);
+}
+
+bool Plan::is_tiny() const { return work < piece_work; }
+
+void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs) {
+  for (const Input& input : program.inputs) {
+    if (input.group == Group::batch) continue;
+    const auto [known, is_new] = inputs.buffers.try_emplace(input.name);
+    if (!is_new) continue;
+    const Type& type = program.type(input.value);
+    Buffer& buffer = known->second;
+    buffer.dtype = type.dtype;
+    buffer.elements = numel(type);
+    buffer.domain.axes = type.varying;
+    buffer.stacked = options.private_copies || !type.varying.empty();
+    buffer.pool = buffer.stacked ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
+    buffer.kept = true;
+    give_place(buffer, program.mesh.devices(), inputs.sizes);
+  }
+}
+
+Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs) {
+  return Planner(std::move(program), options, inputs).run();
+}
+
+Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options) {
+  SharedInputs inputs;
+  add_inputs(*program, options, inputs);
+  return make_plan(std::move(program), options, inputs);
+}
+
+}  // namespace pmaptrain::cpu

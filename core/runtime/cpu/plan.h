@@ -1,0 +1,148 @@
+// The plan of a program on CPU threads: what runs where, in which order, in which memory. Fixed before the first step,
+// from the program alone and never from the number of workers, so that a config gives the same bits on any number.
+//
+// Logical devices are cut into pieces of whole devices. Work on values that vary over the mesh runs piece by piece.
+// Work on values that are equal everywhere runs in every worker when it is small, and otherwise once, in chunks of
+// elements. Stages are separated by a barrier among workers; a collective ends one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/analysis/facts.h"
+#include "core/graph/program.h"
+#include "core/mesh/mesh.h"
+#include "core/runtime/cpu/instruction.h"
+
+namespace pmaptrain::cpu {
+
+// Where a buffer lies.
+enum class Pool : std::uint8_t {
+  constant,  // one copy, filled when the plan is loaded
+  worker,    // one copy per worker, which each computes for itself: small and equal on every device
+  shared,    // one copy, computed in chunks: larger and equal on every device
+  device,    // one slice per logical device, kept through the step
+  batch,     // batch inputs: a slice per device of a value that varies, else one copy
+  arena,     // one slice per device of the piece at hand, in the worker's temporary memory
+  scratch,   // one for the piece at hand, the same for its devices, in the worker's temporary memory
+  packed,    // one copy, of a size and at a place that are known when kernels are made; offsets count operands
+};
+std::string_view to_string(Pool pool);
+
+enum class Layout : std::uint8_t {
+  row_major,
+  packed,  // as the kernel that reads it takes it (Prepare); its size is known when kernels are made
+};
+
+struct Buffer {
+  DType dtype = DType::f32;
+  Layout layout = Layout::row_major;
+  Domain domain;
+  Pool pool = Pool::arena;
+  // Whether it outlives a run of the entry: inputs and outputs. All other memory serves every entry of a module.
+  bool kept = false;
+  bool stacked = false;       // one slice per logical device
+  std::int64_t elements = 0;  // of one slice
+  std::size_t offset = 0;     // in its pool; of the first slice
+  std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
+};
+
+struct Accumulator {
+  DType dtype = DType::f32;  // its own: a sum may be kept in a wider type than its addends
+  std::int64_t elements = 0;
+  std::size_t offset = 0;  // in a piece's accumulators
+};
+
+// Replicated work on arrays of `elements` elements, cut into `chunks`: each chunk passes through all instructions.
+struct Chunked {
+  std::int64_t elements = 0, chunks = 1;
+  std::vector<Instruction> instructions;  // Kernel, Copy, Done
+};
+
+struct Stage {
+  std::vector<Instruction> once;    // first, by every worker for itself
+  std::vector<Chunked> chunked;     // then, in any order and by any worker: chunks,
+  std::vector<Instruction> tasks;   // parts and preparations,
+  std::vector<Instruction> pieces;  // and these, for each piece
+  bool has_tasks() const { return !chunked.empty() || !tasks.empty() || !pieces.empty(); }
+};
+
+// Replicated values of at most this many elements are computed by every worker for itself.
+inline constexpr std::int64_t small_elements = 4096;
+// The devices are cut into at most so many pieces, and a sum in parts has so many.
+inline constexpr std::int64_t most_pieces = 8;
+inline constexpr std::int64_t most_parts = 8;
+// Parts begin at multiples of so many rows: a product's inner loops take them in groups.
+inline constexpr std::int64_t part_alignment = 16;
+// A chunk has at least so many elements, and an array at most `most_chunks` of them.
+inline constexpr std::int64_t chunk_elements = 8192;
+inline constexpr std::int64_t most_chunks = 16;
+// An operand is prepared where it has at least so many elements: a barrier and the packing cost more otherwise.
+inline constexpr std::int64_t prepared_elements = std::int64_t{1} << 16;
+// Slices and whole values begin at multiples of this many bytes.
+inline constexpr std::size_t alignment = 64;
+
+// The row of the result with which part `part` of `parts` begins, of `rows`: by these numbers alone.
+std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
+// The element with which chunk `chunk` begins, a multiple of 64: all chunks but the last are equally long.
+std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk);
+std::int64_t chunks_of(std::int64_t elements);
+
+struct PlanOptions {
+  // Every logical device keeps its own copy of every value, also of replicated ones, for the whole run: what
+  // verify_replicas compares. Same bits.
+  bool private_copies = false;
+  // Pieces to cut the devices into, at most; 0: as many as the program's work pays for. The bits depend on it.
+  std::int64_t pieces = 0;
+};
+
+// Bytes of one copy of each pool. What a process holds with W workers and P pieces is constants + shared + devices +
+// W·(worker + arena) + 2·P·accumulators. Sums end at `most_bytes`.
+struct PoolSizes {
+  std::size_t constants = 0, worker = 0, shared = 0, devices = 0, batch = 0, arena = 0, accumulators = 0;
+};
+
+struct Plan {
+  std::shared_ptr<const Program> program;
+  PlanOptions options;
+  std::vector<Block> pieces;
+  std::vector<Buffer> buffers;
+  std::vector<Accumulator> accumulators;
+  std::vector<Stage> stages;
+  std::vector<std::pair<int, const Equation*>> constants;    // buffers to fill when loaded, by this op
+  std::vector<std::pair<int, const Equation*>> coordinates;  // device buffers that hold axis_index
+  std::vector<int> inputs, outputs;                          // buffers, in the program's order
+  PoolSizes kept, passing;                                   // see Buffer::kept
+  bool boundary_barrier = false;                             // whether workers must meet at the end of a step
+  double work = 0;                                           // floating operations and bytes of a step
+
+  // Meetings of all workers in one step, when several steps run without the host between them.
+  std::int64_t barriers_per_step() const {
+    return static_cast<std::int64_t>(stages.size()) - 1 + (boundary_barrier ? 1 : 0);
+  }
+  // Whether a step is so short that a barrier costs more than a second worker saves.
+  bool is_tiny() const;
+};
+
+// Inputs that several plans share: their buffers by name, and the kept bytes of each pool that they take.
+struct SharedInputs {
+  std::map<std::string, Buffer, std::less<>> buffers;
+  PoolSizes sizes;
+};
+
+// Adds the buffers of a program's inputs but for its batch, where they are not there yet.
+void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs);
+
+// `inputs` has the buffers of the program's inputs. Kept memory of the plan's own follows theirs. Throws Error (usage)
+// for what the runtime cannot carry out: a collective inside a loop.
+Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs);
+Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options = {});
+
+// The plan as text: stages, instructions, pools and offsets. Names no worker, no library and no instruction set.
+std::string to_text(const Plan& plan);
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/runtime/cpu/plan.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const Plan& plan) : plan_(plan) {}
+
+  std::string print() {
+    text_ = fmt::format("pieces {} of {} device(s)\nbarriers {}\n", plan_.pieces.size(),
+                        plan_.pieces.empty() ? 0 : plan_.pieces.front().count, plan_.barriers_per_step());
+    print("kept", plan_.kept);
+    print("passing", plan_.passing);
+    for (std::size_t i = 0; i < plan_.program->inputs.size(); ++i) {
+      text_ += "input " + plan_.program->inputs[i].name + " " + buffer(plan_.inputs[i]) + "\n";
+    }
+    for (std::size_t number = 0; number < plan_.stages.size(); ++number) print(plan_.stages[number], number);
+    for (std::size_t i = 0; i < plan_.program->outputs.size(); ++i) {
+      text_ += "output " + plan_.program->outputs[i].name + " " + buffer(plan_.outputs[i]) + "\n";
+    }
+    return std::move(text_);
+  }
+
+ private:
+  void print(std::string_view title, const PoolSizes& sizes) {
+    text_ += fmt::format("bytes {}", title);
+    const auto add = [&](std::string_view name, std::size_t bytes) {
+      if (bytes > 0) text_ += fmt::format(" {}={}", name, bytes);
+    };
+    add("constants", sizes.constants);
+    add("worker", sizes.worker);
+    add("shared", sizes.shared);
+    add("devices", sizes.devices);
+    add("batch", sizes.batch);
+    add("arena", sizes.arena);
+    add("accumulators", sizes.accumulators);
+    text_ += "\n";
+  }
+
+  void print(const Stage& stage, std::size_t number) {
+    text_ += fmt::format("stage {}\n", number);
+    print("each worker", stage.once);
+    for (const Chunked& chunked : stage.chunked) {
+      print(fmt::format("each of {} chunk(s) of {} elements", chunked.chunks, chunked.elements), chunked.instructions);
+    }
+    print("tasks", stage.tasks);
+    print("each piece", stage.pieces);
+  }
+
+  void print(std::string_view title, const std::vector<Instruction>& instructions) {
+    if (instructions.empty()) return;
+    text_ += fmt::format("  {}\n", title);
+    print(instructions, "    ");
+  }
+
+  std::string buffer(int index) const {
+    const Buffer& b = plan_.buffers[static_cast<std::size_t>(index)];
+    return fmt::format("{}{}+{}:{}[{}]", b.kept ? "kept " : "", to_string(b.pool), b.offset, to_string(b.dtype),
+                       b.elements);
+  }
+
+  std::string list(const std::vector<int>& buffers) const {
+    std::string text;
+    for (int index : buffers) text += (text.empty() ? "" : ", ") + buffer(index);
+    return text;
+  }
+
+  std::string op(const Equation* equation) const { return to_string(equation->op, &plan_.program->mesh); }
+
+  void print(const std::vector<Instruction>& instructions, const std::string& indent) {
+    for (const Instruction& instruction : instructions) {
+      text_ += indent + visit([&](const auto& i) { return line(i, indent); }, instruction) + "\n";
+    }
+  }
+
+  std::string line(const Kernel& i, const std::string&) const {
+    return fmt::format("{} = {} {}", list(i.results), op(i.equation), list(i.operands));
+  }
+  std::string line(const RowSums& i, const std::string&) const {
+    return fmt::format("accumulator {} = {} over the piece's rows {}", fmt::join(i.accumulators, ", "), op(i.equation),
+                       list(i.operands));
+  }
+  std::string line(const Parts& i, const std::string&) const {
+    return fmt::format("{} = {} over all rows in {} parts {}", buffer(i.result), op(i.equation), i.parts,
+                       list(i.operands));
+  }
+  std::string line(const Copy& i, const std::string&) const {
+    return fmt::format("{} = copy {}", buffer(i.to), buffer(i.from));
+  }
+  std::string line(const Prepare& i, const std::string&) const {
+    return fmt::format("{} = prepare {} for operand {} of {}", buffer(i.to), buffer(i.from), i.operand, op(i.equation));
+  }
+  std::string line(const Start& i, const std::string&) const {
+    return fmt::format("accumulator {} = {} within the piece {}", i.accumulator, op(i.equation), buffer(i.operand));
+  }
+  std::string line(const Done& i, const std::string&) const {
+    return fmt::format("{} = {} over pieces of accumulator {}", buffer(i.result), op(i.equation), i.accumulator);
+  }
+  std::string line(const Exchange& i, const std::string&) const {
+    return fmt::format("{} = {} of devices {}", buffer(i.result), op(i.equation), buffer(i.operand));
+  }
+  std::string line(const Loop& i, const std::string& indent) {
+    std::string text = fmt::format("loop {} times", i.iterations);
+    for (const Copy& slice : i.slices) text += fmt::format(", {} = slice of {}", buffer(slice.to), buffer(slice.from));
+    for (const Copy& copy : i.before) text += fmt::format("\n{}  first {}", indent, line(copy, indent));
+    Printer inner(plan_);
+    inner.print(i.body, indent + "  ");
+    if (!inner.text_.empty()) inner.text_.pop_back();  // the caller ends the line
+    return text + "\n" + inner.text_;
+  }
+
+  const Plan& plan_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_text(const Plan& plan) { return Printer(plan).print(); }
+
+}  // namespace pmaptrain::cpu

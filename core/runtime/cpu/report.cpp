@@ -1,0 +1,200 @@
+#include "core/runtime/cpu/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+using pmaptrain::to_string;
+
+bool varies(const std::vector<Type>& types) {
+  return std::any_of(types.begin(), types.end(), [](const Type& type) { return !type.varying.empty(); });
+}
+
+// The kernels behind each instruction, of every shape that it is bound for.
+class KernelsOf {
+ public:
+  explicit KernelsOf(const Bound& bound) {
+    for (const BoundStage& stage : bound.stages()) {
+      collect(stage.once.commands, 1);
+      std::map<const CommandList*, double> runs;
+      for (const Task& task : stage.tasks) ++runs[task.list];
+      for (const auto& [list, times] : runs) collect(list->commands, times);
+    }
+  }
+
+  // In one step, apart from loops.
+  struct Found {
+    const CpuKernel* kernel = nullptr;
+    std::map<std::string, double> layout_bytes;  // by what changes its layout
+  };
+  std::map<const Instruction*, Found> found;
+
+ private:
+  void collect(const std::vector<Command>& commands, double times) {
+    for (const Command& command : commands) {
+      if (const RunKernel* const run = std::get_if<RunKernel>(&command.what);
+          run != nullptr && run->kernel != nullptr) {
+        Found& into = found[command.instruction];
+        into.kernel = run->kernel;
+        for (const LayoutChange& change : run->kernel->layout_changes()) {
+          into.layout_bytes[change.of] += times * static_cast<double>(change.bytes);
+        }
+      }
+      if (const RunLoop* const loop = std::get_if<RunLoop>(&command.what)) collect(loop->body, times);
+    }
+  }
+};
+
+class Reporter {
+ public:
+  Reporter(const Plan& plan, const Bound& bound) : plan_(plan), kernels_(bound) {}
+
+  PlanReport run() {
+    for (std::size_t number = 0; number < plan_.stages.size(); ++number) {
+      const Stage& stage = plan_.stages[number];
+      const std::string prefix =
+          plan_.stages.size() > 1 ? fmt::format("stage {} of {}, ", number + 1, plan_.stages.size()) : "";
+      add(stage.once, prefix + "every worker for itself", 0, 1);
+      for (const Chunked& chunked : stage.chunked) {
+        add(chunked.instructions,
+            prefix + fmt::format("{} of {} elements", counted(chunked.chunks, "chunk"), with_commas(chunked.elements)),
+            0, 1);
+      }
+      add(stage.tasks, prefix + "one task each, or a task for each part", 0, 1);
+      add(stage.pieces, prefix + pieces_text(), 0, 1);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string pieces_text() const {
+    if (plan_.pieces.size() == 1) return "the piece of all devices";
+    return fmt::format("each of {} pieces of up to {}", plan_.pieces.size(),
+                       counted(plan_.pieces.front().count, "device"));
+  }
+
+  // `times`: how often loops repeat it.
+  void add(const std::vector<Instruction>& instructions, const std::string& part, int depth, double times) {
+    for (const Instruction& instruction : instructions) {
+      InstructionReport row;
+      row.part = part;
+      row.depth = depth;
+      row.equation = equation_of(instruction);
+      const Cost cost = visit([&](const auto& i) { return describe(i, row); }, instruction);
+      row.flops = times * cost.flops;
+      row.bytes = times * cost.bytes;
+      const auto found = kernels_.found.find(&instruction);
+      if (found != kernels_.found.end()) {
+        row.kernel = true;
+        row.implementation = found->second.kernel->implementation();
+        for (const auto& [of, bytes] : found->second.layout_bytes) {
+          row.layout_changes.push_back(of);
+          row.layout_bytes += times * bytes;
+        }
+      }
+      out_.rows.push_back(std::move(row));
+      out_.instructions.push_back(&instruction);
+      if (const Loop* const loop = instruction.as<Loop>()) {
+        add(loop->body, part, depth + 1, times * static_cast<double>(loop->iterations));
+      }
+    }
+  }
+
+  // ---- over all devices, in one iteration
+
+  const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
+  double devices() const { return static_cast<double>(plan_.program->mesh.devices()); }
+  double slices_of(const Buffer& b) const { return b.stacked ? devices() : 1; }
+  double bytes_of(const Buffer& b) const { return slices_of(b) * static_cast<double>(b.slice_bytes()); }
+
+  static std::string result_text(const std::vector<Type>& results) {
+    if (results.empty()) return "";
+    return std::string(to_string(results.front().dtype)) + to_string(results.front().shape) +
+           (results.size() > 1 ? ", ..." : "");
+  }
+  static std::string text_of(const Buffer& b) {
+    return std::string(to_string(b.dtype)) + "[" + std::to_string(b.elements) + "]";
+  }
+
+  Cost describe_op(const Equation& equation, InstructionReport& row) const {
+    const std::vector<Type> operands = types_of(*plan_.program, equation.operands);
+    const std::vector<Type> results = types_of(*plan_.program, equation.results);
+    row.name = equation.op.name();
+    row.result = result_text(results);
+    Cost cost = equation.op.cost(plan_.program->mesh, operands, results);
+    // A chain's equations compute; what they pass on to each other stays in the cache.
+    for (const Region& region : equation.regions) {
+      for (const Equation& inner : region.equations) {
+        if (inner.op.rules().view) continue;
+        cost.flops += inner.op
+                          .cost(plan_.program->mesh, types_of(*plan_.program, inner.operands),
+                                types_of(*plan_.program, inner.results))
+                          .flops;
+      }
+    }
+    const double times = varies(operands) || varies(results) ? devices() : 1;
+    return {times * cost.flops, times * cost.bytes};
+  }
+
+  Cost describe(const Kernel& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
+  Cost describe(const RowSums& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
+  Cost describe(const Parts& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
+  Cost describe(const Exchange& i, InstructionReport& row) const {
+    const Cost cost = describe_op(*i.equation, row);
+    row.implementation = "the group's devices in order";
+    return cost;
+  }
+  Cost describe(const Copy& i, InstructionReport& row) const {
+    row.name = row.implementation = "copy";
+    row.result = text_of(buffer(i.to));
+    return {0, 2 * bytes_of(buffer(i.to))};
+  }
+  Cost describe(const Prepare& i, InstructionReport& row) const {
+    row.name = "prepare";
+    row.implementation = "the layout that the kernels take";
+    row.result = text_of(buffer(i.from));
+    return {0, 2 * bytes_of(buffer(i.from))};
+  }
+  Cost describe(const Start& i, InstructionReport& row) const {
+    const Buffer& operand = buffer(i.operand);
+    row.name = i.equation->op.name();
+    row.implementation = "the piece's devices in order";
+    row.result = text_of(operand);
+    return {devices() * static_cast<double>(operand.elements),
+            2 * devices() * static_cast<double>(operand.slice_bytes())};
+  }
+  Cost describe(const Done& i, InstructionReport& row) const {
+    const Accumulator& sums = plan_.accumulators[static_cast<std::size_t>(i.accumulator)];
+    const auto elements = static_cast<double>(sums.elements), pieces = static_cast<double>(plan_.pieces.size());
+    row.name = i.equation->op.name();
+    row.implementation = "pieces in order";
+    row.result = text_of(buffer(i.result));
+    return {pieces * elements, (pieces + 1) * elements * static_cast<double>(size_of(sums.dtype))};
+  }
+  // Each iteration copies its slices, which are all of the operands in the end.
+  Cost describe(const Loop& i, InstructionReport& row) const {
+    row.name = "loop";
+    row.implementation = fmt::format("{} times, slices of {}", i.iterations,
+                                     counted(static_cast<std::int64_t>(i.slices.size()), "value"));
+    row.result = i.slices.empty() ? "" : text_of(buffer(i.slices.front().to));
+    double bytes = 0;
+    for (const Copy& slice : i.slices) bytes += 2 * bytes_of(buffer(slice.from));
+    for (const Copy& copy : i.before) bytes += 2 * bytes_of(buffer(copy.to));
+    return {0, bytes};
+  }
+
+  const Plan& plan_;
+  const KernelsOf kernels_;
+  PlanReport out_;
+};
+
+}  // namespace
+
+PlanReport report_of(const Plan& plan, const Bound& bound) { return Reporter(plan, bound).run(); }
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,38 @@
+// Values of a module, read to the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/runtime/backend.h"
+
+namespace pmaptrain::train {
+
+// The elements of a value on one device, of any element type.
+std::vector<double> numbers(Module& module, Handle value, std::int64_t device = 0);
+// The only one of a scalar.
+double scalar(Module& module, Handle value);
+
+// A value's bytes on one device.
+std::vector<std::byte> bytes_of(Module& module, Handle value, std::int64_t device = 0);
+
+// Reads values of any size through memory of a fixed one, which is allocated once.
+class SlicedReader {
+ public:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+  // The module outlives this.
+  explicit SlicedReader(Module& module);
+  Module& module() const { return module_; }
+  // Calls `use` with the value's bytes on a device, slice by slice in order.
+  void read(Handle value, std::int64_t device, const std::function<void(std::span<const std::byte>)>& use);
+
+ private:
+  Module& module_;
+  std::vector<std::byte> slice_;
+};
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,200 @@
+// Modules: entries over one set of values, batches in slots, and what a backend says that it needs.
+#include "core/runtime/cpu/module.h"
+
+#include <filesystem>
+#include <functional>
+#include <regex>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/runtime/programs.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+// %w grows by the sum of the batch; the other entry doubles it and says what it was.
+const std::string grow = R"(mesh a=2
+params %w:f32[]{}
+batch %x:f32[]{a}
+%sum = psum[axes={a}] %x
+%next = add %w, %sum
+return sum = %sum
+update %w = %next
+)";
+const std::string twice = R"(mesh a=2
+params %w:f32[]{}
+batch %y:f32[]{a}
+%next = add %w, %w
+%far = pvary[axes={a}] %w
+%shifted = add %far, %y
+return before = %w
+return shifted = %shifted
+update %w = %next
+)";
+
+Source two_entries(int batches = 1, bool private_copies = false) {
+  return {{{"grow", test::program_of(grow), batches}, {"twice", test::program_of(twice), batches}}, private_copies};
+}
+
+std::span<const std::byte> bytes_of(const float& value) { return std::as_bytes(std::span(&value, 1)); }
+
+float read(Module& module, Handle value, std::int64_t device = 0) {
+  float found = 0;
+  module.wait(module.read(value, device, std::as_writable_bytes(std::span(&found, 1))));
+  return found;
+}
+
+void set_batch(Module& module, std::size_t entry, int slot, const std::string& name, std::vector<float> values) {
+  const std::span<std::byte> to = module.batch(entry, slot, name);
+  const std::span<const std::byte> from = std::as_bytes(std::span(values));
+  REQUIRE(to.size() == from.size());
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// The third run of each kernel fails.
+class Failing final : public CpuKernel {
+ public:
+  void run(const CpuArguments&) override {
+    if (++runs_ >= 3) throw std::runtime_error("a kernel failed");
+  }
+  std::string implementation() const override { return "failing"; }
+
+ private:
+  int runs_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("entries share the inputs that have equal names, whichever ran last", "[runtime]") {
+  for (const int batches : {1, 2}) {
+    for (const bool private_copies : {false, true}) {
+      const std::unique_ptr<Module> module = CpuBackend({.workers = 2}).load(two_entries(batches, private_copies));
+      const Handle w = module->input("w");
+      CHECK(w.id == module->input("w").id);
+      const float one = 1;
+      module->write(w, every_device, bytes_of(one));
+      set_batch(*module, 0, 0, "x", {2, 3});
+      set_batch(*module, 1, 0, "y", {10, 20});
+      module->submit(0, 0);
+      CHECK(read(*module, w) == 6);
+      module->submit(1, 0);
+      CHECK(read(*module, module->output(1, "before")) == 6);
+      CHECK(read(*module, module->output(1, "shifted"), 1) == 26);
+      CHECK(read(*module, w) == 12);
+      module->submit(0, 0, 2);
+      module->submit(1, 0);
+      CHECK(read(*module, module->output(0, "sum")) == 5);
+      CHECK(read(*module, w) == 44);
+    }
+  }
+}
+
+TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one that it is given", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(3));
+  const float zero = 0;
+  module->write(module->input("w"), every_device, bytes_of(zero));
+  for (int slot = 0; slot < 3; ++slot) {
+    const auto base = static_cast<float>(slot * slot);
+    CHECK(reinterpret_cast<std::uintptr_t>(module->batch(0, slot, "x").data()) % 64 == 0);
+    set_batch(*module, 0, slot, "x", {base, base + 1});
+  }
+  for (const int slot : {2, 0, 1}) {
+    module->submit(0, slot);
+    CHECK(read(*module, module->output(0, "sum")) == static_cast<float>(2 * slot * slot + 1));
+  }
+  CHECK(module->batch(0, 0, "y").empty());
+  CHECK(module->batch(0, 0, "w").empty());
+}
+
+TEST_CASE("a private copy is written and read by device, and a read may begin anywhere", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries(1, true));
+  const Handle w = module->input("w");
+  const float values[] = {1.5F, -2};
+  for (std::int64_t device = 0; device < 2; ++device) module->write(w, device, bytes_of(values[device]));
+  CHECK(read(*module, w, 0) == 1.5F);
+  CHECK(read(*module, w, 1) == -2);
+  std::uint16_t half = 0;
+  module->wait(module->read(w, 1, std::as_writable_bytes(std::span(&half, 1)), 2));
+  CHECK(half == 0xc000);
+}
+
+TEST_CASE("a module refuses what its programs have not", "[runtime]") {
+  const std::unique_ptr<Module> module = CpuBackend().load(two_entries());
+  CHECK(error_of([&] { module->input("x"); }) == "the module has no input 'x'");
+  CHECK(error_of([&] { module->output(0, "before"); }) == "the entry 'grow' has no output 'before'");
+  const auto other = test::program_of("mesh a=2\nparams %w:f32[3]{}\nreturn w = %w\n");
+  CHECK(error_of([&] {
+          CpuBackend().load({{{"grow", test::program_of(grow)}, {"look", other}}});
+        }) == "input 'w' is f32[]{} in the entry 'grow' and f32[3]{} in the entry 'look'");
+  float two[2] = {};
+  const Ticket past = module->read(module->input("w"), 0, std::as_writable_bytes(std::span(two)));
+  CHECK(error_of([&] { module->wait(past); }) == "a read past the end of a value of 4 bytes");
+}
+
+TEST_CASE("a failure comes out of the wait for its ticket and for every later one, not for those before", "[runtime]") {
+  CpuBackendOptions options{.workers = 1};
+  options.make_kernel = [](const Op&, const CpuRequest&) { return std::make_unique<Failing>(); };
+  const std::unique_ptr<Module> module = CpuBackend(options).load(two_entries());
+  const Ticket first = module->submit(0, 0, 2), second = module->submit(0, 0), third = module->submit(1, 0);
+  CHECK(error_of([&] { module->wait(first); }) == "none");
+  CHECK(error_of([&] { module->wait(second); }) == "a kernel failed");
+  CHECK(error_of([&] { module->wait(third); }) == "a kernel failed");
+  float value = 0;
+  const Ticket read = module->read(module->input("w"), 0, std::as_writable_bytes(std::span(&value, 1)));
+  CHECK(error_of([&] { module->wait(read); }) == "a kernel failed");
+  CHECK(error_of([&] { module->wait(first); }) == "none");
+}
+
+TEST_CASE("workers are as many as asked for, else one for steps that are shorter than a barrier", "[runtime]") {
+  const auto tiny = [](std::int64_t devices) { return Source{{{"grow", test::program_of(grow, {{"a", devices}})}}}; };
+  CHECK(CpuBackend({.workers = 5}).workers(tiny(64)) == 5);
+  CHECK(CpuBackend().workers(tiny(64)) == 1);
+  const auto large = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%y = exp %x\nreturn y = %y\n");
+  const int workers = CpuBackend().workers({{{"large", large}}});
+  CHECK(workers == std::min<int>(static_cast<int>(allowed_cores()), cpu::most_pieces));
+}
+
+TEST_CASE("a module allocates what its backend says that it needs", "[runtime]") {
+  for (const int batches : {1, 3}) {
+    const CpuBackend backend({.workers = 2});
+    const Needs needs = backend.needs(two_entries(batches));
+    CHECK(backend.load(two_entries(batches))->allocated() == needs.total());
+    CHECK(needs.parameters >= 2 * sizeof(float));
+    CHECK(needs.batches >= 2U * static_cast<std::size_t>(batches) * 2 * sizeof(float));
+  }
+}
+
+TEST_CASE("training, commands and benchmarks name no backend's insides", "[runtime]") {
+  const std::regex insides(R"(\b(CpuExecutor|CpuBackend|make_plan|Plan|Step)\b|core/runtime/(cpu/|plan\.h))");
+  int files = 0;
+  for (const char* const folder : {"core/train", "app", "bench"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      const std::string path = entry.path().string();
+      // These two measure the CPU's runtime itself.
+      if (!entry.is_regular_file() || path.starts_with("bench/guard") || path.starts_with("bench/limits")) continue;
+      if (!path.ends_with(".h") && !path.ends_with(".cpp")) continue;
+      ++files;
+      std::istringstream lines(test::read_text(path));
+      for (std::string line; std::getline(lines, line);) {
+        INFO(path << ": " << line);
+        CHECK_FALSE(std::regex_search(line, insides));
+      }
+    }
+  }
+  CHECK(files > 60);
+}

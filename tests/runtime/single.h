@@ -1,0 +1,75 @@
+// One program in a module of its own, with its values by name.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/cpu/module.h"
+
+namespace pmaptrain::test {
+
+class Single {
+ public:
+  explicit Single(std::shared_ptr<const Program> program, const CpuBackendOptions& options = {},
+                  bool private_copies = false)
+      : module_({{{"test", std::move(program), 1}}, private_copies}, options) {}
+
+  CpuModule& module() { return module_; }
+  const CpuModule& module() const { return module_; }
+
+  // On one device, or on all that there are copies for.
+  void set(std::string_view name, std::int64_t device, std::span<const std::byte> value) {
+    if (!is_batch(name)) return module_.wait(module_.write(module_.input(name), device, value));
+    const std::span<std::byte> memory = module_.batch(0, 0, name);
+    const std::size_t slices = memory.size() / std::max<std::size_t>(1, value.size());
+    for (std::size_t d = 0; d < slices; ++d) {
+      if (device == every_device || static_cast<std::size_t>(device) == d) {
+        std::copy(value.begin(), value.end(), memory.begin() + static_cast<std::ptrdiff_t>(d * value.size()));
+      }
+    }
+  }
+  void set(std::string_view name, std::span<const std::byte> value) { set(name, every_device, value); }
+  // Each device's own; of a value that is kept once, the first.
+  void set_each(std::string_view name, const std::vector<std::vector<std::byte>>& values) {
+    const bool differs = private_copies() ? !is_replicated_batch(name) : !type_of(name).varying.empty();
+    if (!differs) return set(name, values.front());
+    for (std::size_t d = 0; d < values.size(); ++d) set(name, static_cast<std::int64_t>(d), values[d]);
+  }
+
+  void run(std::int64_t steps = 1) { module_.wait(module_.submit(0, 0, steps)); }
+
+  std::vector<std::byte> output(std::string_view name, std::int64_t device = 0) {
+    return read(module_.output(0, name), device);
+  }
+  std::vector<std::byte> input(std::string_view name, std::int64_t device = 0) {
+    if (!is_batch(name)) return read(module_.input(name), device);
+    const std::span<const std::byte> memory = module_.batch(0, 0, name);
+    const std::size_t size = bytes(type_of(name));
+    const std::size_t at = memory.size() > size ? static_cast<std::size_t>(device) * size : 0;
+    const std::span<const std::byte> slice = memory.subspan(at, size);
+    return {slice.begin(), slice.end()};
+  }
+
+ private:
+  const Program& program() const { return module_.program(0); }
+  const Type& type_of(std::string_view name) const { return program().type(program().find_input(name)->value); }
+  bool private_copies() const { return module_.source().private_copies; }
+  bool is_batch(std::string_view name) const {
+    const Input* const input = program().find_input(name);
+    return input != nullptr && input->group == Group::batch;
+  }
+  bool is_replicated_batch(std::string_view name) const { return is_batch(name) && type_of(name).varying.empty(); }
+  std::vector<std::byte> read(Handle handle, std::int64_t device) {
+    std::vector<std::byte> value(module_.slice_bytes(handle));
+    module_.wait(module_.read(handle, device, value));
+    return value;
+  }
+
+  CpuModule module_;
+};
+
+}  // namespace pmaptrain::test
