@@ -79,7 +79,7 @@ struct Arguments::Impl {
   std::vector<Required> required;
   bool wants_help = false;
 
-  std::string hint() const { return "pmaptrain " + command + " --help lists what it takes"; }
+  std::string hint() const { return "pmaptrain " + command + " --help lists its options"; }
 
   void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
     std::string shown;
@@ -129,8 +129,8 @@ struct Arguments::Impl {
     }
     for (const std::string& argument : std::span(end, remaining.end())) {
       if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
-      fail_usage("unexpected argument '" + argument + "' after '--', behind which nothing is an option",
-                 "write options before '--', or leave it out; " + hint());
+      fail_usage("unexpected argument '" + argument + "' after '--', which ends the options",
+                 "write options before '--', or omit it; " + hint());
     }
     for (const std::string& argument : remaining) {
       if (argument == "--") continue;
@@ -189,8 +189,7 @@ void Arguments::integer(const std::string& name, const std::string& value, std::
   impl_->single(name, value, meaning, [name, low, &target](const std::string& given) {
     const auto number = parse_whole<std::int64_t>(given);
     if (!number || *number < low) {
-      fail_option(name, given,
-                  name + " takes a whole number of at least " + std::to_string(low) + ", not '" + given + "'");
+      fail_option(name, given, name + " takes an integer of at least " + std::to_string(low) + ", not '" + given + "'");
     }
     target = number;
   });
@@ -200,7 +199,7 @@ void Arguments::seed(const std::string& name, std::optional<std::uint64_t>& targ
   impl_->single(name, "N", meaning, [name, &target](const std::string& given) {
     const auto number = parse_whole<std::uint64_t>(given);
     if (!number) {
-      fail_option(name, given, name + " takes a whole number from 0 to 2^64 - 1, not '" + given + "'");
+      fail_option(name, given, name + " takes an integer from 0 to 2^64 - 1, not '" + given + "'");
     }
     target = number;
   });

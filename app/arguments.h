@@ -36,7 +36,7 @@ class Arguments {
             const std::string& meaning);
   void list(const std::string& name, const std::string& value, std::vector<std::string>& target,
             const std::string& meaning);
-  // A whole number of at least `low`.
+  // An integer of at least `low`.
   void integer(const std::string& name, const std::string& value, std::int64_t low, std::optional<std::int64_t>& target,
                const std::string& meaning);
   void seed(const std::string& name, std::optional<std::uint64_t>& target, const std::string& meaning);

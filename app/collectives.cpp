@@ -42,16 +42,15 @@ Value index(Builder& b, Value, AxisSet axes) { return b.emit(ops::AxisIndex{axes
 
 constexpr Demonstration all[] = {
     {"psum", "the sum over the group", true, true, Form::scalar, of_axes<ops::Psum>},
-    {"pmax", "the largest of the group", true, true, Form::scalar, of_axes<ops::Pmax>},
-    {"pmin", "the smallest of the group", true, true, Form::scalar, of_axes<ops::Pmin>},
-    {"all_gather", "the group's values, one after another", false, true, Form::vector, of_axes<ops::AllGather>},
-    {"all_gather_invariant", "as all_gather, and the type says that all members have the same", false, true,
-     Form::vector, of_axes<ops::AllGatherInvariant>},
-    {"psum_scatter", "the sum over the group, of which each member keeps its part", false, true, Form::parts,
+    {"pmax", "the maximum over the group", true, true, Form::scalar, of_axes<ops::Pmax>},
+    {"pmin", "the minimum over the group", true, true, Form::scalar, of_axes<ops::Pmin>},
+    {"all_gather", "the values of the group, concatenated", false, true, Form::vector, of_axes<ops::AllGather>},
+    {"all_gather_invariant", "as all_gather, with a replicated result", false, true, Form::vector,
+     of_axes<ops::AllGatherInvariant>},
+    {"psum_scatter", "the sum over the group, split between its members", false, true, Form::parts,
      of_axes<ops::PsumScatter>},
-    {"all_to_all", "member i's part from every member", false, true, Form::parts, of_axes<ops::AllToAll>},
-    {"ppermute", "here each member's value goes to the next one, the last one's to the first", false, true,
-     Form::scalar, ring},
+    {"all_to_all", "member i receives part i of every member", false, true, Form::parts, of_axes<ops::AllToAll>},
+    {"ppermute", "here each member sends to the next one, the last one to the first", false, true, Form::scalar, ring},
     {"axis_index", "the member's coordinate along the axis", false, false, Form::scalar, index},
     {"pmean", "the mean over the group: a psum and a division", true, true, Form::scalar, mean},
 };
@@ -70,7 +69,7 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
 std::unique_ptr<Module> load(const Backend& backend, std::shared_ptr<const Program> program, std::size_t beside) {
   Source source{{{"collective", std::move(program)}}};
   demand_memory(sum_of(backend.needs(source).total(), beside), "this",
-                "a smaller mesh, smaller --bytes, or one --op over one --axis would fit");
+                "use a smaller mesh, smaller --bytes, or one --op over one --axis");
   return backend.load(std::move(source));
 }
 
@@ -89,7 +88,7 @@ double seconds_of(Module& module, std::int64_t steps) {
   return seconds_since(begin);
 }
 
-// The median of a step's seconds, from groups of steps that are each worth a reading of the clock.
+// The median time of a step, from groups of steps that are long compared with a clock reading.
 double median_seconds(Module& module) {
   constexpr double worth_a_clock_reading = 0.002;
   constexpr std::size_t groups = 9;

@@ -37,7 +37,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   bool json = false;
   Arguments a("bench", "Times a config's training steps on one batch that stays in memory; writes nothing.");
   config.add_to(a);
-  a.integer("--steps", "N", 1, steps, "how many steps are timed (default: 200, or as many as 0.2 seconds hold)");
+  a.integer("--steps", "N", 1, steps, "number of timed steps (default: 200, or as many as fit into 0.2 seconds)");
   a.flag("--json", json, "print the figures as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
 
@@ -55,14 +55,14 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   streams.out << fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"),
                              counted(b.workers, "worker"));
   line("step, median", with_prefix(b.median_step_seconds, "s") + " over " + counted(b.steps, "step"));
-  line("step, least", with_prefix(b.min_step_seconds, "s"));
-  line("examples a second", with_commas(std::llround(b.examples_per_second)));
-  line("first step after", with_prefix(b.first_step_seconds, "s") + " from the start of the process");
+  line("step, minimum", with_prefix(b.min_step_seconds, "s"));
+  line("examples per second", with_commas(std::llround(b.examples_per_second)));
+  line("first step done", with_prefix(b.first_step_seconds, "s") + " after the start of the process");
   line("peak memory", human_bytes(static_cast<double>(b.peak_rss_bytes)));
-  line("work of a step", with_prefix(b.flops_per_step, "FLOP"));
-  line("machine's products", with_prefix(b.peaks.gemm_flops_per_second, "FLOP/s") +
-                                 fmt::format(", of which a step reaches {:.1f} %", 100 * b.share_of_gemm_peak()));
-  line("machine's copies", with_prefix(b.peaks.copy_bytes_per_second, "B/s"));
+  line("FLOPs of a step", with_prefix(b.flops_per_step, "FLOP"));
+  line("peak GEMM", with_prefix(b.peaks.gemm_flops_per_second, "FLOP/s") +
+                        fmt::format(", of which a step reaches {:.1f} %", 100 * b.share_of_gemm_peak()));
+  line("memory bandwidth", with_prefix(b.peaks.copy_bytes_per_second, "B/s"));
   return 0;
 }
 

@@ -57,7 +57,7 @@ std::vector<std::int64_t> sizes_of(const std::string& list) {
                   "for example --bytes 64,4KiB,1MiB; the units are B, KiB, MiB and GiB");
     }
     if (count * unit->bytes % 4 != 0) {
-      fail_option("--bytes", list, "'" + word + "' is no whole number of f32 values, which have 4 bytes each",
+      fail_option("--bytes", list, "'" + word + "' is not a multiple of 4, the bytes of an f32 value",
                   "use multiples of 4");
     }
     sizes.push_back(count * unit->bytes);
@@ -177,14 +177,13 @@ spec::MeshSpec mesh_of(const std::optional<std::string>& config, const spec::Ove
                        const std::vector<std::string>& axes, const Streams& streams, bool json) {
   spec::MeshSpec mesh;
   if (config) {
-    if (!axes.empty()) fail_usage("collectives takes CONFIG or --mesh, not both", "leave one of them out");
+    if (!axes.empty()) fail_usage("collectives takes CONFIG or --mesh, not both", "omit one of them");
     const spec::Loaded loaded = spec::load(*config, overrides);
     if (!json) print_notes(loaded.notes, streams);
     return loaded.spec.mesh;
   }
   if (!overrides.set.empty() || overrides.devices || overrides.seed) {
-    fail_usage("--set, --devices and --seed change a config, and there is no CONFIG",
-               "name one, or give the mesh itself: --mesh devices=8");
+    fail_usage("--set, --devices and --seed need a CONFIG", "give a CONFIG, or set the mesh: --mesh devices=8");
   }
   mesh.mesh = Mesh(axes.empty() ? example_mesh : axes_of(axes));
   if (overrides.workers) {
@@ -200,17 +199,16 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
   std::vector<std::string> axes;
   ConfigOptions config;
   bool json = false;
-  Arguments a(
-      "collectives",
-      "Runs each collective over each axis of a mesh and shows the groups, and every device's input and result. "
-      "The mesh is a config's, or that of --mesh, or devices=4.");
+  Arguments a("collectives",
+              "Runs each collective over each axis of a mesh and shows the groups, and every device's input and "
+              "result. The mesh is that of CONFIG or of --mesh; default devices=4.");
   a.optional_positional("CONFIG", path, "a YAML file, or a run folder: its mesh");
-  a.list("--mesh", "AXIS=N", axes, "an axis of the mesh and its size, the outermost first; may repeat");
+  a.list("--mesh", "AXIS=N", axes, "an axis of the mesh and its size, outermost first; may repeat");
   a.text("--axis", "A", axis, "only over this axis");
   a.text("--op", "OP", op, "only this collective, such as psum");
   a.text("--bytes", "LIST", bytes,
          "also time each collective at these sizes of every device's operand: --bytes 64,4KiB,1MiB. The time is the "
-         "median; bytes a second are what all devices send together");
+         "median; bytes per second are the sum over all devices");
   a.flag("--json", json, "print it as a JSON document");
   config.add_options_to(a);
   if (!a.parse(arguments, streams.out)) return 0;

@@ -17,7 +17,7 @@ std::string bytes(std::size_t count) { return human_bytes(static_cast<double>(co
 
 std::string text(const Hardware& hardware) {
   std::string allowed = fmt::format("{} hardware threads", hardware.allowed_threads);
-  if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores' worth of time (cgroup)", hardware.quota);
+  if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores of CPU quota (cgroup)", hardware.quota);
   std::vector<std::vector<std::string>> rows{
       {"processor", hardware.model.empty() ? "unknown" : hardware.model},
       {"cores",
@@ -36,9 +36,9 @@ std::string text(const Hardware& hardware) {
     rows.push_back({kind == backend_kinds[0] ? "backends" : "", fmt::format("{} ({})", to_string(kind), what)});
   }
   return "hardware:\n" + columns(rows, {}) +
-         "\n--devices sets how many logical devices the mesh has, of which one core can carry many.\n"
-         "--workers sets how many threads carry them; auto takes what this process may use.\n"
-         "The config's mesh and not this list decides how many devices a batch is split over.\n";
+         "\n--devices sets the number of logical devices of the mesh; one core can run many of them.\n--workers sets "
+         "the number of threads that run them; auto uses all cores that this process may use.\nThe batch is split over "
+         "the devices of the mesh of the config, not over this list.\n";
 }
 
 std::string json_text(const Hardware& hardware) {
@@ -66,7 +66,7 @@ std::string json_text(const Hardware& hardware) {
 
 int command_devices(CommandArguments arguments, const Streams& streams) {
   bool json = false;
-  Arguments a("devices", "Lists the hardware there is, and what of it this process may use.");
+  Arguments a("devices", "Lists the hardware, and the part of it that this process may use.");
   a.flag("--json", json, "print it as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
   const Hardware hardware = find_hardware();

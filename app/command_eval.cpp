@@ -19,7 +19,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
   std::optional<std::string> split, checkpoint;
   bool json = false;
-  Arguments a("eval", "Evaluates a run's checkpoint on all logical devices, every example counted once.");
+  Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
   a.text("--split", "NAME", split, "test (the default) or train");

@@ -43,9 +43,9 @@ std::string read_program(const std::string& path) {
     text.append(part.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (!file.is_open() || file.bad() || errno == EISDIR) {
-    refuse(std::string("it cannot be read: ") + std::strerror(errno), "name a program's text file");
+    refuse(std::string("the file cannot be read: ") + std::strerror(errno), "give the path of a program text");
   }
-  if (text.size() > largest_program) refuse("this is too large for a program", "64 MiB are read");
+  if (text.size() > largest_program) refuse("the program is too large", "the largest size is 64 MiB");
   return text;
 }
 
@@ -66,7 +66,7 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
     }
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) {
-      const std::string help = "a path in an option is relative to the current directory";
+      const std::string help = "a relative path in an option is relative to the current directory";
       const Place place{"--input", 1, count_characters("--input " + name + "=") + 1, count_characters(file),
                         "--input " + argument};
       throw Error(ExitStatus::data, Diagnostic{"data", place, "there is no file '" + file + "'", help, {}});
@@ -186,17 +186,16 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   std::optional<std::string> output;
   std::optional<std::int64_t> workers;
   bool json = false;
-  Arguments a(
-      "exec",
-      "Runs a program that is written by hand once, on every logical device of its mesh, and prints each result "
-      "with one row per distinct value and the devices that hold it.");
+  Arguments a("exec",
+              "Runs a program text once, on every logical device of its mesh, and prints each result with one row per "
+              "distinct value and the devices that hold it.");
   a.positional("PROGRAM.pmt", path, "the program's text, as `pmaptrain explain` prints it", "program.pmt");
   a.list("--mesh", "AXIS=N", mesh,
-         "the size of an axis, instead of the program's, or one axis more; may repeat. Where all of the program's axes "
-         "are named, the mesh has their order");
+         "sets the size of an axis, or adds an axis; may repeat. If all axes of the program are given, the mesh has "
+         "their order");
   a.list("--input", "NAME=FILE.npy", inputs, "the value of an input; may repeat");
   a.text("--output", "FILE.npz", output, "also write the results, by name (NAME.next for an updated input)");
-  a.integer("--workers", "N", 1, workers, "how many threads carry the devices");
+  a.integer("--workers", "N", 1, workers, "number of threads that run the devices");
   a.flag("--json", json, "print the results as a JSON document");
   a.footer(
       "An input or output that varies over axes has one leading dimension for each of them, in mesh order:\n"
@@ -211,7 +210,7 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
   const std::unique_ptr<Backend> backend = train::backend_of(carried);
   Source source{{{"program", program}}};
-  demand_memory(backend->needs(source).total(), "this program", "a smaller mesh (--mesh) or smaller values would fit");
+  demand_memory(backend->needs(source).total(), "this program", "use a smaller mesh (--mesh) or smaller values");
   const std::unique_ptr<Module> module = backend->load(std::move(source));
   set_inputs(*module, inputs);
   module->wait(module->submit(0, 0));

@@ -7,7 +7,7 @@ namespace pmaptrain::app {
 
 int command_help(CommandArguments arguments, const Streams& streams) {
   std::optional<std::string> key;
-  Arguments a("help", "Tells what a key of the config takes, its default and an example; without KEY, lists the keys.");
+  Arguments a("help", "Describes a config key: its values, its default and an example; without KEY, lists the keys.");
   a.optional_positional("KEY", key, "a key, such as optimizer.adam, layers or data.source; or a command");
   a.footer("`pmaptrain` alone lists the commands.\n");
   if (!a.parse(arguments, streams.out)) return 0;

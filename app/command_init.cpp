@@ -53,8 +53,8 @@ std::optional<std::string> schema_for(const std::filesystem::path& file) {
   present << std::ifstream(file, std::ios::binary).rdbuf();
   if (present.view() == schema) return std::nullopt;
   if (present.view().find("\"title\": \"" + std::string(spec::schema_title) + "\"") == std::string_view::npos) {
-    fail_usage("'" + file.string() + "' is no schema of pmaptrain's, and init replaces nothing else",
-               "the schema for editors stands there, beside the config; write the config to another folder");
+    fail_usage("'" + file.string() + "' is not a schema of pmaptrain, and init does not replace other files",
+               "init writes the schema for editors to this path; write the config to another folder");
   }
   return schema;
 }
@@ -63,7 +63,7 @@ void write_new(const std::string& path, std::string_view text) {
   const auto close = [](std::FILE* file) { std::fclose(file); };
   const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wxe"), close);  // x: only a new file
   if (!file && errno == EEXIST) {
-    fail_usage("'" + path + "' exists, and init replaces nothing", "name another file, or remove this one");
+    fail_usage("'" + path + "' exists, and init does not replace files", "name another file, or remove this one");
   }
   if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
     fail_running("'" + path + "' cannot be written: " + std::strerror(errno));
@@ -79,7 +79,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
       "Writes a commented example config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
       "completes and checks it; without NAME, lists the examples.");
   a.optional_positional("NAME", name, "an example, such as linear_regression");
-  a.optional_positional("FILE", file, "where to write it; NAME.yaml unless given. An existing config is left alone");
+  a.optional_positional("FILE", file, "the path of the config; default NAME.yaml. An existing config is not replaced");
   if (!a.parse(arguments, streams.out)) return 0;
   if (!name) {
     streams.out << list();
@@ -104,7 +104,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   const std::string near = nearest(*name, names);
-  fail_usage("no example is called '" + *name + "'",
+  fail_usage("there is no example '" + *name + "'",
              near.empty() ? "the examples are " + join(names, ", ") : "did you mean '" + near + "'?");
 }
 

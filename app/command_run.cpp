@@ -34,20 +34,20 @@ void add_arguments(Arguments& a, RunOptions& options) {
   a.text("--run-dir", "DIR", options.run_dir, "the run folder itself, instead of runs/NAME");
   a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
   a.integer("--max-steps", "N", 1, options.max_steps, "stop after N steps, with a checkpoint");
-  a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan, run nothing");
+  a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan without running it");
   a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
   a.word(
       "--progress", {"auto", "bar", "plain", "none"},
       [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
-      "what standard error shows: a moving bar, plain lines, or warnings and errors only");
+      "output on standard error: a progress bar, plain lines, or warnings and errors only");
   a.word(
       "--color", {"auto", "always", "never"},
       [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
-      "auto colours a terminal, unless NO_COLOR is set");
+      "auto uses colour on a terminal, unless NO_COLOR is set");
   a.flag("-q,--quiet", options.display.quiet, "as --progress none");
-  a.flag("-v,--verbose", options.display.verbose, "step lines also say the time since the start");
+  a.flag("-v,--verbose", options.display.verbose, "step lines also show the time since the start");
   a.flag("--verify-replicas", options.verify_replicas,
-         "every device keeps its own copy of what should be the same everywhere, and the copies are compared at the "
+         "every device stores its own copy of all replicated parameters and state, and the copies are compared at the "
          "log interval (or train.verify_replicas); same bits, more time and memory");
 }
 
@@ -82,7 +82,7 @@ std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::string& 
   if (ended.reason == "guard") errors.push_back({"guard", {}, guard});
   for (const std::string& missing : ended.missing) {
     errors.push_back(
-        {"resource", {}, missing, "the checkpoint is whole: pmaptrain eval " + shell_quoted(ended.run_dir)});
+        {"resource", {}, missing, "the checkpoint is complete: pmaptrain eval " + shell_quoted(ended.run_dir)});
   }
   return errors;
 }
@@ -100,7 +100,7 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
 
 int command_run(CommandArguments arguments, const Streams& streams) {
   RunOptions options;
-  Arguments a("run", "Trains what a config describes, and leaves metrics, a checkpoint and a summary in a run folder.");
+  Arguments a("run", "Trains a model, and writes metrics, a checkpoint and a summary to a run folder.");
   add_arguments(a, options);
   if (!a.parse(arguments, streams.out)) return 0;
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);

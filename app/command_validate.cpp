@@ -11,11 +11,11 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
   bool json = false, print_config = false;
   Arguments a("validate",
-              "Checks a config, the headers of its data and its plan, and shows what a run would do: layers, what each "
-              "device holds, what travels over which axis, memory, steps. Nothing is run.");
+              "Checks a config, the headers of its data and its plan, and shows what a run would do: layers, sharding, "
+              "communication, memory, steps. Runs no step.");
   config.add_to(a);
   a.flag("--json", json, "print the plan as a JSON document");
-  a.flag("--print-config", print_config, "print the resolved config instead: every default spelled out");
+  a.flag("--print-config", print_config, "print the resolved config instead, with all defaults");
   if (!a.parse(arguments, streams.out)) return 0;
 
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));

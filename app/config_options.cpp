@@ -12,14 +12,16 @@ void ConfigOptions::add_to(Arguments& arguments) {
 
 void ConfigOptions::add_options_to(Arguments& arguments) {
   arguments.list("--set", "KEY=VALUE", overrides.set,
-                 "set a key of the config, such as --set data.batch_size=64; may repeat, the later wins; null restores "
-                 "the default");
-  arguments.integer("--devices", "N", 1, overrides.devices, "how many logical devices the mesh's only axis has");
-  arguments.integer("--workers", "N", 1, overrides.workers, "how many threads carry the devices");
-  arguments.seed("--seed", overrides.seed, "the seed that everything random follows from");
+                 "set a config key, such as --set data.batch_size=64; may repeat, later ones override earlier ones; "
+                 "null restores the default");
+  arguments.integer("--devices", "N", 1, overrides.devices,
+                    "number of logical devices: the size of the only mesh axis");
+  arguments.integer("--workers", "N", 1, overrides.workers, "number of threads that run the devices");
+  arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(
-      "--devices sets logical devices, of which one core can carry many; --workers how many threads carry\n"
-      "them; `pmaptrain devices` lists hardware. `pmaptrain help KEY` tells what a key of the config takes.\n");
+      "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
+      "of\nthreads that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a config "
+      "key.\n");
 }
 
 void print_notes(const std::vector<std::string>& notes, const Streams& streams) {

@@ -124,7 +124,7 @@ train::Tensor read_array(const std::string& path, const std::string& input, cons
   if (file.shape != shape) {
     fail_data(fmt::format("'{}' has shape {}; {}", path, tuple_text(file.shape), expected),
               type.varying.empty()
-                  ? "it is the same on every device"
+                  ? "it is replicated"
                   : "one leading dimension for each axis of " + mesh.to_string(type.varying) + ", in mesh order");
   }
   train::Tensor array{type.dtype, shape, {file.bytes.view().begin(), file.bytes.view().end()}};

@@ -19,7 +19,7 @@ struct Hardware {
   int packages = 0, cores = 0;  // of the machine
   int threads = 0;              // hardware threads of the machine
   int allowed_threads = 0;      // that affinity and cpusets leave to this process
-  double quota = 0;             // cores' worth of time that cgroups allow; 0: no limit
+  double quota = 0;             // the CPU quota of the cgroups, in cores; 0: no limit
   std::size_t memory = 0;       // of the machine, in bytes
   std::size_t available = 0;    // of it, free for this process: cgroups' limits counted
   int numa_nodes = 0;

@@ -36,14 +36,14 @@ std::vector<Axis> axes_of(const std::vector<std::string>& arguments) {
     const std::pair<std::string, std::string> parts = split_option("--mesh", argument, "AXIS=N");
     const std::string &name = parts.first, &size = parts.second;
     if (!names_an_axis(name)) {
-      fail_option("--mesh", argument, "'" + name + "' cannot name an axis",
+      fail_option("--mesh", argument, "'" + name + "' is not a valid axis name",
                   "use letters, digits and '_', such as data_shards");
     }
     Axis axis{name, 0};
     const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), axis.size);
     if (error != std::errc{} || stop != size.data() + size.size() || axis.size < 1) {
       fail_option("--mesh", argument,
-                  fmt::format("axis '{}' needs a whole number of at least 1 device, not '{}'", name, size));
+                  fmt::format("axis '{}' needs an integer size of at least 1, not '{}'", name, size));
     }
     const auto same = std::find_if(axes.begin(), axes.end(), [&](const Axis& other) { return other.name == name; });
     if (same != axes.end()) {

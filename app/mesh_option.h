@@ -14,7 +14,7 @@ std::pair<std::string, std::string> split_option(const std::string& option, cons
                                                  const std::string& form);
 
 // Named axes, in the order in which they are first named; the last size given for a name counts. Throws Error (usage)
-// that points at the argument for what cannot name an axis and for a size that is not a whole number of at least 1,
+// that points at the argument for an invalid axis name and for a size that is not an integer of at least 1,
 // and for more than 32 axes or 65,536 devices together.
 std::vector<Axis> axes_of(const std::vector<std::string>& arguments);
 

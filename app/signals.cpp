@@ -20,7 +20,7 @@ bool handling = false;
 std::array<struct sigaction, stopping.size()> previous;
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
-              "a signal's handler waits for nobody");
+              "a signal handler must not wait on a lock");
 
 // May run in several threads at once: exactly one of them sets the time, and that one's signal is the first.
 void handle(int signal) {

@@ -14,13 +14,13 @@ struct DisplayOptions {
   Color color = Color::automatic;
   bool quiet = false;                      // as Progress::none
   bool verbose = false;                    // step lines also say the time since the start
-  const std::atomic<int>* stop = nullptr;  // once a signal sets it, the end waits for no reader any more
+  const std::atomic<int>* stop = nullptr;  // set by a signal: the end then does not wait for the output
 };
 
-// The consumer to attach to a run. Where the bar does not move (standard error is no terminal, or TERM is dumb),
-// `automatic` and `bar` give plain lines. It never waits for who reads them, until its destruction: that takes an
-// unfinished bar away and waits until all is written, so an Error that ends the run is printed after it. Events must
-// come from one thread at a time. Throws Error (resource) where it cannot have its thread.
+// The consumer to attach to a run. If standard error is no terminal, or TERM is dumb, `automatic` and `bar` give plain
+// lines. It never blocks on its output, except for its destructor, which removes an unfinished bar and waits until all
+// lines are written, so that an Error that ends the run is printed after them. Events must come from one thread at a
+// time. Throws Error (resource) if its thread cannot be started.
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options);
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal);
 

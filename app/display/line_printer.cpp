@@ -46,7 +46,7 @@ struct LinePrinter::Queue {
   std::string status;      // to be shown below the lines; empty: none
   bool closing = false;    // nothing comes any more
   bool finished = false;   // the thread has ended
-  bool broken = false;     // nobody reads any more
+  bool broken = false;     // the output has been closed
   Output output;           // the thread's, as is what follows
   std::string shown = {};  // the status line on the terminal
 

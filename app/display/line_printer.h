@@ -1,10 +1,10 @@
-// Lines that stay and, on a terminal that can move its cursor, one status line below them that is redrawn in place.
-// Knows nothing of what the lines say.
+// Prints permanent lines and, on a terminal with cursor movement, one status line below them, which is redrawn in
+// place.
 //
-// A thread of its own writes them, so whoever shows something never waits for the reader: a paused pager or a terminal
-// that Ctrl-S stopped must not stop the training. What waits is bounded. A status line is superseded by the next one;
-// lines are kept until they take max_waiting_bytes, then the oldest go, `passing` ones before others, and one line says
-// how many when the reader is back.
+// A separate thread writes them, so the caller never blocks: a paused pager or a terminal stopped by Ctrl-S must not
+// stop the training. The buffer is bounded. A new status line replaces the previous one. If lines exceed
+// max_waiting_bytes, the oldest are dropped, `passing` ones first, and one line states their number when writing
+// continues.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class LinePrinter {
   LinePrinter(int fd, bool moving, const std::atomic<int>* stop = nullptr);
   // Takes the status line away (the cursor is at the start of an empty line) and waits until everything is written,
   // once a signal came for half a second at most. A thread that still waits for the reader then is left behind with
-  // what it has: the process is about to end, nothing that the thread holds is used by anybody else, and nothing can
+  // what it has: the process is about to end, nothing that the thread holds is used elsewhere, and nothing can
   // wake it without changing the descriptor for other processes.
   ~LinePrinter();
   LinePrinter(const LinePrinter&) = delete;

@@ -1,4 +1,4 @@
-// How long a process that ends waits for whoever reads what it shows.
+// How long a process waits at its end until its output has been read.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace pmaptrain::display {
 // a run and what is said at its end, one after the other, hold a process a second at most. Null: without end.
 class Patience {
  public:
-  // How often to ask. A signal's handler can wake nobody, since it may take no lock.
+  // How often to ask. A signal handler cannot wake a thread, since it may take no lock.
   static constexpr std::chrono::milliseconds interval{20};
 
   explicit Patience(const std::atomic<int>* stop) : stop_(stop) {}

@@ -23,9 +23,8 @@ bool use_color(Color color, int fd);
 // Whether the locale's variables ask for UTF-8.
 bool locale_is_utf8();
 
-// Writes to a file descriptor that it does not own, and waits for its reader, also where the descriptor does not block.
-// Once a write fails (a closed pipe, a terminal that is gone, a full disk), all later ones are dropped without a word:
-// nobody is there to read it.
+// Writes to a file descriptor that it does not own, and blocks until the data is written, also on a non-blocking
+// descriptor. After a failed write (a closed pipe or terminal, a full disk) all later writes are silently dropped.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}

@@ -1,4 +1,4 @@
-// The clock that durations are measured by: no change of the system's time moves it.
+// A monotonic clock for durations.
 #pragma once
 
 #include <chrono>

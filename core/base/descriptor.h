@@ -1,4 +1,4 @@
-// An open file descriptor, closed with its owner.
+// An owned file descriptor, closed on destruction.
 #pragma once
 
 #include <unistd.h>

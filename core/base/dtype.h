@@ -10,7 +10,7 @@ namespace pmaptrain {
 
 enum class DType : std::uint8_t { f32, f64, i32, i64, u8, u32, boolean };
 
-// Bytes of one element. A boolean is one byte that holds 0 or 1.
+// Bytes of one element. A boolean is one byte, 0 or 1.
 std::size_t size_of(DType dtype);
 
 // "f32", "f64", "i32", "i64", "u8", "u32", "bool".
@@ -35,7 +35,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return f.template operator()<bool>();
 }
 
-// As dispatch, for the two floating types; the caller has checked is_floating.
+// As dispatch, for the two floating types. Precondition: is_floating(dtype).
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, F&& f) {
   if (dtype == DType::f64) return f.template operator()<double>();

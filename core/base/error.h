@@ -1,6 +1,6 @@
-// What goes wrong for a user: where, what was found, what would fix it, and with which exit status.
+// Errors for users: place, message, suggested fix and exit status.
 //
-// Exceptions are for what ends a run and for a user's mistake; assertions are for ours.
+// Exceptions are for failures of a run and for invalid input; assertions are for bugs.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@
 
 namespace pmaptrain {
 
-// The process's exit statuses, as documented for scripts.
+// The exit statuses of the process; scripts depend on them.
 enum class ExitStatus : int {
   done = 0,
   failed = 1,    // failed while running
@@ -20,14 +20,14 @@ enum class ExitStatus : int {
   guard = 5,     // training stopped by a guard: NaN or infinity, or a diverged replica
 };
 
-// A span of one line of a file, an option or a program text. Line and column count characters from 1; line 0 means
-// that the place is a whole file (or, with an empty file, that there is none).
+// A range within one line of a file, an option or a program text. Lines and columns count from 1, columns in
+// characters. Line 0 stands for the whole file; an empty file means that there is no place.
 struct Place {
-  std::string file;     // as the user wrote it; an option's name ("--set") for an argument
+  std::string file;     // as the user wrote it; for an argument the name of the option ("--set")
   int line = 0;         // 0: no line
   int column = 0;       // 0: no column
   int length = 1;       // characters to underline
-  std::string excerpt;  // the line's text, without its end
+  std::string excerpt;  // the line, without its line end
 
   bool known() const { return !file.empty(); }
   friend bool operator==(const Place&, const Place&) = default;
@@ -37,11 +37,11 @@ struct Diagnostic {
   std::string kind;  // config, usage, data, resource, program, guard, internal
   Place place;
   std::string message;
-  std::string help = {};  // what would fix it; may be empty
+  std::string help = {};  // a suggested fix; may be empty
   std::vector<std::string> notes = {};
 };
 
-// One or more diagnostics that end what was asked. what() is the rendered text without colour.
+// One or more diagnostics that end a command. what() is the rendered text without colour.
 class Error : public std::runtime_error {
  public:
   Error(ExitStatus status, std::vector<Diagnostic> diagnostics);
@@ -55,13 +55,13 @@ class Error : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-// Errors that have no place in a text. `help` may be empty.
+// Throw Error without a place. `help` may be empty.
 [[noreturn]] void fail_data(std::string message, std::string help = {});
 [[noreturn]] void fail_resource(std::string message, std::string help = {});
 [[noreturn]] void fail_running(std::string message, std::string help = {});
 
-// The diagnostic as lines that end in '\n': "file:line:column: error: message", the excerpt with a caret line that
-// copies tabs and counts display width, then help and notes. `color` wraps parts in ANSI sequences.
+// Renders a diagnostic as lines: "file:line:column: error: message", the excerpt and a line of carets (aligned by
+// display width, with the tabs of the excerpt), then help and notes. `color` adds ANSI sequences.
 std::string render(const Diagnostic& diagnostic, bool color = false);
 std::string render(const std::vector<Diagnostic>& diagnostics, bool color = false);
 

@@ -1,4 +1,4 @@
-// What the machine lets this process have: its own limits and those of its cgroups.
+// The cores and the memory that this process may use: limits of the machine, of affinity and of cgroups.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,27 @@
 
 namespace pmaptrain {
 
-// Cores that affinity and cpusets leave to this process.
+// The number of cores in the affinity mask, which includes cpusets.
 int affinity_cores();
 
-// Cores' worth of time that cgroups allow; 0: no limit.
+// The CPU quota of the cgroups, in cores; 0: no limit.
 double cgroup_cores();
 
-// The lesser of both, at least 1; a share of a core counts as such.
+// The minimum of both, at least 1. It may be fractional.
 double allowed_cores();
 double allowed_cores(double cores, double quota);
 
-// Bytes that this process could still have: the machine's memory and its cgroups' limits.
+// Bytes of memory that this process can still allocate, within the machine and the limits of its cgroups.
 std::size_t available_memory();
 
-// Throws Error (resource) when that is less than `needed` bytes: "<what> needs 3.0 GiB of memory, and 2.0 GiB is
-// available". Asked before memory is taken, since the system may promise more than it has and then end the process.
+// Throws Error (resource) if less than `needed` bytes are available: "<what> needs 3.0 GiB of memory, and 2.0 GiB is
+// available". Call it before allocating, because the system overcommits memory and may kill the process later.
 void demand_memory(std::size_t needed, const std::string& what, const std::string& help = {});
 
-// ---- what the files of cgroups say ----
+// ---- files of cgroups ----
 //
-// Of version 2 (https://docs.kernel.org/admin-guide/cgroup-v2.html) and of version 1
-// (https://docs.kernel.org/admin-guide/cgroup-v1/), whose controllers have a tree of folders each. A machine may have
-// both.
+// Version 2 (https://docs.kernel.org/admin-guide/cgroup-v2.html) has one hierarchy. Version 1
+// (https://docs.kernel.org/admin-guide/cgroup-v1/) has one for each controller. A machine may have both.
 
 struct Cgroup {
   std::string folder;
@@ -37,24 +36,23 @@ struct Cgroup {
   friend bool operator==(const Cgroup&, const Cgroup&) = default;
 };
 
-// The cgroups that hold a process of this /proc/self/cgroup as regards `controller` ("memory", "cpu"): its own and all
-// above it, as far as this /proc/self/mountinfo shows them. A container may see a part of the tree alone: the root that
-// mountinfo names is taken off the paths, and where a path is not below it, the mount itself stands for the process's.
+// The cgroup of a process and all its ancestors for `controller` ("memory", "cpu"), from the contents of its
+// /proc/self/cgroup and /proc/self/mountinfo. A container may see only part of the hierarchy. The root in mountinfo is
+// therefore removed from the paths; if a path is not below this root, the mount point is used.
 std::vector<Cgroup> cgroups_of(std::string_view controller, const std::string& self_cgroup,
                                const std::string& mountinfo);
 
-// Cores' worth of time that all of them allow; 0: no limit.
+// The smallest CPU quota of these cgroups, in cores; 0: no limit.
 double cgroup_cores(const std::vector<Cgroup>& cgroups);
 
-// Bytes that all of them leave; infinite: no limit.
+// The free memory within the limits of all these cgroups, in bytes; infinite: no limit.
 double cgroup_memory(const std::vector<Cgroup>& cgroups);
 
-// Cores' worth of time that a cpu.max allows, "quota period"; 0: no limit.
+// The CPU quota in a cpu.max ("quota period"), in cores; 0: no limit.
 double cores_of_quota(const std::string& cpu_max);
 
-// Bytes that a cgroup's processes hold and could not give back: files that are only cached could go. `current` is what
-// memory.current or memory.usage_in_bytes says. Of version 1, memory.stat has the groups below under names of their
-// own.
+// Bytes of a cgroup that cannot be reclaimed, i.e. without the page cache. `current` is the content of memory.current
+// or memory.usage_in_bytes. In version 1, memory.stat has separate entries for totals with descendants.
 double held_memory(const std::string& current, const std::string& memory_stat, int version = 2);
 
 }  // namespace pmaptrain

@@ -1,5 +1,5 @@
-// Sums and products of byte counts that end at the largest number instead of wrapping around: what needs so much is
-// refused for its size, not taken for something small.
+// Saturating sums and products of byte counts: an overflow gives the largest number, which is then refused as too
+// large.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ constexpr std::size_t product_of(std::size_t a, std::size_t b) {
   return __builtin_mul_overflow(a, b, &product) ? most_bytes : product;
 }
 
-// The next multiple of `unit`, a power of two; the largest one where that is too far.
+// `bytes` rounded up to a multiple of `unit`, a power of two; saturates to the largest multiple.
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return sum_of(bytes, unit - 1) / unit * unit; }
 
 }  // namespace pmaptrain

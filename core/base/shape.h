@@ -1,4 +1,4 @@
-// The local shape of a value: sizes of its dimensions, outermost first, row-major.
+// The local shape of a value: the sizes of its dimensions, outermost first (row-major).
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// Which threads a signal goes to.
+// Signal masks of threads.
 #pragma once
 
 #include <csignal>
 
 namespace pmaptrain {
 
-// While it lives, this thread and those that it starts block signals, the latter for good: signals go to the threads
-// that handle them, never to a worker or a prefetcher. A fault still ends the process where it happens.
+// Blocks signals in this thread during its lifetime. Threads that are started meanwhile inherit the mask and keep it,
+// so that signals are delivered to other threads and not to workers or prefetchers. Faults are not blocked.
 class BlockSignals {
  public:
   BlockSignals();

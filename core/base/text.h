@@ -10,8 +10,8 @@ namespace pmaptrain {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// The candidate nearest in spelling to `word` (Damerau-Levenshtein distance at most a third of its length, at least
-// one), or empty.
+// The candidate with the smallest Damerau-Levenshtein distance to `word`, at most a third of its length (but at least
+// 1); empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).
@@ -21,18 +21,18 @@ bool is_utf8(std::string_view text);
 int count_characters(std::string_view text);
 int display_width(std::string_view text);
 
-// The shortest text that reads back as the same number, always with a '.' or an exponent (1.0, 1.0e-08): what YAML
-// 1.1 readers such as PyYAML also read as a float. NaN and infinities print as .nan, .inf, -.inf.
+// The shortest text that reads back as the same number, always with a '.' or an exponent (1.0, 1.0e-08), so that
+// YAML 1.1 readers such as PyYAML also read a float. NaN and infinities print as .nan, .inf, -.inf.
 std::string exact(double value);
 std::string exact(float value);
 
 // "1,234,567"
 std::string with_commas(std::int64_t value);
-// "1 step", "1,200 steps": the noun takes an s.
+// "1 step", "1,200 steps"; the plural adds an s.
 std::string counted(std::int64_t count, std::string_view noun);
 // "1.5 MiB", "832 B"
 std::string human_bytes(double bytes);
-// Four digits and the prefix that they ask for, from nano to tera: "14.92 ms", "303.8 GFLOP/s", "0 s".
+// Four significant digits with an SI prefix from nano to tera: "14.92 ms", "303.8 GFLOP/s", "0 s".
 std::string with_prefix(double value, std::string_view unit);
 
 }  // namespace pmaptrain

@@ -1,4 +1,4 @@
-// Arrays as files hold them: any element type, either byte order, unaligned; and the conversions out of them.
+// Arrays in file formats: any element type, either byte order, unaligned; and conversions from them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::size_t size_of(Element element);
 std::string_view name_of(Element element);
 constexpr bool is_floating(Element element) { return element == Element::f32 || element == Element::f64; }
 
-// Row-major. bytes.size() is exactly what element and shape say.
+// Row-major. bytes.size() equals the product of the shape and the size of an element.
 struct Array {
   std::string name;  // for messages: "'file'" or "array 'x' of 'file'"
   Element element = Element::u8;
@@ -29,40 +29,40 @@ struct Array {
   Bytes bytes;
 };
 
-// Bytes of an array with this shape; none when a dimension is negative or the count overflows 63 bits.
+// The bytes of an array with this shape; none if a dimension is negative or the number overflows 63 bits.
 std::optional<std::int64_t> checked_bytes(Element element, const Shape& shape);
 
-// The first finite element that becomes an infinity as float, and where it is; none in types other than f64.
+// The first finite element that overflows to infinity as a float, with its index; none for types other than f64.
 struct Found {
   Shape index;
   double value = 0;
 };
 std::optional<Found> find_beyond_float(const Array& array);
 
-// The place of element `position` (row-major, from 0) in an array: one number for each dimension.
+// The index in each dimension of element `position` (row-major, from 0).
 Shape index_of(std::int64_t position, const Shape& shape);
 
-// Converts the to.size() elements from `from` on (in elements), rounding to nearest where float is too narrow.
+// Converts to.size() elements, beginning at element `from`, with rounding to nearest.
 void read_floats(const Array& array, std::int64_t from, std::span<float> to);
 
-// Element `index` of an array of an integer or boolean type; none when it does not fit in 64 signed bits.
+// Element `index` of an array of integer or boolean type; none if it does not fit in 64 signed bits.
 std::optional<std::int64_t> read_integer(const Array& array, std::int64_t index);
 
 // ---- formats -------------------------------------------------------------------------------------------------------
-// All throw Error (data) for what is missing, damaged or not understood, with the file's name. They never read past a
-// buffer and compare every size that a header claims with the file's before believing it.
+// All throw Error (data), with the name of the file, if it is missing, damaged or not supported. They never read past a
+// buffer, and check every size in a header against the size of the file before using it.
 
-// An IDX file (MNIST's format), plain (memory-mapped) or gzip (read into memory); told apart by content. And the same
-// from bytes, of which `path` says whose they are.
+// Reads an IDX file (the format of MNIST). A plain file is memory-mapped, a gzip file (recognised by its content) is
+// decompressed into memory. parse_idx reads bytes; `path` names them in messages.
 Array read_idx(const std::string& path);
 Array parse_idx(const Bytes& file, const std::string& path);
 
-// An NPY file of format version 1 to 3, memory-mapped; and the same from bytes.
+// Memory-maps an NPY file of format version 1 to 3; parse_npy reads bytes.
 Array read_npy(const std::string& path);
 Array parse_npy(const Bytes& bytes, std::string name);
 
-// What an NPY file of `size` bytes says of itself, and how many of them it takes to say so. `head` holds all, or the
-// first npy_head_bytes, which no header exceeds. The size must be exactly what it says.
+// The header of an NPY file of `size` bytes, and its length in bytes. `head` holds the whole file or its first
+// npy_head_bytes, the largest supported header. Throws if `size` is not the length of header and elements.
 struct NpyHead {
   Element element = Element::u8;
   bool big_endian = false;
@@ -72,8 +72,8 @@ struct NpyHead {
 constexpr std::size_t npy_head_bytes = 12 + 64 * 1024;
 NpyHead check_npy_head(std::span<const std::byte> head, std::uint64_t size, const std::string& name);
 
-// Array `key` of an NPZ archive: stored entries are memory-mapped, deflated ones read into memory once their header
-// fits the size that they claim. Checksums are verified.
+// Reads array `key` of an NPZ archive. Stored entries are memory-mapped; deflated entries are decompressed into memory,
+// after a check of their header against their size. Checksums are verified.
 Array read_npz(const std::string& path, const std::string& key);
 
 }  // namespace pmaptrain::data

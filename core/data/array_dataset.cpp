@@ -18,7 +18,7 @@ void note(std::vector<std::string>& notes, std::string text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
 }
 
-// The shape of one example, of rank 1 at least.
+// The shape of one example, of at least rank 1.
 Shape example_shape(const Array& array) {
   Shape shape(array.shape.begin() + 1, array.shape.end());
   if (shape.empty()) shape.push_back(1);
@@ -26,18 +26,18 @@ Shape example_shape(const Array& array) {
 }
 
 void check_not_empty(const Array& array) {
-  if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row an example", array.name));
+  if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row per example", array.name));
   if (array.shape[0] == 0)
-    fail_data(fmt::format("{} holds no examples: its shape is {}", array.name, to_string(array.shape)));
+    fail_data(fmt::format("{} has no examples: its shape is {}", array.name, to_string(array.shape)));
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) {
-    fail_data(fmt::format("{} holds nothing: a dimension of its shape {} is 0", array.name, to_string(array.shape)));
+    fail_data(fmt::format("{} is empty: a dimension of its shape {} is 0", array.name, to_string(array.shape)));
   }
 }
 
 void check_fits_float(const Array& array) {
   const std::optional<Found> found = find_beyond_float(array);
   if (!found) return;
-  fail_data(fmt::format("{} has {} at {}, which float32 cannot hold", array.name, exact(found->value),
+  fail_data(fmt::format("{} has {} at {}, which overflows float32", array.name, exact(found->value),
                         pmaptrain::to_string(found->index)),
             "the largest float32 is about 3.4e38: scale the values before saving them");
 }
@@ -74,7 +74,7 @@ class ArrayDataset : public Dataset {
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     const auto i = static_cast<std::size_t>(index);
     if (input == nullptr) {
-      // the target alone
+      // only the target
     } else if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
     } else {
@@ -106,7 +106,7 @@ class ArrayDataset : public Dataset {
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
  private:
-  // Targets are small: they are converted, and labels checked, once.
+  // Targets are small, so they are converted, and labels checked, at opening.
   void read_targets(const Array& targets, std::vector<std::string>& notes) {
     const Shape shape = example_shape(targets);
     const bool labels = !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;

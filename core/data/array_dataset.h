@@ -1,4 +1,4 @@
-// A dataset of two arrays, one of inputs and one of targets, whose first dimensions count the examples.
+// A dataset of two arrays, inputs and targets, whose first dimension is the example.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,17 @@
 
 namespace pmaptrain::data {
 
-// Inputs: u8 stays u8, every other type becomes f32. (N) becomes [1] an example, (N,H,W) becomes [H,W,1].
-// Targets: integers of shape (N) or (N,1) become i32 labels; what has a floating type becomes f32, and (N) becomes [1]
-// an example; integers of shape (N,C) become f32[C] (one-hot rows).
-// Conversions that may lose digits are told once, in `notes`. Throws Error (data) when the counts differ, an array is
-// empty, a number does not fit f32 or a label 32 bits. `place` is where the config names the files, for what is found
-// later.
+// Inputs: u8 stays u8, all other types become f32. An array (N) gives examples of shape [1], (N,H,W) gives [H,W,1].
+// Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become f32, and (N) gives [1];
+// integers of shape (N,C) become f32[C] (one-hot rows).
+// Conversions that may lose precision add a note to `notes`. Throws Error (data) if the numbers of examples differ, an
+// array is empty, a number overflows f32 or a label 32 bits. `place` is the place of the files in the config, for
+// errors during reading.
 std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::vector<std::string>& notes,
                                             const Place& place = {});
 
-// The same from rows of numbers. Throws Error (data) for no rows, empty or ragged rows, and counts that differ.
+// The same from rows of numbers. Throws Error (data) if there are no rows, rows are empty or differ in length, or the
+// numbers of examples differ.
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets);
 

@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/spec/division.h"
 
 namespace pmaptrain::data {
 namespace {
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Far above any batch, and low enough that sizes computed from it do not overflow.
+// An upper bound that keeps the arithmetic below from overflowing.
 constexpr std::int64_t max_rows = std::int64_t{1} << 40;
 
 BatchPlan finish(std::int64_t examples, std::int64_t global, std::int64_t devices, std::int64_t microbatches,
@@ -48,7 +49,7 @@ std::string parts(const Mesh& mesh, std::int64_t microbatches) {
   return text;
 }
 
-// The batch sizes next to `size` that are multiples of `unit` and divide `examples`; empty when there are none.
+// The nearest batch sizes that are multiples of `unit` and divide `examples`; empty if there are none.
 std::string exact_sizes(std::int64_t size, std::int64_t unit, std::int64_t examples) {
   std::optional<std::int64_t> below, above;
   const auto consider = [&](std::int64_t candidate) {
@@ -63,10 +64,6 @@ std::string exact_sizes(std::int64_t size, std::int64_t unit, std::int64_t examp
   }
   if (below && above) return fmt::format("{} or {}", *below, *above);
   return below ? fmt::format("{}", *below) : above ? fmt::format("{}", *above) : "";
-}
-
-std::string division(std::int64_t size, std::int64_t unit) {
-  return fmt::format("{} = {} × {} + {}", size, unit, size / unit, size % unit);
 }
 
 class TrainingPlanner {
@@ -88,7 +85,7 @@ class TrainingPlanner {
       written_ = fmt::format("batch_size {}", global_);
       if (global_ < 1 || global_ > max_rows) fail_size();
     }
-    // What the config says by itself has been checked with it (spec::check_division).
+    // Errors that the config alone shows have been reported (spec::check_division).
     assert(!diagnostics_.empty() || spec_.remainder == spec::Remainder::mask || global_ % unit() == 0);
     check_epoch();
     if (!diagnostics_.empty()) throw Error(ExitStatus::usage, std::move(diagnostics_));
@@ -96,8 +93,6 @@ class TrainingPlanner {
   }
 
  private:
-  static constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
-
   void add(const Place& place, std::string message, std::string help) {
     diagnostics_.push_back({"config", place, std::move(message), std::move(help), {}});
   }
@@ -113,8 +108,10 @@ class TrainingPlanner {
     if (spec_.remainder == spec::Remainder::mask || global_ % unit() == 0) return;
     const std::int64_t largest = global_ / unit() * unit();
     add(spec_.batch_size_place,
-        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_), division(global_, unit())),
-        largest > 0 ? fmt::format("batch_size {} would divide; {}", largest, mask_help) : std::string(mask_help));
+        fmt::format("{} does not divide over {}: {}", written_, parts(mesh_, microbatches_),
+                    spec::division(global_, unit())),
+        largest > 0 ? fmt::format("batch_size {} would divide; {}", largest, spec::mask_help)
+                    : std::string(spec::mask_help));
   }
 
   void check_epoch() {
@@ -128,32 +125,32 @@ class TrainingPlanner {
       const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
       add(spec_.remainder_place.known() ? spec_.remainder_place : spec_.batch_size_place,
           fmt::format("{} leaves a short last batch and remainder is error: {}", size_in_words(),
-                      division(examples_, global_)),
-          (sizes.empty() ? "" : fmt::format("{} {} would leave none; ", per_device ? "in all" : "batch_size", sizes)) +
-              "remainder: drop skips the last examples, remainder: mask pads their batch");
+                      spec::division(examples_, global_)),
+          (sizes.empty() ? "" : fmt::format("{} {} would divide; ", per_device ? "a total of" : "batch_size", sizes)) +
+              "remainder: drop skips the last examples, remainder: mask pads the last batch");
     }
   }
 
   std::string epoch_help() const {
     const std::int64_t largest = examples_ / unit() * unit();
-    if (largest == 0) return std::string(mask_help);
+    if (largest == 0) return std::string(spec::mask_help);
     if (std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size)) {
-      return fmt::format("at most {} a device fit", largest / devices_);
+      return fmt::format("use at most {} per device", largest / devices_);
     }
-    return fmt::format("at most {} fit", largest);
+    return fmt::format("use at most {}", largest);
   }
 
-  // "batch_size_per_device 16 (128 in all)"
+  // "batch_size_per_device 16 (128 in total)"
   std::string size_in_words() const {
     const bool per_device = std::holds_alternative<spec::BatchPerDevice>(spec_.batch_size);
-    return per_device ? fmt::format("{} ({} in all)", written_, global_) : written_;
+    return per_device ? fmt::format("{} ({} in total)", written_, global_) : written_;
   }
 
   const spec::DataSpec& spec_;
   const Mesh& mesh_;
   std::int64_t examples_, devices_, microbatches_;
   std::int64_t global_ = 0;
-  std::string written_;  // the batch size as the config has it
+  std::string written_;  // the batch size as written in the config
   std::vector<Diagnostic> diagnostics_;
 };
 

@@ -1,5 +1,4 @@
-// Random access to examples, whatever they are read from. A dataset is immutable after it is opened and may be read by
-// several threads at once.
+// Random access to examples. A dataset is immutable after it is opened, and several threads may read it at once.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +13,11 @@
 
 namespace pmaptrain::data {
 
-// What one example holds of inputs or of targets: element type and shape without the example dimension.
+// The inputs or the targets of one example: element type and shape, without the example dimension.
 struct Field {
   DType dtype = DType::f32;
   Shape shape;
-  std::string origin = {};  // for messages: "array 'y' of 'file'"; empty where nothing was read
+  std::string origin = {};  // for messages: "array 'y' of 'file'"; empty if not from a file
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 
@@ -29,24 +28,22 @@ class Dataset {
   virtual Field input() const = 0;
   // Class labels are i32 scalars (shape []); regression targets are f32[N].
   virtual Field target() const = 0;
-  // Writes example `index` (0 <= index < size()) as row-major elements. With no `input`, its target alone.
+  // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
-  // Throws Error (data) when examples that were read are not what the file held when it was opened. fill() asks once a
-  // batch.
+  // Throws Error (data) if a file was truncated or could not be read, so that examples may have been read as zeros.
+  // fill() calls it once per batch.
   virtual void check_intact() const {}
-  // The same, and when a file that examples are still read from was written into. A run asks at the end of each epoch
-  // and before each checkpoint.
+  // As check_intact(), and throws if a file that examples are read from was modified. A run calls it at the end of each
+  // epoch and before each checkpoint.
   virtual void check_unchanged() const {}
-  // The smallest and largest label (for i32 targets), to be checked against the model's classes. Datasets that know
-  // theirs without a scan say so; others scan once when opened.
+  // The smallest and largest label (for i32 targets), to be checked against the classes of the model. It is known when
+  // the dataset has been opened.
   virtual std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const { return std::nullopt; }
 };
 
-// A 1-D regression target of a file becomes [1] a row, and images without a channel dimension get one of size 1.
-
-// True values that a synthetic source was made from, shown beside the learned ones at the end of a run.
+// The true parameters of a synthetic source, shown beside the learned ones at the end of a run.
 struct Truth {
-  std::string parameter;       // the learned parameter that should approach it: "dense_0.kernel"
+  std::string parameter;       // the parameter that should converge to it: "dense_0.kernel"
   std::vector<double> values;  // row-major
 };
 
@@ -55,7 +52,7 @@ struct Source {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;  // may be null
   std::vector<Truth> truths;
-  std::vector<std::string> notes;  // "inputs are f64 and become f32", said once
+  std::vector<std::string> notes;  // "inputs are f64 and become f32"
   std::string test_name = "test";
 };
 

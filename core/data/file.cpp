@@ -22,8 +22,8 @@
 namespace pmaptrain::data {
 namespace {
 
-constexpr std::string_view relative_to_config = "a path in a config is relative to the config's own folder";
-constexpr std::string_view relative_to_current = "a path in an option is relative to the current directory";
+constexpr std::string_view relative_to_config = "a relative path in a config is relative to the folder of the config";
+constexpr std::string_view relative_to_current = "a relative path in an option is relative to the current directory";
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
   if (error == EMFILE || error == ENFILE) {
@@ -65,9 +65,9 @@ Bytes map_file(const std::string& path) {
                                                  status.st_mtim, path));
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::not_enough_memory) fail_to_open(path, error.code().value());
-    fail_resource(fmt::format("'{}' cannot be mapped: there is no room for its {} in this process's address space",
-                              path, human_bytes(static_cast<double>(status.st_size))),
-                  "a limit on the address space (ulimit -v) or on mappings (vm.max_map_count) may be in the way");
+    fail_resource(fmt::format("'{}' cannot be mapped: its {} do not fit in the address space of the process", path,
+                              human_bytes(static_cast<double>(status.st_size))),
+                  "check the limits on address space (ulimit -v) and on mappings (vm.max_map_count)");
   }
 }
 
@@ -78,7 +78,7 @@ Memory allocate(std::uint64_t bytes, std::string_view name) {
     std::byte* const start = owner.get();
     return {std::move(owner), {start, static_cast<std::size_t>(bytes)}};
   } catch (const std::bad_alloc&) {
-    fail_resource(fmt::format("{} needs {} bytes of memory, more than there is", name, bytes));
+    fail_resource(fmt::format("{} needs {} bytes of memory, which are not available", name, bytes));
   }
 }
 
@@ -134,7 +134,7 @@ std::size_t Inflater::read(std::span<std::byte> out) {
       s.ended = !next_member();
     } else if (result == Z_BUF_ERROR ||
                (result == Z_OK && s.stream.avail_in == 0 && s.rest.empty() && s.stream.avail_out != 0)) {
-      fail_data(fmt::format("{} is truncated: its compressed data breaks off", s.name), "copy or download it again");
+      fail_data(fmt::format("{} is truncated: its compressed data is incomplete", s.name), "copy or download it again");
     } else if (result != Z_OK) {
       const char* const why = s.stream.msg != nullptr ? s.stream.msg : "unknown error";
       fail_data(fmt::format("{} is damaged: its compressed data cannot be read ({})", s.name, why),

@@ -1,4 +1,4 @@
-// Files as immutable bytes, and inflating what is compressed in them.
+// Files as immutable bytes, and decompression.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pmaptrain::data {
 
-// An immutable run of bytes that shares ownership of what holds them: a mapping of a file, or memory.
+// An immutable range of bytes, which shares ownership of its storage: the mapping of a file, or memory.
 class Bytes {
  public:
   Bytes() = default;
@@ -36,7 +36,7 @@ class Bytes {
   void check_intact() const {
     if (mapping_ != nullptr) mapping_->check_intact();
   }
-  // Mapping::check_unchanged(), as well.
+  // Mapping::check_unchanged() for a file, nothing for memory.
   void check_unchanged() const {
     if (mapping_ != nullptr) mapping_->check_unchanged();
   }
@@ -44,20 +44,20 @@ class Bytes {
  private:
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> view_;
-  const Mapping* mapping_ = nullptr;  // the owner, where it is one
+  const Mapping* mapping_ = nullptr;  // the owner, if it is a mapping
 };
 
-// Maps a regular, non-empty file. Throws Error (data) that names the path and what it is instead, and Error (resource)
-// where the process may not map so much. Whoever has read from it calls check_intact().
+// Maps a regular, non-empty file. Throws Error (data), which names the path, if it is not one, and Error (resource) if
+// the address space is too small. Call check_intact() after reading from it.
 Bytes map_file(const std::string& path);
 
-// Gives what map_file() and the readers of formats throw the place of the key that names the file, where it has none.
-// What is said about relative paths is made true where that key stands in an option.
+// Sets the place of diagnostics without one (from map_file() and the readers of formats) to that of the key that names
+// the file. Adapts the help about relative paths if this key is in an option.
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place);
-// Throws the error again, with that place.
+// Rethrows the error with that place.
 [[noreturn]] void throw_at(const Place& place, const Error& error);
 
-// Memory to fill, as large as a checked header says. Throws Error (resource) when there is not so much.
+// Uninitialised memory. Throws Error (resource) if there is not enough.
 struct Memory {
   std::shared_ptr<std::byte[]> owner;
   std::span<std::byte> view;
@@ -66,7 +66,7 @@ Memory allocate(std::uint64_t bytes, std::string_view name);
 
 enum class Compression { gzip, raw_deflate };
 
-// Reads compressed data in order. `name` stands in messages. The compressed bytes must outlive it.
+// Decompresses sequentially. `name` is for messages. The compressed bytes must outlive it.
 class Inflater {
  public:
   Inflater(std::span<const std::byte> compressed, Compression compression, std::string name);
@@ -74,12 +74,12 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Fills `out` and returns its size, or less at the end of the data. Throws Error (data) for damage, and for data
-  // that breaks off.
+  // Fills `out` and returns its size, or less at the end of the data. Throws Error (data) for damaged or truncated
+  // data.
   std::size_t read(std::span<std::byte> out);
 
-  // More than this many bytes cannot come out (deflate expands 1032 times at most): what a header claims is compared
-  // with it before memory is taken.
+  // The largest possible size after decompression (deflate expands at most 1032 times). A size in a header is checked
+  // against it before memory is allocated.
   static std::uint64_t limit(std::uint64_t compressed);
 
  private:
@@ -88,10 +88,10 @@ class Inflater {
   std::unique_ptr<State> state_;
 };
 
-// Whether the bytes begin like a gzip file.
+// Whether the bytes begin with the magic number of gzip.
 bool is_gzip(std::span<const std::byte> bytes);
 
-// Unsigned integers at bytes.data() + offset; the caller has checked that they lie inside.
+// Unsigned integers at bytes.data() + offset. Precondition: offset + size <= bytes.size().
 std::uint64_t read_little(std::span<const std::byte> bytes, std::size_t offset, std::size_t size);
 std::uint64_t read_big(std::span<const std::byte> bytes, std::size_t offset, std::size_t size);
 

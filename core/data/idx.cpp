@@ -37,7 +37,7 @@ std::optional<Element> element_of(unsigned code) {
   }
 }
 
-// The number of dimensions that the first four bytes announce, with the element type.
+// The number of dimensions and the element type in the first four bytes.
 std::pair<Element, std::size_t> parse_magic(const std::string& path, std::span<const std::byte> magic) {
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(magic[i]); };
   const std::optional<Element> element = element_of(at(2));
@@ -48,7 +48,7 @@ std::pair<Element, std::size_t> parse_magic(const std::string& path, std::span<c
               "expected 00 00, a type code (08 for bytes) and the number of dimensions, as MNIST's files have");
   }
   if (rank > max_idx_rank) {
-    fail_data(fmt::format("'{}' says that it has {} dimensions, at most {} are read", path, rank, max_idx_rank));
+    fail_data(fmt::format("'{}' has {} dimensions, at most {} are supported", path, rank, max_idx_rank));
   }
   return {*element, rank};
 }
@@ -64,8 +64,8 @@ Header parse_header(const std::string& path, std::span<const std::byte> head) {
   }
   const std::optional<std::int64_t> bytes = checked_bytes(element, header.shape);
   if (!bytes) {
-    fail_data(fmt::format("'{}' is damaged: its header says {} elements a side, more than can be addressed", path,
-                          to_string(header.shape)));
+    fail_data(
+        fmt::format("'{}' is damaged: its header has the shape {}, which is too large", path, to_string(header.shape)));
   }
   header.data_bytes = static_cast<std::uint64_t>(*bytes);
   return header;

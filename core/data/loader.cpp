@@ -24,8 +24,8 @@ bool is_resident(const Sampler& sampler, const BatchPlan& plan) {
 
 int batches_in_memory(const Sampler& sampler, const BatchPlan& plan) { return is_resident(sampler, plan) ? 1 : 3; }
 
-// Steps [taken_, filled_) lie filled in the ring, step s in slot s modulo the ring's size. The caller holds step
-// taken_ - 1, so the thread stays less than one ring ahead of that. Where it has filled all that is wanted it waits.
+// Steps [taken_, filled_) are filled; step s is in slot s modulo the size of the ring. The caller holds step taken_ -
+// 1, so the thread stays less than one ring ahead of it. The thread waits when all steps up to end_ are filled.
 class Loader::Ring {
  public:
   Ring(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
@@ -44,7 +44,7 @@ class Loader::Ring {
       try {
         thread_ = std::thread([this] { run(); });
       } catch (const std::system_error& error) {
-        fail_resource("the thread that reads batches ahead could not be started: " + error.code().message(),
+        fail_resource("the prefetching thread could not be started: " + error.code().message(),
                       "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes");
       }
     }
@@ -64,7 +64,7 @@ class Loader::Ring {
 
   void restart(std::int64_t first_step, std::int64_t end_step) {
     std::unique_lock lock(mutex_);
-    end_ = taken_;  // what is being filled is the last
+    end_ = taken_;  // stops after the batch that is being filled
     changed_.wait(lock, [&] { return !filling_; });
     taken_ = first_step;
     filled_ = first_step;
@@ -78,7 +78,7 @@ class Loader::Ring {
     if (taken_ >= end_) throw std::out_of_range("the loader has no batch past its end step");
     if (resident_) return next_resident();
     std::unique_lock lock(mutex_);
-    // Taking a step gives the one before back to the thread.
+    // Taking a step returns the slot of the previous one to the thread.
     const std::int64_t step = taken_;
     changed_.wait(lock, [&] { return filled_ > step || error_; });
     if (filled_ <= step) std::rethrow_exception(error_);
@@ -99,9 +99,9 @@ class Loader::Ring {
   Batch next_resident() {
     if (!is_resident_filled_) {
       fill(*dataset_, sampler_, plan_, taken_, slots_[0]);
-      is_resident_filled_ = true;  // once is enough
+      is_resident_filled_ = true;  // it is filled once
     } else if (slots_[0].rows != nullptr) {
-      fill_rows(plan_, taken_, slots_[0].rows);  // epochs differ in the stream's positions alone
+      fill_rows(plan_, taken_, slots_[0].rows);  // epochs differ only in the positions in the sample stream
     }
     return label(taken_++);
   }
@@ -135,10 +135,10 @@ class Loader::Ring {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Under the mutex, but for the caller's own reading of what it alone writes (taken_, end_).
+  // Guarded by the mutex; the caller reads taken_ and end_ without it, because only the caller writes them.
   std::int64_t taken_;   // the next step to hand out
   std::int64_t filled_;  // the next step to fill
-  std::int64_t end_;     // the first step that is not wanted
+  std::int64_t end_;     // one past the last step
   bool filling_ = false;
   bool stop_ = false;
   std::exception_ptr error_;

@@ -18,22 +18,22 @@
 
 namespace pmaptrain::data {
 
-// What the signal's handler knows of a mapping. It may look at any moment and takes no lock, so a range never leaves
-// the list and is never used again: what a process maps in its life is some dozens of files.
+// The record of a mapping for the signal handler. The handler takes no lock and may run at any moment, so a range is
+// never removed from the list or reused. A process maps some dozens of files in its lifetime.
 struct MappedRange {
   std::uintptr_t begin = 0, end = 0;
   std::atomic<bool> mapped = true;
-  std::atomic<bool> broken = false;  // bytes were asked for that are not there
+  std::atomic<bool> broken = false;  // missing bytes were accessed
   MappedRange* next = nullptr;
 };
 
 namespace {
 
 constexpr std::string_view rename_help =
-    "write a new file and rename it over the old one: a run keeps the file that it opened";
+    "write a new file and rename it over the old one; a run keeps the old file open";
 
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<MappedRange*>::is_always_lock_free,
-              "a signal's handler waits for nobody");
+              "a signal handler must not wait on a lock");
 
 std::atomic<MappedRange*> ranges = nullptr;
 struct sigaction handler_before = {};
@@ -46,8 +46,8 @@ MappedRange* range_at(std::uintptr_t address) {
   return nullptr;
 }
 
-// Puts zeros in place of the page and all behind it: of a file that was cut short nothing more will come. The flag is
-// first, so whoever reads these zeros finds it set.
+// Maps zeros over this page and all later ones, because the rest of a truncated file is missing, too. The flag is set
+// first, so that a thread which reads these zeros finds it set.
 bool fill_with_zeros(MappedRange& range, void* at) {
   range.broken.store(true);
   const auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -58,7 +58,7 @@ bool fill_with_zeros(MappedRange& range, void* at) {
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const bool fault = info->si_code > 0;  // else some process sent the signal
+  const bool fault = info->si_code > 0;  // else the signal was sent by a process
   MappedRange* const range = fault ? range_at(reinterpret_cast<std::uintptr_t>(info->si_addr)) : nullptr;
   if (range != nullptr && fill_with_zeros(*range, info->si_addr)) {
     errno = error;
@@ -118,19 +118,17 @@ Mapping::~Mapping() {
 }
 
 void Mapping::check_intact() const {
-  // Behind the end of a file that was cut short, the rest of its last page reads as zeros without a fault.
+  // After the end of a truncated file, the rest of its last page reads as zeros without a fault.
   struct stat status = {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   const bool shorter = known && static_cast<std::uint64_t>(status.st_size) < size_;
   if (!shorter && !range_->broken.load()) return;
   if (shorter) {
-    fail_data(
-        fmt::format("'{}' was cut short while it was in use: it had {} bytes and has {}", path_, size_, status.st_size),
-        std::string(rename_help));
+    fail_data(fmt::format("'{}' was truncated during use: it had {} bytes and has {}", path_, size_, status.st_size),
+              std::string(rename_help));
   }
-  fail_data(
-      fmt::format("'{}' could not be read while it was in use: it was shorter for a time, or its disk fails", path_),
-      std::string(rename_help));
+  fail_data(fmt::format("'{}' could not be read: it was truncated for a time, or its disk failed", path_),
+            std::string(rename_help));
 }
 
 void Mapping::check_unchanged() const {
@@ -140,14 +138,11 @@ void Mapping::check_unchanged() const {
   const bool longer = static_cast<std::uint64_t>(status.st_size) != size_;
   const bool written = status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec;
   if (longer) {
-    fail_data(
-        fmt::format("'{}' was changed while it was in use: it had {} bytes and has {}", path_, size_, status.st_size),
-        std::string(rename_help));
+    fail_data(fmt::format("'{}' was modified during use: it had {} bytes and has {}", path_, size_, status.st_size),
+              std::string(rename_help));
   }
   if (written) {
-    fail_data(fmt::format("'{}' was changed while it was in use: its time of modification is no longer what it was "
-                          "when the file was opened",
-                          path_),
+    fail_data(fmt::format("'{}' was modified during use: its modification time has changed since it was opened", path_),
               std::string(rename_help));
   }
 }

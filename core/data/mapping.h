@@ -1,4 +1,4 @@
-// A file in memory as the system reads it, page by page, when its bytes are first used.
+// Memory-mapped files.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace pmaptrain::data {
 
 struct MappedRange;
 
-// A file that becomes shorter while it is mapped, or that its disk cannot read, would end the process by SIGBUS at the
-// first byte that is not there. The first mapping installs a handler of that signal: such bytes then read as zeros, in
-// whatever thread, and the mapping knows. Faults elsewhere go to the handler before it, by default the system's.
+// If a mapped file is truncated or its disk fails, an access to the missing bytes raises SIGBUS, which ends the
+// process. The first mapping therefore installs a signal handler: missing bytes read as zeros in any thread, and the
+// mapping is marked as broken. Faults at other addresses go to the previous handler, by default the system's.
 class Mapping {
  public:
-  // Maps the `size` > 0 bytes of the open file `descriptor`, which becomes the mapping's own; `modified` is the file's
-  // time of modification. Throws std::system_error.
+  // Maps the `size` > 0 bytes of the open file `descriptor` and takes ownership of it. `modified` is the modification
+  // time of the file. Throws std::system_error.
   Mapping(int descriptor, std::size_t size, timespec modified, std::string path);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -24,12 +24,12 @@ class Mapping {
 
   std::span<const std::byte> view() const { return {start_, size_}; }
 
-  // Throws Error (data) that names the file when bytes were missing when they were read, or are now. To be asked after
-  // reading, before what was read is used. Allocates nothing when all is well; costs a system call.
+  // Throws Error (data), which names the file, if bytes were or are missing. Call it after reading and before using the
+  // data. Costs one system call and, without an error, allocates nothing.
   void check_intact() const;
 
-  // The same, and when the file's size or time of modification is not what it was when it was opened: somebody wrote
-  // into it. It cannot see a writer that restores the time, nor one through a mapping until the system updates it.
+  // As check_intact(), and throws if the size or the modification time of the file has changed since it was opened. Not
+  // detected: a writer that restores the time, or one through a mapping until the system updates the time.
   void check_unchanged() const;
 
  private:

@@ -35,7 +35,7 @@ class HeaderParser {
       if (key == "descr" && !header.descr) {
         if (peek() == '[') {
           fail_data(fmt::format("{} has a structured dtype, expected plain numbers", name_),
-                    "save each field as an array of its own");
+                    "save each field as a separate array");
         }
         header.descr = parse_string();
       } else if (key == "fortran_order" && !header.fortran_order) {
@@ -43,7 +43,7 @@ class HeaderParser {
       } else if (key == "shape" && !header.shape) {
         header.shape = parse_shape();
       } else {
-        fail(fmt::format("the key '{}' is unknown or there twice", key));
+        fail(fmt::format("unknown or duplicate key '{}'", key));
       }
       if (!take(',') && peek() != '}') fail("expected ',' or '}'");
     }
@@ -128,9 +128,10 @@ std::pair<Element, bool> parse_descr(const std::string& descr, const std::string
     }
   }
   std::string_view help = "expected booleans, integers of 1 to 8 bytes, float32 or float64";
-  if (descr.ends_with("f2")) help = "half precision is not read: save it as float32";
-  if (descr.find('O') != std::string::npos) help = "Python objects are not read: save numbers, with allow_pickle=False";
-  fail_data(fmt::format("{} has dtype '{}', which is not read", name, descr), std::string(help));
+  if (descr.ends_with("f2")) help = "half precision is not supported: save it as float32";
+  if (descr.find('O') != std::string::npos)
+    help = "Python objects are not supported: save numbers, with allow_pickle=False";
+  fail_data(fmt::format("{} has dtype '{}', which is not supported", name, descr), std::string(help));
 }
 
 }  // namespace
@@ -161,7 +162,7 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
   check(length_at + length_size, "the length of its header");
   const auto length = static_cast<std::size_t>(read_little(view, length_at, length_size));
   if (length > max_header) {
-    fail_data(fmt::format("{} says that its header has {} bytes, more than {}", name, length, max_header),
+    fail_data(fmt::format("{} has a header of {} bytes, more than {}", name, length, max_header),
               "write it again with numpy.save");
   }
   const std::size_t header_end = length_at + length_size + length;
@@ -178,7 +179,7 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
   }
   const std::optional<std::int64_t> needed = checked_bytes(element, shape);
   if (!needed) {
-    fail_data(fmt::format("{} is damaged: its shape {} is larger than can be addressed", name, to_string(shape)));
+    fail_data(fmt::format("{} is damaged: its shape {} is too large", name, to_string(shape)));
   }
   const std::uint64_t held = size - header_end;
   const auto wanted = static_cast<std::uint64_t>(*needed);

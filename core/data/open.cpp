@@ -13,7 +13,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// What a source is opened with, beside its own options.
+// The arguments for opening a source, besides its options.
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
@@ -22,7 +22,7 @@ struct Opening {
 
 std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes,
                                         const Place& place) {
-  Array inputs = read_idx(pair.inputs);  // first, so that its errors are the first told
+  Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
   return make_dataset(std::move(inputs), read_idx(pair.targets), notes, place);
 }
 
@@ -32,7 +32,7 @@ std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vect
   return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, place);
 }
 
-// Reads both splits by `read` and checks that they fit each other.
+// Reads both splits by `read` and checks that their fields are equal.
 template <class Pair, class Read>
 void open_splits(Source& source, const Pair& train, const std::optional<Pair>& test, const Place& place, Read read) {
   source.train = read(train, source.notes, place);
@@ -43,7 +43,7 @@ void open_splits(Source& source, const Pair& train, const std::optional<Pair>& t
     fail_data(
         fmt::format("the train split's {} are {}{}, but the test split's are {}{}", what, pmaptrain::to_string(a.dtype),
                     pmaptrain::to_string(a.shape), pmaptrain::to_string(b.dtype), pmaptrain::to_string(b.shape)),
-        "both splits must have examples of one type and shape");
+        "the examples of both splits must have the same type and shape");
   };
   check("inputs", source.train->input(), source.test->input());
   check("targets", source.train->target(), source.test->target());
@@ -66,12 +66,12 @@ Source open_source(const spec::FashionMnist& s, const Opening& opening) {
   try {
     open_splits(source, pair("train"), std::optional(pair("t10k")), opening.place, open_idx);
   } catch (const Error& error) {
-    if (s.dir != spec::FashionMnist{}.dir) throw;  // the user has them from somewhere else
+    if (s.dir != spec::FashionMnist{}.dir) throw;  // the user chose this folder
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& d : diagnostics) {
       d.help =
           "Debian's package dataset-fashion-mnist has these files (apt-get install dataset-fashion-mnist); "
-          "data.source.fashion_mnist.dir says where else they are";
+          "data.source.fashion_mnist.dir sets another folder";
     }
     throw Error(error.status(), std::move(diagnostics));
   }

@@ -6,8 +6,8 @@
 namespace pmaptrain::data {
 namespace {
 
-// A Feistel network is a permutation of [0, 2^bits) whatever its round function is: each round adds to one half a
-// function of the other, which the next round can undo. Halves differ by one bit at most; 8 rounds.
+// A Feistel network is a permutation of [0, 2^bits) for any round function: each round adds a function of one half to
+// the other half, which is invertible. Halves differ by one bit at most; 8 rounds.
 constexpr std::uint32_t rounds = 8;
 
 constexpr std::uint64_t mask(int bits) { return (std::uint64_t{1} << bits) - 1; }

@@ -1,4 +1,4 @@
-// Which example comes when. An order is a function of (epoch, position), not a table, so a loader's whole state is one
+// The order of the examples. It is a function of (epoch, position), not a table, so the state of a loader is one
 // number.
 #pragma once
 
@@ -12,14 +12,14 @@ class Sampler {
  public:
   // examples >= 1 in both.
   static Sampler in_order(std::int64_t examples) { return Sampler(examples, {}, false); }
-  // Every epoch is another permutation, drawn from the stream "data/shuffle" of `seed`.
+  // A different permutation in each epoch, from the stream "data/shuffle" of `seed`.
   static Sampler shuffled(std::int64_t examples, std::uint64_t seed);
 
   std::int64_t examples() const { return examples_; }
   bool shuffles() const { return shuffle_; }
 
-  // The example at `position` (0 <= position < examples()) of an epoch (from 0). Over one epoch every example comes
-  // exactly once.
+  // The example at `position` (0 <= position < examples()) of an epoch (from 0). Every example occurs exactly once in
+  // an epoch.
   std::int64_t index(std::int64_t epoch, std::int64_t position) const;
 
  private:
@@ -28,7 +28,7 @@ class Sampler {
   std::int64_t examples_;
   PhiloxKey key_;
   bool shuffle_;
-  int low_bits_ = 0, high_bits_ = 0;  // of the Feistel network's two halves
+  int low_bits_ = 0, high_bits_ = 0;  // of the two halves of the Feistel network
 };
 
 }  // namespace pmaptrain::data

@@ -13,7 +13,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// Far above what is useful, and low enough that no product below overflows.
+// An upper bound that keeps the products below from overflowing.
 constexpr std::int64_t max_examples = std::int64_t{1} << 40;
 constexpr std::int64_t max_elements = std::int64_t{1} << 28;
 
@@ -121,7 +121,7 @@ class ImageDataset : public Dataset {
     const std::int64_t shift_y = below(head[1], height_ / 8 + 1);
     const std::int64_t shift_x = below(head[2], width_ / 8 + 1);
     const std::uint8_t* const pattern = patterns_.data() + label * height_ * width_ * channels_;
-    // Noise is drawn in pieces so that it needs no memory; a piece is a row of its own lane.
+    // Noise is drawn in chunks, so that it needs no memory; each chunk is a row of its own lane.
     std::array<std::uint32_t, 512> words;
     std::size_t next = words.size();
     std::uint64_t piece = 0;

@@ -99,7 +99,7 @@ ZipArchive::ZipArchive(std::string path, Bytes file) : path_(std::move(path)), f
     const bool located = end >= locator64_size && u32(view, end - locator64_size) == locator64_signature;
     const std::uint64_t end64 = located ? u64(view, end - locator64_size + 8) : 0;
     if (!located || !inside(end64, end64_size, end) || u32(view, static_cast<std::size_t>(end64)) != end64_signature) {
-      fail("is damaged: its ZIP64 directory is not where it should be");
+      fail("is damaged: its ZIP64 directory is not at the stated offset");
     }
     count = u64(view, static_cast<std::size_t>(end64) + 32);
     size = u64(view, static_cast<std::size_t>(end64) + 40);
@@ -148,13 +148,13 @@ const ZipArchive::Entry* ZipArchive::find(const std::string& name) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// The bytes that the archive has of an entry, compressed or not, of which the directory's claims are checked.
+// The stored bytes of an entry, compressed or not, after checks against the directory.
 Bytes ZipArchive::stored(const Entry& entry) const {
   const View view = file_.view();
-  if ((entry.flags & 1U) != 0) fail_data(name_of(entry) + " is encrypted, which is not read");
+  if ((entry.flags & 1U) != 0) fail_data(name_of(entry) + " is encrypted, which is not supported");
   if (!inside(entry.local_header, local_size, view.size()) ||
       u32(view, static_cast<std::size_t>(entry.local_header)) != local_signature) {
-    fail(fmt::format("is damaged: entry '{}' is not where its directory says", entry.name));
+    fail(fmt::format("is damaged: entry '{}' is not at the offset in the directory", entry.name));
   }
   const auto local = static_cast<std::size_t>(entry.local_header);
   const std::uint64_t start = local + local_size + u16(view, local + 26) + u16(view, local + 28);
@@ -176,7 +176,7 @@ Bytes ZipArchive::stored(const Entry& entry) const {
   return file_.slice(static_cast<std::size_t>(start), static_cast<std::size_t>(entry.compressed));
 }
 
-// The first `count` bytes of a deflated entry, which has so many; where they are all, there must be no more.
+// Decompresses the first `count` bytes of an entry, count <= its size; if they are all, the data must end there.
 Bytes ZipArchive::inflated(const Entry& entry, std::uint64_t count) const {
   const Bytes compressed = stored(entry);
   Memory memory = allocate(count, name_of(entry));
@@ -184,7 +184,7 @@ Bytes ZipArchive::inflated(const Entry& entry, std::uint64_t count) const {
   std::byte extra;
   if (inflater.read(memory.view) != memory.view.size() ||
       (count == entry.uncompressed && inflater.read({&extra, 1}) != 0)) {
-    fail(fmt::format("is damaged: entry '{}' does not hold the {} bytes that its directory says", entry.name,
+    fail(fmt::format("is damaged: entry '{}' does not have the {} bytes stated in the directory", entry.name,
                      entry.uncompressed));
   }
   return Bytes(std::move(memory.owner), memory.view);
@@ -219,7 +219,7 @@ Array read_npz(const std::string& path, const std::string& key) {
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
   const std::string name = fmt::format("array '{}' of '{}'", key, path);
-  // A bomb is an array of some bytes in an entry of gigabytes: refused before these are inflated.
+  // A small array in an entry of gigabytes (a zip bomb) is refused before the entry is decompressed.
   check_npy_head(archive.head(*entry, npy_head_bytes).view(), entry->uncompressed, name);
   return parse_npy(archive.read(*entry), name);
 }

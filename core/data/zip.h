@@ -1,5 +1,5 @@
-// A reader of zip archives, as much as NPZ files use: stored and deflated entries, ZIP64 sizes; no encryption, no
-// archives split over several files.
+// A reader of the zip features that NPZ files use: stored and deflated entries, ZIP64 sizes; no encryption, no archives
+// split over several files.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ class ZipArchive {
     std::uint64_t local_header = 0;                  // offset in the archive
   };
 
-  // Maps the file and reads its directory; or the same from bytes, of which `path` says whose they are. Throws Error
-  // (data).
+  // Maps the file and reads its directory, or reads bytes, which `path` names in messages. Throws Error (data).
   explicit ZipArchive(const std::string& path);
   ZipArchive(std::string path, Bytes file);
 
   const std::string& path() const { return path_; }
   const std::vector<Entry>& entries() const { return entries_; }
-  const Entry* find(const std::string& name) const;  // null: none of this name
+  const Entry* find(const std::string& name) const;  // null if there is none
 
-  // The entry's content: a slice of the mapping, or inflated into memory. Verifies its checksum. Throws Error (data).
+  // The content of the entry: a slice of the mapping, or decompressed into memory. Verifies its checksum. Throws Error
+  // (data).
   Bytes read(const Entry& entry) const;
-  // Its first `count` bytes, or all where it has no more; no more than these are inflated, and none verified.
+  // At most its first `count` bytes; only these are decompressed, and the checksum is not verified.
   Bytes head(const Entry& entry, std::uint64_t count) const;
 
  private:

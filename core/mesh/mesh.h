@@ -1,7 +1,7 @@
 // The mesh: an ordered list of named axes, outermost first, whose product is the number of logical devices.
 //
-// A logical device is addressed by its index (row-major over the axes, so neighbours differ in the innermost axis) or
-// by one coordinate per axis. Nothing here knows threads or GPUs: what carries the devices are workers, chosen later.
+// A logical device is addressed by its index (row-major over the axes, so adjacent indices differ in the innermost
+// axis) or by one coordinate per axis. The mesh is independent of the threads and GPUs that run the devices.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-// A set of axes of one mesh, by their index in it. At most 32 axes.
+// A set of axes of one mesh, given by their indices. At most 32 axes.
 class AxisSet {
  public:
   constexpr AxisSet() = default;
@@ -53,16 +53,17 @@ class Mesh {
   const std::string& name(int axis) const { return axes_[static_cast<std::size_t>(axis)].name; }
   std::int64_t size(int axis) const { return axes_[static_cast<std::size_t>(axis)].size; }
 
-  // Devices that take part in one collective over `axes`: the product of their sizes.
+  // The number of devices in one group of a collective over `axes`: the product of their sizes.
   std::int64_t group_size(AxisSet axes) const;
 
   std::int64_t coordinate(std::int64_t device, int axis) const;
 
-  // The position of `device` among the distinct values of something that varies over `axes`: its coordinates along
-  // them, row-major in mesh order.
+  // For a value that varies over `axes`, the index of the instance that `device` holds: its coordinates along `axes`,
+  // row-major in mesh order.
   std::int64_t position(std::int64_t device, AxisSet axes) const;
 
-  // The devices of one group of a collective over `axes` (they agree on every other axis), in device order.
+  // The group of `device` in a collective over `axes`: the devices with equal coordinates along all other axes, in
+  // device order.
   std::vector<std::int64_t> group(std::int64_t device, AxisSet axes) const;
 
   std::vector<std::string> names() const;

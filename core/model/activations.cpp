@@ -14,7 +14,7 @@ PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Val
   return layer;
 }
 
-// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2, which overflows nowhere, nor does its derivative.
+// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2. Neither this form nor its derivative overflows.
 Value sigmoid(Builder& b, Value x) {
   const Value t = b.emit(ops::Tanh{}, {mul(b, x, 0.5)});
   return add(b, mul(b, t, 0.5), 0.5);
@@ -46,11 +46,12 @@ std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
 }
 
-// Along the last dimension. The largest is subtracted so that exp never overflows; the shift cancels, so no derivative
-// goes through it.
+// Along the last dimension. The maximum is subtracted so that exp does not overflow; the shift cancels, so it needs no
+// gradient.
 std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
   if (in.shape.empty()) {
-    return in.refuse("takes features [N]; its input is " + in.shown(), "put flatten before it: one number becomes [1]");
+    return in.refuse("takes features [N]; its input is " + in.shown(),
+                     "add flatten before it, which gives the shape [1]");
   }
   return elementwise(in, [](Builder& b, Value x) {
     const Shape shape = b.type(x).shape;
@@ -72,7 +73,7 @@ std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput&
   });
 }
 
-// exp is asked for what is below 0 alone: above, it could overflow, and its cotangent with it.
+// expm1 is applied to min(x, 0), because it and its cotangent could overflow for large x.
 std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in) {
   return elementwise(in, [alpha = elu.alpha](Builder& b, Value x) {
     const Value zero = scalar_like(b, x, 0.0);

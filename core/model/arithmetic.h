@@ -1,8 +1,7 @@
-// Short names for the equations that layers, losses and optimizers are written in. Operands have equal types, or one
-// of them is a scalar that then counts for all elements.
+// Short names for the arithmetic of layers, losses and optimizers. Operands have equal types, or one is a scalar.
 //
-// Each call appends to the program, and C++ does not order a call's arguments: at most one of them may append, so that
-// a program's text never depends on the compiler.
+// Each call appends an equation. C++ does not define the order in which arguments are evaluated, so at most one
+// argument of a call may itself append; otherwise the text of a program would depend on the compiler.
 #pragma once
 
 #include <utility>
@@ -27,24 +26,24 @@ inline Value select(Builder& b, Value predicate, Value on_true, Value on_false) 
   return b.emit(ops::Select{}, {predicate, on_true, on_false});
 }
 
-// The value itself where it already has the element type.
+// `x` itself if it already has this element type.
 inline Value cast(Builder& b, Value x, DType dtype) {
   return b.type(x).dtype == dtype ? x : b.emit(ops::Cast{dtype}, {x});
 }
 
-// Sums over all dimensions from `first` on; the value itself where there are none.
+// The sum over all dimensions from `first` on; `x` itself if there are none.
 inline Value sum_from(Builder& b, Value x, std::size_t first) {
   std::vector<std::int64_t> dims;
   for (std::size_t i = first; i < b.type(x).shape.size(); ++i) dims.push_back(static_cast<std::int64_t>(i));
   return dims.empty() ? x : b.emit(ops::ReduceSum{std::move(dims)}, {x});
 }
 
-// A vector repeated to `shape`, along whose dimension `dim` it lies.
+// Broadcasts a vector to `shape`; dimension `dim` of the result is the dimension of the vector.
 inline Value broadcast_along(Builder& b, Value vector, Shape shape, std::int64_t dim) {
   return b.emit(ops::Broadcast{std::move(shape), {dim}}, {vector});
 }
 
-// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere; its derivative at 0 is 1/2.
+// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow; its derivative at 0 is 1/2.
 inline Value softplus(Builder& b, Value x) {
   const Value positive = b.emit(ops::Max{}, {x, scalar_like(b, x, 0.0)});
   const Value far = b.emit(ops::Neg{}, {b.emit(ops::Abs{}, {x})});
@@ -52,7 +51,7 @@ inline Value softplus(Builder& b, Value x) {
   return add(b, positive, rest);
 }
 
-// A vector of constants, chosen element by element because a program's constants are splats. They are few.
+// A vector of constants. All elements of a `constant` are equal, so this uses one `select` for each element but one.
 inline Value vector_constant(Builder& b, DType dtype, const std::vector<double>& values) {
   const Shape shape{static_cast<std::int64_t>(values.size())};
   const Value index = b.emit(ops::Iota{DType::i32, shape, 0}, {});

@@ -1,4 +1,4 @@
-// How one batch lies on the devices, and the inputs that carry it into a program.
+// The layout of a batch on the devices, and the inputs of a program for it.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace pmaptrain::model {
 
-// What of a batch the program depends on. Microbatch k of a device is the k-th slice of its rows, so microbatches
-// divides rows_per_device. Rows that hold no example are padding, with mask 0.
+// The sizes of a batch that a program depends on. Microbatch k of a device is the k-th slice of its rows, so
+// rows_per_device is a multiple of microbatches. Rows without an example are padding, with mask 0.
 struct BatchShape {
   std::int64_t rows_per_device = 1;
   std::int64_t microbatches = 1;
 };
 
-// Batch inputs, each [rows, ...] varying over the data axes: "inputs" and "targets" of the data's element types,
-// "mask" f32 and, in training, "rows" i64 (each example's position in the sample stream).
+// Batch inputs, each [rows, ...] varying over the data axes: "inputs" and "targets" with the element types of the
+// dataset, "mask" f32 and, in training, "rows" i64 (the position of each example in the sample stream).
 struct BatchInputs {
   Value inputs, targets, mask, rows;
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 
-// The evaluation step: parameters and a batch in; "loss", each metric and "count" out, as sums over all devices' rows
-// (not means), the same on every device after one reduction. Batches of any size add up: means are the host's.
+// The program of an evaluation step. Its inputs are the parameters and a batch. Its outputs are "loss", the parts of
+// the metrics and "count", as sums (not means) over the rows of all devices, replicated by one reduction. The host adds
+// the sums of several batches, which may differ in size, and computes the means.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops);
 

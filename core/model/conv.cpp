@@ -8,7 +8,7 @@ namespace pmaptrain::model {
 std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "put flatten and dense layers after the convolutions, or use dense here");
+                     "move flatten and dense layers after the convolutions, or use dense here");
   }
   const Window window = place_window(conv.padding, in.shape, conv.kernel_size, conv.strides, conv.kernel_dilation);
   if (window.output[0] < 1 || window.output[1] < 1) {
@@ -17,16 +17,15 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
                          (dilated ? " with kernel_dilation " + to_string(conv.kernel_dilation) : "") +
                          " with padding " + describe(conv.padding) + ", which does not fit into its input " +
                          in.shown(),
-                     "a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
+                     "use a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
   }
   const std::int64_t height = conv.kernel_size[0], width = conv.kernel_size[1], channels = in.shape[2];
   const std::int64_t groups = conv.feature_group_count;
   if (channels % groups != 0 || conv.features % groups != 0) {
-    return in.refuse("has feature_group_count " + std::to_string(groups) + ", over which the " +
+    return in.refuse("has feature_group_count " + std::to_string(groups) + ", which does not divide the " +
                          std::to_string(channels % groups != 0 ? channels : conv.features) +
-                         (channels % groups != 0 ? " channels of its input " + in.shown() : " features") +
-                         " do not divide",
-                     "channels and features are multiples of the number of groups");
+                         (channels % groups != 0 ? " channels of its input " + in.shown() : " features"),
+                     "channels and features must be multiples of feature_group_count");
   }
   const std::int64_t channels_in = channels / groups;
   PlannedLayer layer = in.start();

@@ -8,8 +8,8 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
   if (in.shape.size() != 1) {
     return in.refuse("takes features [N]; its input is " + in.shown(),
                      in.shape.empty()
-                         ? "put flatten before it: one number becomes [1]"
-                         : "put flatten before it: its input becomes [" + std::to_string(numel(in.shape)) + "]");
+                         ? "add flatten before it, which gives the shape [1]"
+                         : "add flatten before it, which gives the shape [" + std::to_string(numel(in.shape)) + "]");
   }
   const std::int64_t features_in = in.shape.front();
   PlannedLayer layer = in.start();

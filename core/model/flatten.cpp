@@ -3,7 +3,7 @@
 
 namespace pmaptrain::model {
 
-// One example of any shape becomes a vector, row-major.
+// Reshapes each example to a vector, row-major.
 std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
   PlannedLayer layer = in.start();
   layer.output = {numel(in.shape)};
@@ -14,7 +14,7 @@ std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
   return layer;
 }
 
-// One example in another shape, row-major.
+// Reshapes each example, row-major.
 std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in) {
   Shape shape = reshape.shape;
   const std::int64_t elements = numel(in.shape);
@@ -30,15 +30,14 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
     }
   }
   if (several) {
-    return in.refuse("has the shape " + to_string(shape) + ", with more than one -1",
-                     "one size at most may follow from the others");
+    return in.refuse("has the shape " + to_string(shape) + ", with more than one -1", "at most one size can be -1");
   }
   const bool divides = known <= elements && elements % known == 0;
   if (open != nullptr && divides) *open = elements / known;
   if (open != nullptr ? !divides : known != elements) {
-    return in.refuse("has the shape " + to_string(shape) + ", which does not hold the " + std::to_string(elements) +
-                         " values of its input " + in.shown(),
-                     "sizes whose product is " + std::to_string(elements));
+    return in.refuse("has the shape " + to_string(shape) + ", which does not match the " + std::to_string(elements) +
+                         " elements of its input " + in.shown(),
+                     "use sizes with the product " + std::to_string(elements));
   }
   PlannedLayer layer = in.start();
   layer.output = shape;

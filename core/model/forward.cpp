@@ -1,4 +1,4 @@
-// The forward pass: bytes to numbers, normalisation, layers.
+// The forward pass: scaling of u8 inputs to [0, 1], normalisation, layers.
 #include <cassert>
 
 #include "core/model/arithmetic.h"
@@ -7,10 +7,10 @@
 namespace pmaptrain::model {
 namespace {
 
-// One value for all channels, or one per channel (the last dimension), as something that x can be combined with.
+// `values` (one for all channels, or one per channel, the last dimension) in a shape compatible with x.
 Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
   if (values.size() == 1) return scalar_like(b, x, values.front());
-  const Type type = b.type(x);  // a copy: what is emitted next may move the types
+  const Type type = b.type(x);  // a copy, because emit() may reallocate the types
   const auto last = static_cast<std::int64_t>(type.shape.size()) - 1;
   return broadcast_along(b, vector_constant(b, type.dtype, values), type.shape, last);
 }

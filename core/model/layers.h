@@ -1,8 +1,8 @@
-// What a layer is: its shapes and parameters, checked once, and the equations it appends.
+// Layers: their checked shapes and parameters, and the equations that they append.
 //
-// Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind adds its
-// struct to spec::LayerKind, its row (core/spec/rows_model.cpp) and its overload here; nothing else lists the kinds,
-// and without one of the three the program does not compile.
+// Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind needs an
+// alternative of spec::LayerKind, a row (core/spec/rows_model.cpp) and an overload here. If one of the three is
+// missing, the program does not compile.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ enum class InitializerKind { zeros, lecun_normal };
 
 struct Initializer {
   InitializerKind kind = InitializerKind::zeros;
-  std::int64_t fan_in = 1;  // inputs of one output, for lecun_normal
+  std::int64_t fan_in = 1;  // for lecun_normal: the number of inputs of one output
 };
 
 struct Parameter {
@@ -30,8 +30,8 @@ struct Parameter {
   Place place;  // of its layer
 };
 
-// What a layer's equations may use. `key` (u32[2]) and `rows` (i64[B], each example's position in the sample stream)
-// are there in training for the layers that draw random numbers.
+// The inputs of PlannedLayer::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and
+// `rows` (i64[B], the position of each example in the sample stream).
 struct LayerCall {
   Builder& b;
   std::span<const Value> parameters;  // in the order of PlannedLayer::parameters
@@ -46,13 +46,13 @@ struct PlannedLayer {
   Place place;
   Shape output;  // of one example
   std::vector<Parameter> parameters;
-  bool draws = false;  // takes a dropout key
-  // x [B, input...] -> [B, output...]; empty where `layers` are applied one after another.
+  bool draws = false;  // draws random numbers in training
+  // x [B, input...] -> [B, output...]; empty for a nested list.
   std::function<Value(const LayerCall& call, Value x)> apply;
-  std::vector<PlannedLayer> layers = {};  // of a nested list; their parameters are not repeated in `parameters`
+  std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
 };
 
-// What plan() is given. Shapes are those of one example.
+// The arguments of plan(). Shapes are those of one example.
 struct LayerInput {
   const spec::Layer& layer;
   std::string name;  // the layer's path
@@ -66,14 +66,14 @@ struct LayerInput {
   }
   // "f32[28,28,1]"
   std::string shown() const { return std::string(to_string(dtype)) + to_string(shape); }
-  // Reports a mistake at the layer's place.
+  // Reports an error at the place of the layer.
   std::optional<PlannedLayer> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});
     return std::nullopt;
   }
 };
 
-// Nothing where the layer does not fit its input: then it has been reported to `errors`.
+// Returns nothing if the layer does not fit its input, after reporting that to `errors`.
 std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in);
@@ -93,8 +93,8 @@ std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput&
 std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
 
-// The layers of one list, each on what the one before gives. Their paths begin with `prefix`; `shape` is that of an
-// example, before and after. False where one does not fit, which has been reported.
+// Plans the layers of one list in order. Their paths begin with `prefix`; `shape` is the shape of an example before the
+// list, and after it on return. Returns false if a layer does not fit, after reporting that to `errors`.
 bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, DType dtype, Shape& shape,
                std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
 

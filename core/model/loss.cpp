@@ -1,4 +1,4 @@
-// Losses as equations on one device's rows, and the sums that a step measures.
+// Losses of the rows of one device, and the sums for the measures of a step.
 #include "core/model/loss.h"
 
 #include "core/model/arithmetic.h"
@@ -16,16 +16,17 @@ struct ExampleLosses {
     if (loss.class_weights.empty()) return entropy;
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
     if (b.type(targets).shape.size() == 1) return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
-    const Value chances = cast(b, targets, b.type(output).dtype);
-    const Value each = broadcast_along(b, weights, b.type(chances).shape, 1);
-    return mul(b, entropy, sum_from(b, mul(b, chances, each), 1));
+    const Value probabilities = cast(b, targets, b.type(output).dtype);
+    const Value each = broadcast_along(b, weights, b.type(probabilities).shape, 1);
+    return mul(b, entropy, sum_from(b, mul(b, probabilities, each), 1));
   }
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
   Value operator()(const spec::SigmoidCrossEntropy&) const {
-    Value wanted = cast(b, targets, b.type(output).dtype);
-    if (b.type(wanted).shape != b.type(output).shape) wanted = b.emit(ops::Reshape{b.type(output).shape}, {wanted});
+    Value expected = cast(b, targets, b.type(output).dtype);
+    if (b.type(expected).shape != b.type(output).shape)
+      expected = b.emit(ops::Reshape{b.type(output).shape}, {expected});
     const Value all = softplus(b, output);
-    return feature_mean(b, sub(b, all, mul(b, output, wanted)));
+    return feature_mean(b, sub(b, all, mul(b, output, expected)));
   }
   Value operator()(const spec::MeanSquaredError&) const {
     const Value error = difference(b, output, targets);
@@ -47,19 +48,19 @@ struct ExampleLosses {
 }  // namespace
 
 // log Σ exp(logits) - Σ t · logits, with the largest logit subtracted so that exp never overflows. The shift cancels
-// in the value, so no derivative goes through it.
+// in the value, so it needs no gradient.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing) {
   const Shape shape = b.type(logits).shape;
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{1}}, {logits})});
   const Value shifted = sub(b, logits, broadcast_along(b, largest, shape, 0));
   const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), 1)});
   const bool one_label = b.type(labels).shape.size() == 1;
-  Value wanted =
+  Value distribution =
       one_label ? b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels}) : cast(b, labels, b.type(logits).dtype);
   if (smoothing > 0) {
-    wanted = add(b, mul(b, wanted, 1.0 - smoothing), smoothing / static_cast<double>(shape[1]));
+    distribution = add(b, mul(b, distribution, 1.0 - smoothing), smoothing / static_cast<double>(shape[1]));
   }
-  return sub(b, normaliser, sum_from(b, mul(b, shifted, wanted), 1));
+  return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), 1));
 }
 
 Value feature_mean(Builder& b, Value values) {

@@ -1,4 +1,4 @@
-// What losses and metrics have in common, each on one example of [B, ...].
+// Equations shared by losses and metrics, for each example of [B, ...].
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace pmaptrain::model {
 
-// -Σ t · log softmax(logits) [B], where t is the one-hot label with its share `smoothing` spread over all classes.
-// `labels` is [B], or [B,C] with a chance for each class in place of the one-hot label.
+// -Σ t · log softmax(logits) [B], where t is the one-hot label with label smoothing: (1 - smoothing) · one_hot +
+// smoothing / C. `labels` is [B], or [B,C] with class probabilities in place of the one-hot label.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing = 0.0);
 
-// The mean over the features of one example; `values` is [B, features...].
+// The mean over the features of each example, [B]; `values` is [B, features...].
 Value feature_mean(Builder& b, Value values);
 
 // output - targets, in the output's element type.

@@ -1,4 +1,4 @@
-// Metrics: the sums that each is made from, and what makes its values of them.
+// Metrics: the sums from which each is computed, and the functions that compute its values from the sums.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace metric = spec::metric;
 using Means = std::span<const std::vector<double>>;
 using PerExample = std::function<Value(Builder& b, Value output, Value targets)>;
 
-// The mean of a value of each example, [B].
+// The mean over examples of `value`, [B].
 PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish)(double) = nullptr) {
   PlannedMetric metric{{name}, {{name, {}}}, {}, {}};
   metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, const Rows& rows) {
@@ -27,23 +27,23 @@ PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish
   return metric;
 }
 
-// The class that the model says, i32 [B]: that of the largest output, or whether the only one is above 0.
-Value said_class(Builder& b, Value output, bool binary) {
+// The predicted class, i32 [B]: the argmax of the logits, or for a single logit whether it is above 0.
+Value predicted_class(Builder& b, Value output, bool binary) {
   if (!binary) return b.emit(ops::Argmax{1}, {output});
   const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, 0.0)});
   const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
   return cast(b, rows, DType::i32);
 }
 
-// The class that is right, i32 [B]: the label, or the likeliest class.
-Value right_class(Builder& b, Value targets) {
+// The true class, i32 [B]: the label, or the argmax of the class probabilities.
+Value true_class(Builder& b, Value targets) {
   return b.type(targets).shape.size() == 1 ? targets : b.emit(ops::Argmax{1}, {targets});
 }
 
 PlannedMetric accuracy(const std::string& name, bool binary) {
   return mean_of(name, [binary](Builder& b, Value output, Value targets) {
-    const Value said = said_class(b, output, binary);
-    const Value correct = b.emit(ops::Eq{}, {said, right_class(b, targets)});
+    const Value prediction = predicted_class(b, output, binary);
+    const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
     return cast(b, correct, b.type(output).dtype);
   });
 }
@@ -51,43 +51,46 @@ PlannedMetric accuracy(const std::string& name, bool binary) {
 PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
   return mean_of(name, [k](Builder& b, Value output, Value targets) {
     const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
-    const Value wanted = broadcast_along(b, right_class(b, targets), b.type(best).shape, 0);
-    return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, wanted}), b.type(output).dtype), 1);
+    const Value label = broadcast_along(b, true_class(b, targets), b.type(best).shape, 0);
+    return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, label}), b.type(output).dtype), 1);
   });
 }
 
-// Precision, recall and F1 are quotients for each class: of the hits, and of how often the class was said, was right,
-// or both, in which hits count twice. A class of which nothing can be said has 0. Their mean leaves out classes that
-// were neither said nor right, of which no model can be right or wrong; of labels 0 and 1 it is class 1's alone. So do
-// scikit-learn and torchmetrics.
+// Precision, recall and F1 are quotients for each class: its true positives divided by the number of predictions of the
+// class, the number of its labels, or the mean of both. A quotient with a denominator of 0 is 0. The macro average
+// excludes classes without predictions and labels; with labels 0 and 1 it is the value of class 1. These are the
+// definitions of scikit-learn and torchmetrics.
 //
-// `of` is how often a class counts, from how often it was said and was right.
+// `denominator` computes the denominator from the number of predictions and the number of labels of a class.
 PlannedMetric class_quotient(const std::string& name, metric::Average average, const Model& model,
-                             double (*of)(double said, double right)) {
+                             double (*denominator)(double predicted, double actual)) {
   const bool binary = model.is_binary(), each = average == metric::Average::none;
   const std::int64_t classes = binary ? 2 : model.output.front();
   const std::string prefix = each ? name + ".each" : name;
   PlannedMetric planned{
-      {}, {{prefix + ".hits", {classes}}, {prefix + ".said", {classes}}, {prefix + ".right", {classes}}}, {}, {}};
+      {},
+      {{prefix + ".true_positives", {classes}}, {prefix + ".predicted", {classes}}, {prefix + ".actual", {classes}}},
+      {},
+      {}};
   for (std::int64_t c = 0; each && c < classes; ++c) planned.names.push_back(name + "_" + std::to_string(c));
   if (!each) planned.names.push_back(name);
   planned.sums = [classes, binary](Builder& b, Value output, Value targets, const Rows& rows) {
-    const Value said = said_class(b, output, binary);
-    const Value right = right_class(b, targets);
-    const Value hit = cast(b, b.emit(ops::Eq{}, {said, right}), b.type(rows.weights).dtype);
+    const Value prediction = predicted_class(b, output, binary);
+    const Value label = true_class(b, targets);
+    const Value correct = cast(b, b.emit(ops::Eq{}, {prediction, label}), b.type(rows.weights).dtype);
     const ops::ScatterAdd count{classes};
-    const Value hits = b.emit(count, {right, masked(b, rows, hit)});
-    const Value times_said = b.emit(count, {said, rows.weights});
-    return std::vector{hits, times_said, b.emit(count, {right, rows.weights})};
+    const Value true_positives = b.emit(count, {label, masked(b, rows, correct)});
+    const Value predicted = b.emit(count, {prediction, rows.weights});
+    return std::vector{true_positives, predicted, b.emit(count, {label, rows.weights})};
   };
-  planned.finish = [of, each, binary](Means means) {
+  planned.finish = [denominator, each, binary](Means means) {
     std::vector<double> quotients;
     double sum = 0, present = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
-      const double hits = means[0][c], said = means[1][c], right = means[2][c];
-      const double all = of(said, right);
-      quotients.push_back(all == 0 ? 0 : hits / all);
-      if (said + right == 0) continue;
+      const double true_positives = means[0][c], predicted = means[1][c], actual = means[2][c];
+      const double divisor = denominator(predicted, actual);
+      quotients.push_back(divisor == 0 ? 0 : true_positives / divisor);
+      if (predicted + actual == 0) continue;
       sum += quotients.back();
       ++present;
     }
@@ -98,8 +101,9 @@ PlannedMetric class_quotient(const std::string& name, metric::Average average, c
   return planned;
 }
 
-// 1 - Σ (y - t)² / Σ (t - mean t)², by output, with the variance as mean t² - (mean t)². Its sums are of f64, in which
-// the square of an f32 is exact: those of f32 leave nothing of a variance beside a mean some thousand times as large.
+// 1 - Σ (y - t)² / Σ (t - mean t)² for each output, with the variance computed as mean t² - (mean t)². The sums are
+// f64, in which the square of an f32 is exact; f32 sums would lose the variance by cancellation where the mean is some
+// thousand times as large.
 PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   const Shape shape = {outputs};
   PlannedMetric metric{
@@ -118,7 +122,7 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
     for (std::size_t i = 0; i < means[0].size(); ++i) {
       const double variance = means[2][i] - means[1][i] * means[1][i];
       const double constant = means[0][i] > 0 ? 0.0 : 1.0 - means[0][i];
-      // What the rounding of equal targets' sums can leave.
+      // Below this bound the variance is rounding error of equal targets.
       const bool varies = variance > 1e-13 * means[2][i];
       sum += varies ? 1.0 - means[0][i] / variance : constant;
     }
@@ -134,13 +138,14 @@ struct Planner {
   PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, model.is_binary()); }
   PlannedMetric operator()(const metric::TopKAccuracy& top) const { return top_k_accuracy(name, top.k); }
   PlannedMetric operator()(const metric::Precision& precision) const {
-    return class_quotient(name, precision.average, model, [](double said, double) { return said; });
+    return class_quotient(name, precision.average, model, [](double predicted, double) { return predicted; });
   }
   PlannedMetric operator()(const metric::Recall& recall) const {
-    return class_quotient(name, recall.average, model, [](double, double right) { return right; });
+    return class_quotient(name, recall.average, model, [](double, double actual) { return actual; });
   }
   PlannedMetric operator()(const metric::F1& f1) const {
-    return class_quotient(name, f1.average, model, [](double said, double right) { return (said + right) / 2; });
+    return class_quotient(name, f1.average, model,
+                          [](double predicted, double actual) { return (predicted + actual) / 2; });
   }
   PlannedMetric operator()(const metric::Perplexity&) const {
     return mean_of(

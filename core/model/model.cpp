@@ -31,7 +31,7 @@ class Maker {
 
   void run() {
     check_normalize();
-    // The shapes behind a layer that does not fit are unknown, so what is checked against them waits.
+    // After a layer that does not fit, the output shape is unknown, so checks against it are omitted.
     if (plan_layers()) {
       check_loss();
       for (const spec::Metric& metric : spec_.metrics) check_metric(metric);
@@ -46,8 +46,8 @@ class Maker {
     errors_.push_back({"config", place, std::move(message), std::move(help), {}});
   }
 
-  // Targets of a type that `name`, the loss or a metric, cannot compare. Where a file holds them, it is the data that
-  // does not fit.
+  // Refuses targets of a type that `name`, the loss or a metric, does not accept. If they are from a file, this is an
+  // error of the data.
   void refuse_targets(const Place& place, const std::string& name, const std::string& takes, const std::string& what,
                       const std::string& help) {
     const std::string& origin = model_.target.origin;
@@ -74,7 +74,8 @@ class Maker {
              "normalize." + what + " has " + std::to_string(values.size()) + " values, but an input is " +
                  shown(model_.input.dtype, shape) + ": " + std::to_string(channels) +
                  (channels == 1 ? " channel" : " channels"),
-             channels == 1 ? "one value" : "one value for all channels, or " + std::to_string(channels));
+             channels == 1 ? "give one value"
+                           : "give one value for all channels, or " + std::to_string(channels) + " values");
     };
     check(model_.normalize->mean, "mean");
     check(model_.normalize->std, "std");
@@ -92,34 +93,35 @@ class Maker {
   std::string targets() const { return shown(model_.target.dtype, model_.target.shape); }
   std::string output() const { return shown(model_.dtype, model_.output); }
 
-  // What compares class scores with labels: `name` is the loss or metric.
+  // Checks for a loss or metric `name` of logits and labels.
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
     if (!model_.has_labels() && !model_.has_distributions()) {
       const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
       refuse_targets(
           place, name, "class labels", "",
-          instead + " takes targets like these" + (one ? "; if they are labels, save them as integers" : ""));
+          instead + " takes targets like these" + (one ? "; if they are labels, store them as integers" : ""));
     } else if (model_.has_distributions() && model_.output != model_.target.shape) {
       refuse(place,
-             name + " takes a score for each class; the model gives " + output() + ", the targets are " + targets() +
-                 ": a chance for each of " + std::to_string(model_.target.shape.front()) + " classes",
+             name + " takes one logit for each class; the output of the model is " + output() + ", the targets are " +
+                 targets() + ": probabilities of " + std::to_string(model_.target.shape.front()) + " classes",
              "end the layers with flatten and dense: " + std::to_string(model_.target.shape.front()));
     } else if (model_.output.size() != 1) {
-      refuse(place, name + " takes one score for each class [C]; the model gives " + output(),
+      refuse(place, name + " takes one logit for each class, [C]; the output of the model is " + output(),
              "end the layers with flatten and dense: C");
     }
   }
 
-  // What compares numbers with numbers. Shapes are never broadcast: (N) against (N,1) would compare all with all.
+  // Checks for a loss or metric `name` of numbers. Shapes are never broadcast: (N) against (N,1) would give (N,N).
   void need_numbers(const std::string& name, const Place& place, const std::string& instead) {
     if (!is_floating(model_.target.dtype)) {
-      refuse_targets(place, name, "numbers to compare with", "class labels ", instead + " takes labels");
+      refuse_targets(place, name, "numbers", "class labels ", instead + " takes labels");
     } else if (model_.target.shape != model_.output) {
       const bool vector = model_.target.shape.size() == 1;
       refuse(place,
-             name + " compares values of one shape; the model gives " + output() + ", the targets are " + targets(),
+             name + " needs outputs and targets of equal shape; the output of the model is " + output() +
+                 ", the targets are " + targets(),
              vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0])
-                    : "the last layer must give " + to_string(model_.target.shape));
+                    : "the last layer must have the output shape " + to_string(model_.target.shape));
     }
   }
 
@@ -135,14 +137,14 @@ class Maker {
     refuse(model_.loss_place,
            name + " has " + std::to_string(weights) + " class_weights; the model has " +
                std::to_string(model_.output.front()) + " classes",
-           "give each class its weight");
+           "list one weight for each class");
   }
 
   void check_targets_of(const spec::SigmoidCrossEntropy&, const std::string& name) {
     if (!model_.is_binary()) return need_numbers(name, model_.loss_place, "softmax_cross_entropy");
     if (model_.output == Shape{1}) return;
-    refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the model gives " + output(),
-           "end the layers with flatten and dense: 1; softmax_cross_entropy takes a score for each class");
+    refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the output of the model is " + output(),
+           "end the layers with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
   }
 
   template <class OfNumbers>
@@ -169,9 +171,9 @@ class Maker {
     need_classes(name, place, "mean_absolute_error");
     if (model_.output.size() != 1 || top.k <= model_.output.front()) return;
     refuse(place,
-           name + " asks for the " + std::to_string(top.k) + " largest of the model's " +
-               std::to_string(model_.output.front()) + " outputs",
-           "a k of at most " + std::to_string(model_.output.front()));
+           name + " needs the " + std::to_string(top.k) + " largest outputs, but the model has " +
+               std::to_string(model_.output.front()),
+           "set k to at most " + std::to_string(model_.output.front()));
   }
 
   template <class OfNumbers>
@@ -190,13 +192,13 @@ class Maker {
       }
       if (parameter == nullptr) {
         const std::string near = nearest(name, names);
-        refuse(tensor.place, "model.init names '" + name + "', which is no parameter of this model",
+        refuse(tensor.place, "model.init names '" + name + "', which is not a parameter of this model",
                near.empty() ? "its parameters are " + join(names, ", ") : "did you mean '" + near + "'?");
       } else if (tensor.shape != parameter->shape) {
         refuse(tensor.place,
-               "model.init gives '" + name + "' as " + to_string(tensor.shape) + "; the parameter is " +
+               "model.init has '" + name + "' with the shape " + to_string(tensor.shape) + "; the parameter is " +
                    shown(model_.dtype, parameter->shape),
-               "nested lists of shape " + to_string(parameter->shape));
+               "write nested lists of shape " + to_string(parameter->shape));
       }
     }
   }

@@ -1,4 +1,4 @@
-// Lists of layers, also within a list.
+// Lists of layers, and nested lists.
 #include <set>
 
 #include "core/model/layers.h"

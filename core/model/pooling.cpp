@@ -1,4 +1,4 @@
-// Pooling: windows of an image, each channel for itself.
+// Pooling over windows of an image, separately for each channel.
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
 #include "core/model/window.h"
@@ -6,18 +6,18 @@
 namespace pmaptrain::model {
 namespace {
 
-// The checks that both poolings share, and the windows' places; `op` makes the equation's op from those.
+// The checks and the geometry shared by both kinds of pooling; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
 std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, MakeOp make_op) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "put flatten and dense layers after the pooling");
+                     "move flatten and dense layers after the pooling");
   }
   const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides);
   if (window.output[0] < 1 || window.output[1] < 1) {
     return in.refuse("has window_shape " + to_string(pool.window_shape) + " with padding " + describe(pool.padding) +
                          ", which does not fit into its input " + in.shown(),
-                     "a smaller window_shape, padding: SAME, or fewer pooling layers before it");
+                     "use a smaller window_shape, padding: SAME, or fewer pooling layers before it");
   }
   PlannedLayer layer = in.start();
   layer.output = {window.output[0], window.output[1], in.shape[2]};
@@ -43,7 +43,7 @@ std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in
 std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "put flatten and dense layers after the pooling");
+                     "move flatten and dense layers after the pooling");
   }
   PlannedLayer layer = in.start();
   layer.output = {in.shape[2]};

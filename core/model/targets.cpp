@@ -1,4 +1,4 @@
-// Whether the targets that a split holds are values that the loss takes: what only reading them shows.
+// Checks the values of the targets of a split, which requires reading them.
 #include <cmath>
 #include <vector>
 
@@ -22,18 +22,18 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
   const std::int64_t classes = model.classes();
   if (!labels || classes == 0 || (labels->first >= 0 && labels->second < classes)) return;
   refuse(source,
-         "the labels" + of_file(split) + " are " + std::to_string(labels->first) + " to " +
+         "the labels" + of_file(split) + " range from " + std::to_string(labels->first) + " to " +
              std::to_string(labels->second) +
              (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
                                 : ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
                                       std::to_string(classes - 1)),
-         labels->first < 0   ? "labels count from 0"
-         : model.is_binary() ? "softmax_cross_entropy takes labels of more classes"
+         labels->first < 0   ? "labels start at 0"
+         : model.is_binary() ? "use softmax_cross_entropy for more than two classes"
                              : "end the layers with dense: " + std::to_string(labels->second + 1));
 }
 
-// Beyond these, the loss has no lower bound.
-void check_chances(const data::Dataset& split, const Place& source) {
+// Outside of [0, 1] the loss has no lower bound.
+void check_probabilities(const data::Dataset& split, const Place& source) {
   std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
   for (std::int64_t example = 0; example < split.size(); ++example) {
     split.read(example, nullptr, reinterpret_cast<std::byte*>(target.data()));
@@ -42,12 +42,12 @@ void check_chances(const data::Dataset& split, const Place& source) {
       refuse(source,
              "the target of example " + std::to_string(example) + of_file(split) + " has " + exact(value) +
                  ", but sigmoid_cross_entropy takes numbers from 0 to 1",
-             "mean_squared_error takes any numbers");
+             "mean_squared_error accepts any numbers");
     }
   }
 }
 
-// What stands for labels must be what a softmax can give.
+// Class probabilities are not negative and have a sum of 1.
 void check_distributions(const data::Dataset& split, const Place& source) {
   std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
   for (std::int64_t example = 0; example < split.size(); ++example) {
@@ -62,8 +62,8 @@ void check_distributions(const data::Dataset& split, const Place& source) {
     if (wrong.empty()) continue;
     refuse(source,
            "the target of example " + std::to_string(example) + of_file(split) + " has " + wrong +
-               ", but softmax_cross_entropy takes a chance for each class: none below 0, with a sum of 1",
-           "save labels as integers, or one-hot; sigmoid_cross_entropy takes several labels at once");
+               ", but softmax_cross_entropy takes class probabilities: at least 0, with a sum of 1",
+           "store labels as integers or one-hot; for multi-label targets use sigmoid_cross_entropy");
   }
 }
 
@@ -71,8 +71,8 @@ void check_distributions(const data::Dataset& split, const Place& source) {
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
   check_labels(model, split, source);
-  const bool chances = std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss) && !model.is_binary();
-  if (chances) check_chances(split, source);
+  const bool probabilities = std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss) && !model.is_binary();
+  if (probabilities) check_probabilities(split, source);
   if (model.has_distributions()) check_distributions(split, source);
 }
 

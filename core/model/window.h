@@ -1,4 +1,4 @@
-// The geometry of a window that slides over height and width, for convolution and pooling.
+// The geometry of a sliding window over height and width, for convolution and pooling.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ namespace pmaptrain::model {
 
 struct Window {
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;  // low and high, of height and width
-  std::vector<std::int64_t> output;                            // height and width; not positive where it does not fit
+  std::vector<std::int64_t> output;  // height and width; not positive if the window does not fit
 };
 
-// SAME gives ceil(input / stride) outputs and pads the odd element after, as TensorFlow and XLA do; VALID pads nothing.
-// `image` is [height, width, channels]; `dilation` is how far apart the elements of the window meet it.
+// SAME gives ceil(input / stride) outputs; if the padding is odd, the extra element is after the image, as in
+// TensorFlow and XLA. VALID has no padding. `image` is [height, width, channels]; `dilation` is the spacing of window
+// elements.
 Window place_window(const spec::Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation = {1, 1});
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Node::Kind;
 
-// Layers have names before they are bound: the given ones, or their kind and their index among that kind in their list.
+// Fills in the default names of layers before they are bound: the kind and its index among that kind in the list.
 class LayerNames {
  public:
   explicit LayerNames(const Reporter& reporter) : reporter_(reporter) {}
@@ -29,8 +29,8 @@ class LayerNames {
       if (given != nullptr && !given->valid()) continue;
       const std::string name = given != nullptr ? given->text : automatic;
       if (!names.insert(name).second) {
-        reporter_.report(given != nullptr ? *given : *chosen.name, "two layers are called '" + name + "'",
-                         "a layer without a name is its kind and its index; give one of them another name");
+        reporter_.report(given != nullptr ? *given : *chosen.name, "two layers have the name '" + name + "'",
+                         "the default name is the kind and its index; give one of them another name");
       }
       if (given == nullptr) {
         item.keys.insert(item.keys.begin(), scalar_at(item, "name"));
@@ -82,14 +82,14 @@ class Binder {
     if (const Node* values = get(init, "values")) refuse_repeated(*values, "", paths);
   }
 
-  // {a.b: 1, a: {b: 1}} names one parameter twice.
+  // {a.b: 1, a: {b: 1}} has one parameter twice.
   void refuse_repeated(const Node& node, const std::string& prefix, std::set<std::string>& paths) {
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const std::string path = path_below(prefix, node.keys[i].text);
       if (node.items[i].is(Kind::map)) {
         refuse_repeated(node.items[i], path, paths);
       } else if (!paths.insert(path).second) {
-        reporter_.report(node.keys[i], "'" + path + "' stands here a second time", "keep one of the two");
+        reporter_.report(node.keys[i], "duplicate parameter '" + path + "'", "keep one of the two");
       }
     }
   }
@@ -115,14 +115,14 @@ class Binder {
     const auto* sgd = std::get_if<Sgd>(&out.rule);
     if (const Node* nesterov = get_path(&config_, "optimizer.sgd.nesterov");
         nesterov != nullptr && sgd != nullptr && sgd->nesterov && !(sgd->momentum > 0.0)) {
-      reporter_.report(*nesterov, "nesterov needs a momentum; it is 0", "add momentum: 0.9, or remove nesterov");
+      reporter_.report(*nesterov, "nesterov needs a momentum greater than 0", "add momentum: 0.9, or remove nesterov");
     }
     if (const Node* base = get_path(&config_, "optimizer.base_batch_size")) {
       out.base_batch_size_place = place_of(*base);
     }
   }
 
-  // Whether a value is its key's default, written or not: the resolved config writes every default.
+  // Whether a value equals the default of its key, because the resolved config writes out all defaults.
   bool default_of(std::string_view path) const {
     const Node* node = get_path(&config_, path);
     return node == nullptr || node->text == find_key(path)->fallback;

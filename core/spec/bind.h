@@ -1,4 +1,4 @@
-// The checked tree to a Spec, and the checks between keys.
+// Binds a checked tree to a Spec, with the checks that concern several keys.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace pmaptrain::spec {
 
-// Fills in what depends on other keys (names of layers, data.axes) in `config`, stores every key by its row (row.h),
-// checks keys against each other, and returns the Spec. Invalid parts are left at their defaults: the result counts
-// only if `errors` stays empty.
+// Fills in defaults of `config` that depend on other keys (layer names, data.axes), stores every key by its row (row.h)
+// and checks keys against each other. Invalid parts keep their defaults, so the result is valid only if `errors` is
+// empty.
 Spec bind(Node& config, std::vector<Diagnostic>& errors);
 
-// What is by hand below `data`: the keys that depend on others, and the checks.
+// Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
-// Batch, microbatches and durations against the mesh.
+// Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::spec

@@ -1,4 +1,4 @@
-// The checked `data` to a DataSpec.
+// Binds a checked `data` to a DataSpec.
 #include "core/spec/bind.h"
 #include "core/spec/scalar.h"
 #include "core/spec/values.h"
@@ -43,29 +43,29 @@ class DataBinder {
     reporter_.report(*get_path(&data, "source.values.targets"),
                      "there are " + std::to_string(values.inputs.size()) + " inputs but " +
                          std::to_string(values.targets.size()) + " targets",
-                     "give every example its inputs and its targets, in the same order");
+                     "list one entry of inputs and one entry of targets for each example");
   }
 
   // One archive for all splits, or one for each.
   void check_npz(const Node& source, const Node& options) {
     const Node& name = source.keys.front();
     const Node* file = get(&options, "file");
-    if (file == nullptr && options.find("file") != nullptr) return;  // it is wrong itself
+    if (file == nullptr && options.find("file") != nullptr) return;  // already reported
     for (const char* key : {"train", "test"}) {
       const Node* split = get(&options, key);
       if (split == nullptr) continue;
       if (file != nullptr && !split->is(Kind::sequence)) {
-        reporter_.report(*split, "beside file, a split is two names of arrays, not one path",
+        reporter_.report(*split, "with file, a split is a list of two array names, not a path",
                          "for example train: [x_train, y_train]");
       } else if (file == nullptr && !split->is(Kind::scalar)) {
-        reporter_.report(*split, "without file, a split is the path of its archive, not two names",
+        reporter_.report(*split, "without file, a split is the path of an archive, not two names",
                          "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
       }
     }
     for (const char* key : {"inputs", "targets"}) {
       const Node* given = options.find(key);
       if (file != nullptr && given != nullptr) {
-        reporter_.report(*given, std::string(key) + " stands beside file, which names the arrays of each split itself",
+        reporter_.report(*given, std::string(key) + " cannot be combined with file, where each split names its arrays",
                          std::string("remove ") + key + ", or file");
       } else if (file == nullptr && given == nullptr) {
         reporter_.report(name, std::string(key) + " is missing in npz",
@@ -104,7 +104,7 @@ class DataBinder {
       Node label = scalar_at(data, "axes");
       Node list = empty_at(data, Kind::sequence);
       for (const std::string& name : mesh.names()) list.items.push_back(scalar_at(data, name));
-      // Before `remainder`, where the table has it, so that the resolved config reads back as itself.
+      // Before `remainder`, as in the table, so that the resolved config reads back unchanged.
       std::size_t at = 0;
       while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
       data.keys.insert(data.keys.begin() + static_cast<std::ptrdiff_t>(at), std::move(label));
@@ -129,7 +129,7 @@ class DataBinder {
     const AxisSet missing = mesh.all() - named;
     for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
       if (!missing.contains(axis)) continue;
-      reporter_.report(*axes, "nothing uses the mesh axis '" + mesh.name(axis) + "': data.axes leaves it out",
+      reporter_.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
                        "add it to data.axes, or remove it from mesh.axes");
     }
   }

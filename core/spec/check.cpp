@@ -16,7 +16,7 @@ std::vector<std::string> names_of(const std::vector<const Key*>& keys) {
   return names;
 }
 
-// What an item of a list of layers is called in messages.
+// The name of a key in messages.
 std::string title(const Key& key) {
   if (key.path.empty()) return "the config";
   return std::string(key.name());
@@ -54,11 +54,10 @@ class Checker {
       }
     }
     if (!value.is(Kind::map) && !value.is(Kind::null)) {
-      const std::string who =
+      const std::string subject =
           title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
-      return reporter_.report(value, who + describe(value),
-                              key.path.empty()
-                                  ? "write 'name: value' lines; pmaptrain init writes a config to start from"
+      return reporter_.report(value, subject + describe(value),
+                              key.path.empty() ? "write 'key: value' lines; pmaptrain init writes an example config"
                               : children(key).empty() ? "write its bare name, " + title(key)
                                                       : "for example:\n" + std::string(key.example));
     }
@@ -89,7 +88,7 @@ class Checker {
     const std::string name(key.name());
     if (key.need == Need::alternative) return;
     if (key.need == Need::required) {
-      // A top-level key is missing from the file as a whole; another one from the map above it.
+      // A missing top-level key is reported for the whole file, another one for the map above it.
       const bool top = key.path.find('.') == std::string_view::npos;
       const std::string where = top ? "" : " in " + at.text;
       result.add(scalar_at(at, name), reporter_.report(at, name + " is missing" + where,
@@ -117,7 +116,7 @@ class Checker {
       }
       std::string help = suggest(name.text, names_of(known), "keys");
       if (nearest(name.text, names_of(known)).empty()) {
-        // A key that stands in the wrong map.
+        // The key may be in the wrong map.
         const auto others = find_ending(name.text);
         if (others.size() == 1) help = "did you mean '" + std::string(others.front()->path) + "'?";
       }
@@ -125,7 +124,7 @@ class Checker {
     }
   }
 
-  // A bare name, or a map with one alternative and the keys that stand beside it.
+  // A bare name, or a map with one alternative and the keys beside it.
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
@@ -172,7 +171,7 @@ class Checker {
     }
     if (chosen == nullptr && !wrong) {
       const Node& where = given.keys.empty() ? given : at;
-      reporter_.report(where, what + " names no choice", "add " + names_in_text(options));
+      reporter_.report(where, what + " has no kind", "add " + names_in_text(options));
       wrong = true;
     }
     Node result = empty_at(at, Kind::map);
@@ -216,7 +215,7 @@ class Checker {
       }
       Node label = scalar_at(item, "this " + item_name);
       Node checked = choice(key, label, item, item_name);
-      // The first word of an item is what errors about it underline.
+      // Errors about an item underline its first word.
       checked.length = item.is(Kind::map) && !item.keys.empty() ? item.keys.front().length : item.length;
       result.items.push_back(std::move(checked));
     }
@@ -236,7 +235,7 @@ Node Reporter::report(const Node& at, std::string message, std::string help, std
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "did you mean '" + near + "'?";
-  return "the " + std::string(what) + " here are " + join(candidates, ", ");
+  return "valid " + std::string(what) + ": " + join(candidates, ", ");
 }
 
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors) {
@@ -246,7 +245,7 @@ Node check_config(const Node& root, const std::string& run_name, std::vector<Dia
   file.source = root.source;
   file.kind = Kind::scalar;
   if (root.is(Kind::blank) || root.is(Kind::null) || (root.is(Kind::invalid) && errors.empty())) {
-    return reporter.report(file, "the config is empty", "pmaptrain init writes one to start from");
+    return reporter.report(file, "the config is empty", "pmaptrain init writes an example config");
   }
   if (!root.valid()) return root;
   Node result = checker.map(root_key(), file, root);

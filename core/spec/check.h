@@ -1,4 +1,4 @@
-// The tree against the table of keys: every mistake is reported, every default filled in, every value made canonical.
+// Checks a tree against the table of keys: reports all errors, fills in defaults and converts values to canonical form.
 #pragma once
 
 #include <string>
@@ -10,26 +10,27 @@
 
 namespace pmaptrain::spec {
 
-// Collects what is wrong.
+// Collects the errors.
 class Reporter {
  public:
   explicit Reporter(std::vector<Diagnostic>& out) : out_(out) {}
-  // Returns an invalid node that stands there, for `return report(...)`.
+  // Returns an invalid node at the same place, for `return report(...)`.
   Node report(const Node& at, std::string message, std::string help = {}, std::vector<std::string> notes = {}) const;
 
  private:
   std::vector<Diagnostic>& out_;
 };
 
-// The whole config, checked key by key: a map of every key that has a value, in the table's order, with canonical
-// scalars (whole numbers as digits, numbers by exact(), absolute paths). What was wrong is an invalid node.
-// `run_name` is the default of `name`.
+// Checks the whole config. Returns a map of all keys with a value, in the order of the table, with canonical scalars
+// (integers as digits, numbers by exact(), absolute paths). Invalid values become invalid nodes. `run_name` is the
+// default of `name`.
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors);
 
-// One value of a key that has no keys below it. `at` is the key, where a missing part is reported.
+// Checks one value of a key without keys below it. `at` is the node of the key, the place of errors about missing
+// parts.
 Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporter& reporter);
 
-// "did you mean 'x'?", or "the keys here are a, b, c".
+// "did you mean 'x'?", or "valid keys: a, b, c".
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what);
 
 }  // namespace pmaptrain::spec

@@ -1,4 +1,6 @@
-// What must divide: the batch over the devices, a device's examples over the microbatches, examples over batches.
+// Checks of divisibility: of the batch by the devices, of their rows by the microbatches, of durations by the batch.
+#include "core/spec/division.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -19,11 +21,6 @@ const Node* path_of(const Node& config, std::string_view group, std::string_view
   return found != nullptr && found->valid() ? found : nullptr;
 }
 
-// "100 = 8 × 12 + 4"
-std::string division(std::int64_t value, std::int64_t by) {
-  return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
-}
-
 // "axis 'devices' (8 devices)", "axes 'a' and 'b' (2 × 4 = 8 devices)"
 std::string axes_text(const Mesh& mesh) {
   std::vector<std::string> names;
@@ -39,18 +36,15 @@ std::string axes_text(const Mesh& mesh) {
          " devices)";
 }
 
-constexpr std::string_view mask_help = "remainder: mask pads the rows that are left and masks them";
-
-// The multiples of `unit` around `value`, up to `most`; where that leaves one out, what else would do.
+// Suggests the multiples of `unit` next to `value`, up to `most`; if the upper one is too large, also remainder: mask.
 std::string nearest_multiples(const std::string& key, std::int64_t value, std::int64_t unit,
                               std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   const std::int64_t below = value / unit * unit, above = below + unit;
-  const std::string mask = "remainder: mask pads the rows that are left and masks them";
-  if (above > most) return below == 0 ? mask : key + to_string(below) + " would divide; " + mask;
+  if (above > most) return (below == 0 ? "" : key + to_string(below) + " would divide; ") + std::string(mask_help);
   return key + (below == 0 ? "" : to_string(below) + " or ") + to_string(above) + " would divide";
 }
 
-// Which options set the sizes of the axes, in words.
+// Notes about options that set the sizes of axes.
 std::vector<std::string> option_notes(const Node& axes) {
   std::vector<std::string> notes;
   for (const Node& axis : axes.items) {
@@ -74,6 +68,10 @@ void check_examples(const Interval& interval, const Node* node, std::int64_t bat
 
 }  // namespace
 
+std::string division(std::int64_t value, std::int64_t by) {
+  return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
+}
+
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors) {
   const Reporter reporter(errors);
   const Node* axes = path_of(config, "mesh", "axes");
@@ -89,18 +87,18 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   const auto* batch_size = std::get_if<std::int64_t>(&spec.data.batch_size);
   const auto* each = std::get_if<BatchPerDevice>(&spec.data.batch_size);
   if (each == nullptr && batch_size == nullptr) return;
-  // Only a source that is written in the config says here how many examples there are.
+  // The number of examples is known here only for a source of values.
   const auto* values = std::get_if<Values>(&spec.data.source);
   const std::int64_t most =
       values != nullptr ? static_cast<std::int64_t>(values->inputs.size()) : std::numeric_limits<std::int64_t>::max();
   const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;
 
-  // With remainder: mask, the rows of each device are padded to whatever must divide.
+  // With remainder: mask, the rows of each device are padded to a size that divides.
   if (!mask && batch % devices != 0) {
     std::string help = nearest_multiples("", batch, devices * microbatches, most);
     std::vector<std::string> notes = option_notes(*axes);
     if (microbatches > 1)
-      notes.push_back("each device's share is cut into " + to_string(microbatches) + " microbatches");
+      notes.push_back("the rows of each device are split into " + to_string(microbatches) + " microbatches");
     reporter.report(*whole,
                     "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) + ": " +
                         division(batch, devices),

@@ -50,7 +50,7 @@ std::string indented(std::string_view text, std::size_t indent) {
   return out;
 }
 
-// "features (required), strides (default [1, 1])": what an alternative can be told.
+// The options of an alternative: "features (required), strides (default [1, 1])".
 std::string options_of(const Key& key) {
   std::vector<std::string> options;
   for (const Key* option : children(key)) {
@@ -95,7 +95,7 @@ std::string help_of(const Key& key) {
     out += list_of(options);
   }
   if (!others.empty()) {
-    out += options.empty() ? "\nkeys\n" : "\nbeside it\n";
+    out += options.empty() ? "\nkeys\n" : "\nkeys beside it\n";
     out += list_of(others);
   }
   if (!key.example.empty()) out += "\nexample\n" + indented(key.example, 2);
@@ -104,12 +104,12 @@ std::string help_of(const Key& key) {
 
 std::string overview() {
   std::string out =
-      "The keys of a config. `pmaptrain help KEY` tells more of one, for example `pmaptrain help "
+      "The keys of a config. `pmaptrain help KEY` describes one of them, for example `pmaptrain help "
       "optimizer.adam`.\n\n";
   out += list_of(children(root_key()));
   out +=
-      "\nAny key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x- are\n"
-      "ignored: a place for YAML anchors.\n";
+      "\nEvery key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x-\n"
+      "are ignored; they may hold YAML anchors.\n";
   return out;
 }
 
@@ -134,7 +134,7 @@ void section(const Key& key, int level, std::string& out) {
   if (key.need == Need::required) out += " Required.";
   out += "\n";
   if (!key.example.empty()) out += "\n```yaml\n" + std::string(key.example) + "\n```\n";
-  if (!key.like.empty()) return;  // what is below stands there
+  if (!key.like.empty()) return;  // the keys below are described there
   const auto below = children(key);
   std::vector<const Key*> leaves;
   std::vector<const Key*> groups;
@@ -143,7 +143,7 @@ void section(const Key& key, int level, std::string& out) {
     (group ? groups : leaves).push_back(other);
   }
   if (!leaves.empty()) {
-    out += "\n| key | takes | default | meaning |\n|---|---|---|---|\n";
+    out += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
     for (const Key* leaf : leaves) {
       out += "| `" + std::string(leaf->name()) + "` | " + cell(takes(*leaf)) + " | " + default_cell(*leaf) + " | " +
              cell(leaf->meaning) + " |\n";
@@ -152,7 +152,7 @@ void section(const Key& key, int level, std::string& out) {
   for (const Key* group : groups) section(*group, level + 1, out);
 }
 
-// A key by its whole path, with the names of those that end in it; without such a key, all that end in it.
+// The key with this path, and the paths of other keys that end in it; without such a key, all keys that end in it.
 std::string help_of_all(const std::string& path) {
   const Key* exact = find_key(path);
   std::string out = exact != nullptr ? help_of(*exact) : "";
@@ -163,7 +163,7 @@ std::string help_of_all(const std::string& path) {
     others.emplace_back(found->path);
   }
   if (exact != nullptr && !others.empty()) {
-    out += "\nof the same name\n";
+    out += "\nother keys of the same name\n";
     for (const std::string& other : others) out += "  pmaptrain help " + other + "\n";
   }
   return out;
@@ -177,7 +177,7 @@ std::string without(const std::string& word, std::string_view ending) {
 
 std::string help(const std::string& key) {
   if (key.empty()) return overview();
-  // "losses" and "metric" are not the names of keys, but what one would look for.
+  // Also finds plural and singular forms, such as "losses" and "metric".
   for (const std::string& name : {key, key + "s", without(key, "s"), without(key, "es")}) {
     std::string out = help_of_all(name);
     if (!out.empty()) return out;
@@ -191,23 +191,23 @@ std::string help(const std::string& key) {
   throw Error(ExitStatus::usage,
               Diagnostic{"usage",
                          {},
-                         "no config key is called '" + key + "'",
-                         near.empty() ? "pmaptrain help lists the keys" : "did you mean '" + near + "'?",
+                         "there is no config key '" + key + "'",
+                         near.empty() ? "pmaptrain help lists all keys" : "did you mean '" + near + "'?",
                          {}});
 }
 
 std::string reference_markdown() {
   std::string out =
-      "# Every key of a config\n\n"
-      "Made from the table that also validates a config; do not edit it by hand. On the command line,\n"
-      "`pmaptrain help KEY` tells the same.\n\n"
-      "A **choice** is a bare name, or one key with its options: `relu`, `{dense: 10}`,\n"
-      "`{conv: {features: 32, kernel_size: [3, 3]}}`. Durations and intervals are `100` or `100 steps`, `2 epochs`,\n"
-      "`50000 examples`. Paths are relative to the file that they stand in; in an option, to the current directory.\n"
-      "Numbers are decimal; what is quoted is text. Top-level keys that begin with `x-` are ignored: a place for\n"
-      "YAML anchors. `null` stands for a key's default. `${` is reserved: nothing is substituted, and where a path\n"
-      "has these characters they are written `\"\\x24{\"`, as a run folder's config.yaml does.\n\n"
-      "| key | takes | default | meaning |\n|---|---|---|---|\n";
+      "# Config keys\n\n"
+      "This page is generated from the table of keys that also validates a config; do not edit it. On the command\n"
+      "line, `pmaptrain help KEY` prints the same descriptions.\n\n"
+      "A **choice** is written as a bare name, or as one key with its options: `relu`, `{dense: 10}`,\n"
+      "`{conv: {features: 32, kernel_size: [3, 3]}}`. Durations and intervals are written as `100` or `100 steps`,\n"
+      "`2 epochs`, `50000 examples`. A relative path in a config is relative to the folder of the config; a relative\n"
+      "path in an option is relative to the current directory. Numbers are decimal; quoted values are text. `null`\n"
+      "means the default. Top-level keys that begin with `x-` are ignored; they may hold YAML anchors. `${` is\n"
+      "reserved: there is no substitution. Write these characters as `\"\\x24{\"` in a path.\n\n"
+      "| key | value | default | meaning |\n|---|---|---|---|\n";
   const auto top = children(root_key());
   for (const Key* key : top) {
     out += "| `" + std::string(key->name()) + "` | " + cell(takes(*key)) + " | " + default_cell(*key) + " | " +

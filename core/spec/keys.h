@@ -1,5 +1,5 @@
-// The one table of config keys, made from the rows (row.h). Validation, defaults, `help`, the schema, docs/config.md
-// and the resolved config are read off it.
+// The table of all config keys, derived from the rows (row.h). Validation, defaults, `help`, the schema, docs/config.md
+// and the resolved config are derived from it.
 #pragma once
 
 #include <span>
@@ -11,22 +11,22 @@ namespace pmaptrain::spec {
 
 enum class Type {
   map,       // keys of its own
-  choice,    // exactly one of its alternatives, as a bare name or a key; other keys may stand beside it
+  choice,    // exactly one of its alternatives, as a bare name or a key; other keys may be beside it
   choices,   // a list of choices
   text,      // any text
-  run_name,  // text that can name a folder
+  run_name,  // text that is a valid name of a folder
   layer_name,
   path,        // a file or folder
   paths,       // two files: inputs and targets
-  npz_split,   // a file, or two names of arrays
+  npz_split,   // a file, or two array names
   word,        // one of `words`
   boolean,     // true, false
-  integer,     // a whole number in [low, high], or one of `words`
-  seed,        // a whole number from 0 to 2^64 - 1
+  integer,     // an integer in [low, high], or one of `words`
+  seed,        // an integer from 0 to 2^64 - 1
   number,      // a number in its range
   duration,    // a count of steps, epochs or examples
   interval,    // the same, or never
-  integers,    // a list of `length` whole numbers
+  integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
   matrix,      // a list of examples, each a list of numbers
   padding,     // SAME, VALID or two pairs of numbers
@@ -36,30 +36,30 @@ enum class Type {
 };
 
 enum class Need {
-  optional,     // its fallback, if it has one
-  required,     // an error if it is missing
-  alternative,  // one of its parent's choices
+  optional,     // missing: its fallback, if it has one
+  required,     // missing: an error
+  alternative,  // one of the alternatives of its parent
 };
 
 inline constexpr double largest_integer = 1e12;
-inline constexpr double unbounded = 1e300;  // a range's end that is none
+inline constexpr double unbounded = 1e300;  // an end of a range without a bound
 
 struct Key {
-  std::string path = {};  // dotted; the items of a list have no segment of their own
+  std::string path = {};  // dotted; the items of a list have no segment
   Type type = Type::map;
   Need need = Need::optional;
   std::string fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
-  bool open_low = false, open_high = false;  // whether the end itself is outside
+  bool open_low = false, open_high = false;  // whether the end is excluded
   std::vector<std::string> words = {};
-  std::vector<std::string> absent = {};  // words that this build knows of but does not have
+  std::vector<std::string> absent = {};  // words that this build does not support
   std::size_t length = 0;                // of a list; 0: any
-  bool shorthand = false;  // `parent: value` is short for `parent: {key: value}`, where that value is no map
+  bool shorthand = false;                // `parent: value` is short for `parent: {key: value}` if the value is no map
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
-  std::string_view fallback_text = {};  // what the default is, where no fixed text says it
-  std::string_view item = {};           // of a list of choices: what one of them is called
-  std::string_view like = {};           // the path of the key whose keys below describe this one's value too
+  std::string_view fallback_text = {};  // describes a default without a fixed text
+  std::string_view item = {};           // of a list of choices: the noun for an item
+  std::string_view like = {};           // the path of the key whose keys below also apply to this key
 
   std::string_view name() const { return std::string_view(path).substr(path.rfind('.') + 1); }
 };
@@ -67,7 +67,7 @@ struct Key {
 std::span<const Key> keys();
 // The whole config, as a map.
 const Key& root_key();
-// The keys directly below, in the table's order. Empty for a leaf.
+// The keys directly below, in the order of the table. Empty for a leaf.
 std::vector<const Key*> children(const Key& key);
 const Key* child(const Key& key, std::string_view name);
 const Key* find_key(std::string_view path);

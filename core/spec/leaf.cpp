@@ -1,4 +1,4 @@
-// One value of one key: typed, in its range, canonical.
+// Checks one value of one key: type, range and canonical form.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -26,8 +26,8 @@ std::string example_of(const Key& key) {
                              : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
 }
 
-// Controls, and marks that change the direction in which what follows is shown.
-bool has_unseen(std::string_view text) {
+// Control characters and bidirectional marks.
+bool has_invisible(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Character c = utf8_at(text, i);
     const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
@@ -39,7 +39,7 @@ bool has_unseen(std::string_view text) {
   return false;
 }
 
-// What can name an axis or a layer.
+// A valid name of an axis or a layer.
 bool is_identifier(std::string_view text) {
   constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
@@ -55,12 +55,12 @@ class Leaf {
   Node wrong(const Node& value) const {
     std::string help = example_of(key_);
     if (value.is(Kind::scalar) && value.quoted && number_like(value.text)) {
-      help = "what is quoted is text: leave the quotes out, " + value.text;
+      help = "quoted values are text: remove the quotes, " + value.text;
     }
     return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value), help);
   }
 
-  // The words for a scalar that is not the number it should be.
+  // Reports a scalar that is not a valid number.
   Node bad_number(const Node& value, NumberError error) const {
     const std::string& text = value.text;
     switch (error) {
@@ -68,22 +68,22 @@ class Leaf {
         const std::size_t start = text.find_first_of("123456789");
         const bool leading_zero = text.find_first_not_of("+-0123456789.eE") == std::string::npos;
         return reporter_.report(
-            value, name_of(key_) + " " + text + ": octal, hexadecimal and binary forms are not numbers here",
-            leading_zero && start != std::string::npos ? "write " + text.substr(start) + " if that is meant"
+            value, name_of(key_) + " " + text + ": octal, hexadecimal and binary numbers are not supported",
+            leading_zero && start != std::string::npos ? "if a decimal number is meant, write " + text.substr(start)
                                                        : "write it as a decimal number");
       }
       case NumberError::underscore: {
         std::string clean = text;
         std::erase(clean, '_');
-        return reporter_.report(value, name_of(key_) + " " + text + ": a number has no underscores here",
+        return reporter_.report(value, name_of(key_) + " " + text + ": underscores in numbers are not supported",
                                 "write " + clean);
       }
       case NumberError::not_finite:
-        return reporter_.report(value, name_of(key_) + " " + text + ": NaN and infinity are not values of a config",
+        return reporter_.report(value, name_of(key_) + " " + text + ": NaN and infinity are not allowed",
                                 "it takes " + takes(key_));
       case NumberError::underflow:
-        return reporter_.report(value, name_of(key_) + " " + text + " is too small for float32 and would become 0",
-                                "the smallest is about 1.5e-45; write 0.0 if zero is meant");
+        return reporter_.report(value, name_of(key_) + " " + text + " underflows to 0 in float32",
+                                "the smallest float32 is about 1.5e-45; write 0.0 for zero");
       case NumberError::overflow:
         return reporter_.report(value, name_of(key_) + " " + text + " is too large",
                                 "the largest float32 is about 3.4e38");
@@ -150,8 +150,8 @@ class Leaf {
     if (!value.is(Kind::scalar)) return wrong(value);
     if (has_word(key_.words, value.text)) return value;
     if (has_word(key_.absent, value.text)) {
-      return reporter_.report(value, name_of(key_) + " " + value.text + " is not in this build",
-                              (key_.words.size() == 1 ? "it has " : "it has one of ") + join(key_.words, ", "));
+      return reporter_.report(value, name_of(key_) + " " + value.text + " is not supported by this build",
+                              "supported: " + join(key_.words, ", "));
     }
     const std::string near = nearest(value.text, key_.words);
     return near.empty() ? wrong(value) : misspelt(value, near);
@@ -170,13 +170,13 @@ class Leaf {
     const bool bad = name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
                      name.starts_with("-") || name.size() > 200;
     if (bad) {
-      return reporter_.report(value, "name '" + name + "' cannot name a run folder",
-                              "a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses "
-                              "where the folder stands");
+      return reporter_.report(value, "name '" + name + "' is not a valid run name",
+                              "a name contains no '/', does not begin with '-' and has at most 200 bytes; --run-dir "
+                              "sets the path of the run folder");
     }
-    if (has_unseen(name) || name.front() == ' ' || name.back() == ' ') {
-      return reporter_.report(value, "name '" + name + "' has characters that nobody sees",
-                              "a name has no control characters, marks of direction, or blanks at its ends");
+    if (has_invisible(name) || name.front() == ' ' || name.back() == ' ') {
+      return reporter_.report(value, "name '" + name + "' contains invisible characters",
+                              "remove control characters, bidirectional marks, and leading or trailing spaces");
     }
     return text(value);
   }
@@ -185,13 +185,13 @@ class Leaf {
     if (!value.is(Kind::scalar)) return wrong(value);
     if (is_identifier(value.text)) return value;
     if (value.text.find('.') != std::string::npos) {
-      return reporter_.report(value, "a layer's name has no dots, unlike '" + value.text + "'",
-                              "dots separate the parts of a parameter's name, such as head.kernel");
+      return reporter_.report(value, "the layer name '" + value.text + "' contains a dot",
+                              "dots separate the parts of parameter names such as head.kernel");
     }
     return wrong(value);
   }
 
-  // Paths of a file are relative to it, those of an option to the current directory.
+  // Paths in a file are relative to its folder, paths in an option to the current directory.
   Node path(const Node& value) const {
     if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
     std::filesystem::path path(value.text);
@@ -243,7 +243,7 @@ class Leaf {
       return reporter_.report(row,
                               name_of(key_) + ": this example has " + std::to_string(row.items.size()) +
                                   " numbers, the first has " + std::to_string(columns),
-                              "give every example the same number");
+                              "all examples need the same number of values");
     }
     return result;
   }
@@ -280,12 +280,12 @@ class Leaf {
     }
     if (count.error == NumberError::fraction) {
       return reporter_.report(value, name_of(key_) + " '" + text + "' is not a whole number of " + unit,
-                              unit.starts_with("epoch") ? "count steps or examples instead" : "write a whole number");
+                              unit.starts_with("epoch") ? "count steps or examples instead" : "write an integer");
     }
     if (!count.ok()) return wrong(value);
     if (count.value < 1 || static_cast<double>(count.value) > largest_integer) {
       return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
-                              never ? "'never' turns it off" : "");
+                              never ? "'never' disables it" : "");
     }
     if (!unit.ends_with('s')) unit += 's';
     if (count.value == 1) unit.pop_back();
@@ -312,8 +312,8 @@ class Leaf {
         for (std::size_t i = 0; i < value.keys.size(); ++i) {
           items.push_back("{" + value.keys[i].text + ": " + value.items[i].text + "}");
         }
-        return reporter_.report(value, "several axes are a list, because their order matters; this is a map",
-                                "write [" + join(items, ", ") + "], the outermost first");
+        return reporter_.report(value, "several axes must be a list, because their order matters; this is a map",
+                                "write [" + join(items, ", ") + "], outermost first");
       }
       add_axis(at, value, result);
     } else if (value.is(Kind::sequence)) {
@@ -323,7 +323,7 @@ class Leaf {
           if (item.valid()) {
             reporter_.report(item,
                              "an axis is a map of one name to its size, not " + describe(item) +
-                                 (item.is(Kind::map) ? " of " + std::to_string(item.keys.size()) : ""),
+                                 (item.is(Kind::map) ? " with " + std::to_string(item.keys.size()) + " keys" : ""),
                              "for example [{model_replicas: 2}, {data_shards: 4}]");
           }
           continue;
@@ -339,7 +339,7 @@ class Leaf {
       if (axis.items.front().valid()) devices *= static_cast<double>(parse_integer(axis.items.front().text).value);
     }
     if (result.valid() && devices > 65536.0) {
-      return reporter_.report(value, "the axes make more than 65,536 logical devices", "make them smaller");
+      return reporter_.report(value, "the mesh has more than 65,536 logical devices", "reduce the axis sizes");
     }
     return result;
   }
@@ -392,7 +392,7 @@ class Leaf {
     if (value.is(Kind::scalar)) return number(value);
     if (!value.is(Kind::sequence)) return wrong(value);
     if (value.items.empty()) {
-      return reporter_.report(value, "this tensor has no numbers", "write at least one");
+      return reporter_.report(value, "this tensor is empty", "write at least one");
     }
     Node result = empty_at(value, Kind::sequence);
     for (const Node& item : value.items) {
@@ -402,8 +402,8 @@ class Leaf {
     if (!result.valid()) return result;
     for (const Node& item : result.items) {
       if (shape(item) == shape(result.items.front())) continue;
-      return reporter_.report(item, "this row has another shape than the first one beside it",
-                              "a tensor is rectangular: every list of one level has the same length");
+      return reporter_.report(item, "the shape of this row differs from that of the first row",
+                              "all lists of the same nesting level must have the same length");
     }
     return result;
   }
@@ -417,14 +417,13 @@ class Leaf {
   void add_axis(const Node& at, const Node& item, Node& result) const {
     const Node& name = item.keys.front();
     if (!is_identifier(name.text)) {
-      reporter_.report(name, "'" + name.text + "' cannot name an axis",
+      reporter_.report(name, "'" + name.text + "' is not a valid axis name",
                        "use letters, digits and '_', no digit first, such as data_shards");
       result.kind = Kind::invalid;
     }
     for (const Node& other : result.items) {
       if (other.keys.front().text != name.text) continue;
-      reporter_.report(name, "the axis '" + name.text + "' stands here a second time",
-                       "give each axis a name of its own");
+      reporter_.report(name, "duplicate axis '" + name.text + "'", "give each axis a different name");
       result.kind = Kind::invalid;
     }
     const Key size{.path = name.text, .type = Type::integer, .low = 1, .high = 65536, .example = {}};

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
   throw Error(ExitStatus::usage, std::move(diagnostic));
 }
 
-// The config files beside a path that is not there.
+// Help for a missing file: the config file with the nearest name in its folder.
 std::string other_files(const fs::path& missing) {
   std::vector<std::string> names;
   const fs::path folder = missing.has_parent_path() ? missing.parent_path() : fs::path(".");
@@ -38,15 +38,14 @@ std::string other_files(const fs::path& missing) {
   std::sort(names.begin(), names.end());
   const std::string near = nearest(missing.filename().string(), names);
   if (!near.empty()) return "did you mean " + (missing.parent_path() / near).string() + "?";
-  return "CONFIG is a YAML file or a run folder; pmaptrain init writes a config to start from";
+  return "CONFIG is a YAML file or a run folder; pmaptrain init writes an example config";
 }
 
 std::string read_file(const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) refuse_file(file, "there is no such file", other_files(file));
   if (fs::is_regular_file(file, error) && fs::file_size(file, error) > max_text_bytes) {
-    refuse_file(file, "this is larger than 4 MiB, which no config needs",
-                "keep data in files of its own and name them in data.source");
+    refuse_file(file, "the config is larger than 4 MiB", "store data in separate files and name them in data.source");
   }
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
@@ -54,7 +53,7 @@ std::string read_file(const std::string& file) {
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad() || (!stream.is_open())) {
     const int why = errno;
-    refuse_file(file, std::string("it cannot be read: ") + std::strerror(why),
+    refuse_file(file, std::string("the file cannot be read: ") + std::strerror(why),
                 why == EACCES ? "check its permissions" : "");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
@@ -87,7 +86,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   loaded.spec = bind(config, errors);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
-    // What an option replaced may be why something is missing now.
+    // A key may be missing because an option replaced a choice.
     for (const std::string& note : loaded.notes) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
   }

@@ -1,4 +1,4 @@
-// YAML and command-line overrides to a validated Spec, reporting every error at once with its place.
+// Loads YAML with command-line overrides as a validated Spec, and reports all errors at once, with places.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ struct Overrides {
 
 struct Loaded {
   Spec spec;
-  std::string resolved;            // the resolved config as YAML: running it again repeats the run
-  std::vector<std::string> notes;  // what the user should know: "optimizer.sgd replaces optimizer.adam"
+  std::string resolved;            // the resolved config as YAML; running it repeats the run
+  std::vector<std::string> notes;  // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
 };
 
 // `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.
 Loaded load(const std::string& path, const Overrides& overrides);
 
-// The same from text; `file` names it in messages, `directory` is what relative paths are relative to.
+// The same from text; `file` names it in messages, and relative paths are relative to `directory`.
 Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
                  const Overrides& overrides);
 
@@ -35,13 +35,13 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
 // overview. Throws Error (usage) with the nearest spelling for an unknown key.
 std::string help(const std::string& key);
 
-// docs/config.md, whole; a test compares it with the committed file.
+// The content of docs/config.md; a test compares it with the committed file.
 std::string reference_markdown();
 
-// What `pmaptrain schema` prints: a JSON Schema (draft 2020-12) of the whole config. It accepts every config that
-// load_text() accepts; what it cannot say (tests/schema/beyond.yaml) load_text() alone refuses.
+// What `pmaptrain schema` prints: a JSON Schema (draft 2020-12) of the config. It accepts every config that load_text()
+// accepts. load_text() has further checks that a schema cannot express (tests/schema/beyond.yaml).
 std::string json_schema();
-// The schema's title, by which a file that holds one is known.
+// The title of the schema, which identifies a file with this schema.
 inline constexpr std::string_view schema_title = "A config of pmaptrain";
 
 }  // namespace pmaptrain::spec

@@ -65,7 +65,7 @@ Place place_of(const Node& node) {
   place.line = node.line;
   place.column = node.column;
   place.excerpt = lines[static_cast<std::size_t>(node.line) - 1];
-  // What goes on over several lines is underlined to the end of its first.
+  // A value of several lines is underlined to the end of its first line.
   place.length = std::clamp(node.length, 1, std::max(1, count_characters(place.excerpt) - node.column + 1));
   return place;
 }

@@ -1,7 +1,7 @@
-// Our own tree of a YAML text: every node knows where it stands, and every key of a map is kept.
+// A tree of a YAML text in which every node has its place, and maps keep all keys.
 //
-// yaml-cpp's nodes hide what a config must refuse (duplicate keys, merge keys, where a blank value stands), so the tree
-// is built from the library's events. Scalars stay text until the key that they belong to says what they should be.
+// yaml-cpp's nodes do not show errors that a config must report (duplicate keys, merge keys, the place of a blank
+// value), so this tree is built from the events of the library. Scalars stay text until they are checked against a key.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace pmaptrain::spec {
 
-// What a text was read from: a file, or an argument such as "--set". Paths in it are relative to `directory`.
+// The source of a text: a file, or an argument such as "--set". Paths in it are relative to `directory`.
 struct Text {
   std::string file;
   std::string directory;
@@ -23,9 +23,9 @@ struct Text {
 
 struct Node {
   enum class Kind {
-    invalid,  // reported already; nothing more is said about it
+    invalid,  // already reported
     blank,    // a key without a value
-    null,     // null or ~: the default
+    null,     // null or ~, which mean the default
     scalar,
     sequence,
     map,
@@ -33,8 +33,8 @@ struct Node {
 
   Kind kind = Kind::invalid;
   std::string text;       // of a scalar
-  bool quoted = false;    // a quoted scalar is a string, whatever it looks like
-  bool fallback = false;  // a default that nobody wrote
+  bool quoted = false;    // a quoted scalar is always text
+  bool fallback = false;  // a default, not written by the user
   std::shared_ptr<const Text> source;
   int line = 0;             // from 1; 0: the whole source
   int column = 0;           // in characters, from 1
@@ -53,18 +53,18 @@ struct Node {
   Node& add(Node key, Node value);
 };
 
-// A scalar that stands where `where` does.
+// A scalar with the place of `where`.
 Node scalar_at(const Node& where, std::string text);
-// An empty sequence or map that stands where `where` does.
+// An empty node of this kind with the place of `where`.
 Node empty_at(const Node& where, Node::Kind kind);
-// Gives `node`, and everything in it, the place of `where`.
+// Sets the place of `node` and of all nodes in it to that of `where`.
 void move_to(Node& node, const Node& where);
 
 Place place_of(const Node& node);
-// "config" for what a file says, "usage" for what an option says.
+// "config" for a node of a file, "usage" for a node of an option.
 std::string kind_of(const Node& node);
 
-// "'adam'", "the text \"7\"", "a list", "a map", "null": what stands there, for messages.
+// Describes a value in messages: "'adam'", "the text \"7\"", "a list", "a map", "null".
 std::string describe(const Node& node);
 
 }  // namespace pmaptrain::spec

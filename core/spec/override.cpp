@@ -32,11 +32,11 @@ Node at_column(const std::shared_ptr<const Text>& text, int column, int length) 
 }
 
 struct Assignment {
-  std::vector<Node> segments;  // scalars that stand in the argument
+  std::vector<Node> segments;  // scalars with places in the argument
   Node value;
 };
 
-// KEY=VALUE, with quoted segments for keys that have dots. Reports and returns nothing if it is not one.
+// Parses KEY=VALUE, with quoted segments for keys that contain dots. Returns nothing after reporting an error.
 std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors) {
   const Reporter reporter(errors);
   const std::shared_ptr<const Text> text = option_text("--set", argument);
@@ -87,13 +87,13 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
     if (!result.value.valid() && errors.size() > known) return std::nullopt;
     if (!result.value.valid() || result.value.is(Kind::blank)) {
-      reporter.report(here(i, i + 1), "there is no value behind the '='", "write one; '=null' restores the default");
+      reporter.report(here(i, i + 1), "there is no value after '='", "write a value; '=null' restores the default");
       return std::nullopt;
     }
     return result;
   }
   reporter.report(here(0, argument.size()),
-                  quote != 0 ? "a quote in the key is not closed" : "there is no '=' in this argument", form);
+                  quote != 0 ? "unclosed quote in the key" : "there is no '=' in this argument", form);
   return std::nullopt;
 }
 
@@ -105,7 +105,7 @@ class Walker {
   void set(const Assignment& assignment) {
     Node* at = &root_;
     const Key* key = &root_key();
-    if (!at->is(Kind::map)) return;  // not a config at all: reported later
+    if (!at->is(Kind::map)) return;  // reported later
     path_.clear();
     for (std::size_t i = 0; i < assignment.segments.size(); ++i) {
       const bool last = i + 1 == assignment.segments.size();
@@ -124,18 +124,18 @@ class Walker {
       if (!next->is(Kind::map) && !next->is(Kind::sequence)) {
         reporter_.report(assignment.segments[i + 1], "'" + assignment.segments[i].text + "' has no keys below it",
                          key != nullptr ? "it takes " + takes(*key) : "");
-        if (next->is(Kind::blank)) next->kind = Kind::invalid;  // nobody wrote it
+        if (next->is(Kind::blank)) next->kind = Kind::invalid;  // not written by the user
         return;
       }
       at = next;
     }
   }
 
-  // --devices: the size of the only axis.
+  // --devices sets the size of the only axis.
   void devices(const Node& value) {
     const Node* mesh = root_.is(Kind::map) ? root_.find("mesh") : nullptr;
     const Node* axes = mesh != nullptr && mesh->is(Kind::map) ? mesh->find("axes") : nullptr;
-    // What is no mesh is reported later.
+    // An invalid mesh is reported later.
     if (mesh != nullptr && (mesh->is(Kind::scalar) || mesh->is(Kind::sequence))) return;
     if (axes != nullptr && axes->is(Kind::scalar)) return;
     std::vector<std::string> names;
@@ -167,15 +167,15 @@ class Walker {
   }
 
  private:
-  // The node of `segment` below `at`, made if it is not there; `key` moves along in the table (null where the table
-  // has no more to say). Null if it was reported.
+  // Returns the node of `segment` below `at`, adding it if it is missing. Advances `key` to the key of that node (null
+  // if the table has none). Returns null after reporting an error.
   Node* step(Node& at, const Key*& key, const Node& segment) {
     if (at.is(Kind::sequence)) return item(at, key, segment);
     const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
     if (next != nullptr) replace_others(at, *key, *next);
     Node* found = at.find(segment.text);
     if (found == nullptr) {
-      // A bare 'adam' that was opened, or a key that the file does not have.
+      // A key that the file does not have, or an option of a bare 'adam'.
       found = &at.add(segment, empty_at(segment, Kind::blank));
     }
     key = next;
@@ -188,7 +188,7 @@ class Walker {
     if (index) {
       const auto position = static_cast<std::size_t>(std::stoi(segment.text));
       if (position < at.items.size()) {
-        // Items of a list of choices are described by the keys below the list's own.
+        // The keys of an item of a list of choices are below the key of the list.
         if (key != nullptr && key->type != Type::choices) key = nullptr;
         return &at.items[position];
       }
@@ -205,7 +205,7 @@ class Walker {
         names.push_back(item_name(layer, *key, counts));
         if (names.back() == segment.text) return &layer;
       }
-      reporter_.report(segment, "no " + std::string(key->item) + " is called '" + segment.text + "'",
+      reporter_.report(segment, "there is no " + std::string(key->item) + " '" + segment.text + "'",
                        suggest(segment.text, names, key->name()));
       return nullptr;
     }
@@ -227,7 +227,7 @@ class Walker {
     return nullptr;
   }
 
-  // The name that a layer was given, or the one that it gets: conv_0. What takes no names goes by its kind.
+  // The name of an item: the given one, or the default such as conv_0; the kind if items have no names.
   static std::string item_name(const Node& layer, const Key& key, std::map<std::string, int>& counts) {
     std::string kind = layer.text;
     for (const Node& name : layer.keys) {
@@ -240,7 +240,7 @@ class Walker {
     return given != nullptr && given->is(Kind::scalar) ? given->text : automatic;
   }
 
-  // Setting one alternative of a choice takes the place of another one.
+  // Setting one alternative of a choice removes the others.
   void replace_others(Node& at, const Key& parent, const Key& next) {
     const auto drop = [&](std::string_view old) {
       if (at.find(old) == nullptr) return;
@@ -252,12 +252,12 @@ class Walker {
         if (other != &next) drop(other->name());
       }
     }
-    // Two spellings of one thing.
+    // Two keys for the same setting.
     if (next.path == "data.batch_size") drop("batch_size_per_device");
     if (next.path == "data.batch_size_per_device") drop("batch_size");
   }
 
-  // Makes `node` a map that a further segment can go into: a bare choice, a shorthand, or nothing yet.
+  // Converts `node` (a bare choice, a shorthand or a blank) to a map, so that further segments can be added.
   static void open(Node& node, const Key* key, const Node& segment) {
     const bool leaf = key != nullptr && children(*key).empty() && key->need != Need::alternative &&
                       key->type != Type::axes && key->type != Type::tensors;
@@ -287,7 +287,8 @@ class Walker {
   // =null
   void restore(Node& at, const Key* key, const Node& segment) {
     if (key != nullptr && key->type == Type::axes) {
-      reporter_.report(segment, "the size of an axis has no default", "set it; mesh.axes=null restores the whole mesh");
+      reporter_.report(segment, "the size of an axis has no default",
+                       "set a size; mesh.axes=null restores the default mesh");
       return;
     }
     if (at.is(Kind::sequence)) {
@@ -304,7 +305,7 @@ class Walker {
       return;
     }
     if (next != nullptr && next->need == Need::alternative) {
-      // The alternative stays chosen, with the defaults of its options.
+      // The alternative remains chosen; its options get their defaults.
       if (Node* found = at.find(segment.text)) *found = empty_at(segment, Kind::null);
       return;
     }
@@ -314,10 +315,10 @@ class Walker {
   Node& root_;
   Reporter reporter_;
   std::vector<std::string>& notes_;
-  std::string path_;  // what the argument has named so far, with a dot behind each part
+  std::string path_;  // the segments of the key so far, each followed by a dot
 };
 
-// "--devices 8" as a scalar that stands in it.
+// The value of an option such as "--devices 8", with its place in that text.
 Node option_value(const std::string& option, const std::string& value) {
   const auto text = option_text(option, option + " " + value);
   Node node = scalar_at(at_column(text, static_cast<int>(option.size()) + 2, count_characters(value)), value);
@@ -339,7 +340,7 @@ void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& erro
     try {
       if (const auto assignment = parse_assignment(argument, errors)) walker.set(*assignment);
     } catch (const Error& error) {
-      // A value that cannot be read spoils nothing but its own argument.
+      // An unreadable value does not affect other arguments.
       errors.insert(errors.end(), error.diagnostics().begin(), error.diagnostics().end());
     }
   }

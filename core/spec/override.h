@@ -1,4 +1,4 @@
-// Options over a config: --set, --devices, --workers, --seed, --name.
+// Options that override a config: --set, --devices, --workers, --seed, --name.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace pmaptrain::spec {
 
-// Applies the options to the tree of a file, later ones over earlier ones and --set before the options with a name of
-// their own. What an option sets stands in that option, so that later errors point into the argument. `notes` receives
-// a line where a choice is replaced.
+// Applies the options to the tree of a file, first --set, then the others; later ones override earlier ones. A value
+// set by an option has its place in that option, so that errors point into the argument. Adds a note to `notes` if an
+// option replaces a choice.
 void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes);
 
 }  // namespace pmaptrain::spec

@@ -18,13 +18,13 @@ namespace {
 
 using Kind = Node::Kind;
 
-constexpr std::string_view reserved_message = "'${' is reserved; nothing is substituted in a config";
+constexpr std::string_view reserved_message = "'${' is reserved; there is no substitution in a config";
 constexpr std::string_view reserved_help =
-    "write the value itself; where these characters are meant, write \"\\x24{\" in double quotes";
+    "write the value itself; for a literal '${' write \"\\x24{\" in double quotes";
 
 bool ends_token(char c) { return c == ' ' || c == ',' || c == ']' || c == '}' || c == '\t' || c == '#'; }
 
-// Bytes from `start` to the end of the token, quoted text or bracketed collection that begins there, within its line.
+// The number of bytes of the token, quoted text or bracketed collection at `start`, within its line.
 std::size_t token_bytes(std::string_view line, std::size_t start) {
   if (start >= line.size()) return 1;
   const char first = line[start];
@@ -62,7 +62,7 @@ class Builder : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
 
-  // Throws: nothing after this can be read with sense.
+  // Throws, because parsing cannot continue.
   [[noreturn]] void stop(const Node& at, std::string message, std::string help) const {
     throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
   }
@@ -84,15 +84,15 @@ class Builder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) {
       const Node here = at(mark, Kind::invalid);
-      // What cannot follow a list or a text begins a document without a line that says so.
+      // yaml-cpp begins a new document, without a marker, at text that cannot follow a list or a scalar.
       const auto lines = std::span(parsed_lines_).first(here.line > 0 ? static_cast<std::size_t>(here.line) : 0);
       const bool ended =
           std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("..."); });
       const bool said = !lines.empty() && lines.back().starts_with("---");
       stop(here, "a second document begins here; a config is one document",
            ended  ? "remove the '...' line, which ends a document"
-           : said ? "remove the '---' line, or put the second config in a file of its own"
-                  : "write 'name: value' lines from the first one on");
+           : said ? "remove the '---' line, or put the second config in a separate file"
+                  : "write 'key: value' lines");
     }
   }
   void OnDocumentEnd() override {}
@@ -119,11 +119,11 @@ class Builder : public YAML::EventHandler {
     const Node here = at(mark, Kind::invalid);
     const auto found = finished_.find(anchor);
     if (found == finished_.end()) {
-      stop(here, "this alias stands inside the value that it refers to", "write the value out");
+      stop(here, "this alias refers to a value that contains it", "write the value out");
     }
     alias_nodes_ += count(found->second);
     if (alias_nodes_ > max_alias_nodes) {
-      stop(here, "the aliases of this file expand to more than 100,000 values", "write fewer aliases of aliases");
+      stop(here, "the aliases of this file expand to more than 100,000 values", "use fewer nested aliases");
     }
     Node copy = found->second;
     if (stack_.size() + depth_of(copy) > static_cast<std::size_t>(max_depth)) too_deep(here);
@@ -144,7 +144,7 @@ class Builder : public YAML::EventHandler {
     const auto column = static_cast<std::size_t>(std::max(mark.column, 0));
     if (column < line.size() && std::string_view("&!\"'").find(line[column]) == std::string_view::npos &&
         !node.quoted) {
-      // A plain scalar ends where its text ends; several lines are underlined to the end of the first.
+      // A plain scalar ends with its text; of several lines the first is underlined.
       node.length = std::max(1, count_characters(value));
     }
     refuse_tag(node, tag, mark);
@@ -170,9 +170,9 @@ class Builder : public YAML::EventHandler {
   struct Frame {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::optional<Node> key;     // of a map, waiting for its value
+    std::optional<Node> key;     // of a map, before its value
     std::set<std::string> seen;  // of a map
-    bool dropped = false;        // the waiting key was refused: its value is not kept
+    bool dropped = false;        // the key was refused; its value is discarded
   };
 
   static int count(const Node& node) {
@@ -188,11 +188,11 @@ class Builder : public YAML::EventHandler {
   }
 
   [[noreturn]] void too_deep(const Node& where) const {
-    stop(where, "this is nested more than 64 levels deep", "a config needs fewer than ten; is a bracket left open?");
+    stop(where, "this is nested more than 64 levels deep", "check for an unclosed bracket");
   }
 
-  // yaml-cpp places an empty item of a list at what comes next, which may be many lines on. The '-' of such an item is
-  // the last thing before that but for comments, an anchor and a tag; none in a list in brackets.
+  // yaml-cpp gives an empty list item the place of the next token, which may be many lines later. The '-' of the item
+  // is the last token before that, apart from comments, an anchor and a tag. Lists in brackets have no '-'.
   std::optional<YAML::Mark> dash_before(const YAML::Mark& mark) const {
     auto line = std::min(static_cast<std::size_t>(std::max(mark.line, 0)), parsed_lines_.size() - 1);
     bool first = static_cast<std::size_t>(std::max(mark.line, 0)) == line;
@@ -220,12 +220,12 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  // yaml-cpp takes the end of the text for a closing quote.
+  // yaml-cpp accepts the end of the text as a closing quote.
   void expect_closed(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(mark.line);
     auto column = static_cast<std::size_t>(mark.column);
     if (mark.line < 0 || line >= parsed_lines_.size()) return;
-    // Anchors and tags stand before the text.
+    // Anchors and tags precede the text.
     for (const std::string& text = parsed_lines_[line];
          column < text.size() && (text[column] == '&' || text[column] == '!');) {
       column = std::min(text.find_first_not_of(" \t", std::min(text.find_first_of(" \t", column), text.size())),
@@ -249,11 +249,11 @@ class Builder : public YAML::EventHandler {
     }
     Node at_quote = at(opened, Kind::invalid);
     at_quote.length = 1;
-    stop(at_quote, "the quote that opens here is never closed", std::string("write ") + quote + " where the text ends");
+    stop(at_quote, "this quote is not closed", std::string("add ") + quote + " at the end of the text");
   }
 
-  // Whether what begins here is text in double quotes whose "${" are written with an escape, as print_config() does:
-  // who writes that means nothing to be substituted.
+  // Whether this is text in double quotes in which each "${" is escaped, as print_config() writes it. Such text is
+  // literal.
   bool is_spelt_out(const YAML::Mark& mark) const {
     auto at = static_cast<std::size_t>(std::max(mark.line, 0));
     if (mark.line < 0 || at >= parsed_lines_.size()) return false;
@@ -286,7 +286,7 @@ class Builder : public YAML::EventHandler {
         static_cast<std::size_t>(mark.column) < parsed_lines_[static_cast<std::size_t>(mark.line)].size() &&
         parsed_lines_[static_cast<std::size_t>(mark.line)][static_cast<std::size_t>(mark.column)] == '!';
     if (!written && (tag.empty() || tag == "?" || tag == "!")) return;
-    report(node, "YAML tags are not read here", "leave the tag out; the key says what its value is");
+    report(node, "YAML tags are not supported", "remove the tag; the key determines the type");
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Kind kind) {
@@ -335,16 +335,16 @@ class Builder : public YAML::EventHandler {
       return;
     }
     if (!key.is(Kind::scalar)) {
-      report(key, "a key must be a name, not " + describe(key), "write 'name: value'");
+      report(key, "a key must be a name, not " + describe(key), "write 'key: value'");
     } else if (key.text == "<<" && !key.quoted) {
-      report(key, "merge keys ('<<') are not read; a value would appear that stands nowhere",
-             "write the keys out; a whole value can be repeated with an alias, such as 'conv: *block'");
+      report(key, "merge keys ('<<') are not supported",
+             "write out the keys; an alias can repeat a whole value, such as 'conv: *block'");
     } else if (!frame.seen.insert(key.text).second) {
       int first = 0;
       for (const Node& other : frame.node.keys) {
         if (other.text == key.text) first = other.line;
       }
-      report(key, "the key '" + key.text + "' stands here a second time",
+      report(key, "duplicate key '" + key.text + "'",
              "keep one of the two; the first is in line " + std::to_string(first));
     } else {
       frame.dropped = false;
@@ -373,7 +373,7 @@ class Builder : public YAML::EventHandler {
   throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
 }
 
-// What yaml-cpp would repair, stop at or drop without a word.
+// Reports characters that yaml-cpp would silently replace, drop or stop at.
 void check_characters(const std::string& text, const std::shared_ptr<const Text>& source, int offset) {
   int number = 0;
   std::size_t start = 0;
@@ -393,7 +393,7 @@ void check_characters(const std::string& text, const std::shared_ptr<const Text>
       const bool line_end = c == '\r' && i + 1 == line.size();
       if ((c >= 0x20 && c != 0x7f) || c == '\t' || line_end) continue;
       refuse_text(source, number, count_characters(line.substr(0, i)) + 1, offset,
-                  "a control character (number " + std::to_string(c) + ") stands here", "remove it");
+                  "control character " + std::to_string(c), "remove it");
     }
     start = end + 1;
   }
@@ -405,7 +405,7 @@ std::string syntax_help(const std::string& message, std::string_view line) {
     return "indent with spaces; YAML does not allow tabs there";
   }
   if (message.find("map value") != std::string::npos || message.find("map key") != std::string::npos) {
-    return "check the indentation, and that ': ' stands once in a line; text with ': ' in it needs quotes";
+    return "check the indentation, and that each line contains ': ' once; text that contains ': ' needs quotes";
   }
   if (message.find("flow") != std::string::npos) return "check that every '[' and '{' is closed";
   if (message.find("anchor") != std::string::npos) return "an alias '*name' needs an anchor '&name' before it";
@@ -430,8 +430,8 @@ std::vector<std::string> split_lines(const std::string& text) {
 Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int offset,
                 std::vector<Diagnostic>& errors) {
   if (text.size() > max_text_bytes) {
-    refuse_text(source, 0, 0, 0, "this is larger than 4 MiB, which no config needs",
-                "keep data in files of its own and name them in data.source");
+    refuse_text(source, 0, 0, 0, "the config is larger than 4 MiB",
+                "store data in separate files and name them in data.source");
   }
   check_characters(text, source, offset);
   Builder builder(text, source, offset, errors);
@@ -441,14 +441,15 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& failure) {
-    // A quote open at the very end is a syntax error there; behind a line end expect_closed() tells where it opens.
+    // yaml-cpp reports an unclosed quote at the end of the text; with a line end, expect_closed() reports where it
+    // opens.
     if (failure.msg == YAML::ErrorMsg::EOF_IN_SCALAR && !text.ends_with('\n')) {
       return parse_yaml(text + "\n", std::move(source), offset, errors);
     }
     const Node at = builder.at(failure.mark, Node::Kind::invalid);
     const Place place = place_of(at);
     if (const std::string_view line = place.excerpt; failure.mark.line >= 0) {
-      // '{' opens a map in a list or map of one line, so "${x}" is a syntax error there.
+      // In a list or map on one line '{' opens a map, so "${x}" is a syntax error.
       if (const std::size_t found = line.find("${"); found != std::string_view::npos) {
         Node dollar = at;
         dollar.column = count_characters(line.substr(0, found)) + 1;

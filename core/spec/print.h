@@ -1,4 +1,4 @@
-// A checked tree as YAML that reads back as the same config, here and with PyYAML.
+// Prints a checked tree as YAML that reads back as the same config, also with PyYAML.
 #pragma once
 
 #include <string>

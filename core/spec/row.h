@@ -1,11 +1,11 @@
-// What the table of keys is made from: each struct of a config has one row, which says its keys and into which member
-// the value of each goes. The table, and with it validation, `help`, the schema and docs/config.md, and the binding of
-// the checked tree to a Spec are all made from the rows.
+// The rows of the table of keys. Each struct of a config has one row, which lists its keys and the member that each key
+// is stored in. The table of keys (and thereby validation, `help`, the schema and docs/config.md) and the binding of a
+// checked tree to a Spec are both derived from the rows.
 //
-// An alternative of a choice that has no row, and a member of an alternative that no option of its row fills, do not
-// compile. A row of what is no alternative is an unused function, which is an error too.
+// It is a compile-time error if an alternative of a choice has no row, or if a member of an alternative has no option
+// in its row. A row of a struct that is no alternative is an unused function, which is an error as well.
 //
-// The rows themselves are functions `row(Tag<T>)` in rows_*.cpp; only these sources include this header.
+// Rows are functions `row(Tag<T>)` in rows_*.cpp; only these sources include this header.
 #pragma once
 
 #include <array>
@@ -26,23 +26,23 @@ namespace pmaptrain::spec {
 template <class T>
 struct Tag {};
 
-// One key of T: what puts the keys below it into the table, and what puts its checked value into a T. Either is empty
-// where there is nothing to do; bind.cpp binds what depends on other keys.
+// One key of T. `add_below` adds the keys below it to the table, and `store` stores its checked value in a T. Either
+// may be empty; bind.cpp stores values that depend on other keys.
 template <class T>
 struct Option {
-  Key key;  // its path is below T's
+  Key key;  // its path is relative to that of T
   std::function<void(std::string_view path, std::vector<Key>& out)> add_below = {};
   std::function<void(const Node& value, T& out)> store = {};
 };
 
 template <class T>
 struct Row {
-  Key key;  // of an alternative: its path is its name
+  Key key;  // of an alternative; its path is its name
   std::vector<Option<T>> options;
-  bool is_value = false;  // the alternative's own value is that of its only member
+  bool is_value = false;  // the value of the alternative is the value of its only member
 };
 
-// ---- how the values of members are written -------------------------------------------------------------------------
+// ---- types and defaults of members -------------------------------------------------------------------------
 constexpr Type type_of(Tag<bool>) { return Type::boolean; }
 constexpr Type type_of(Tag<std::int64_t>) { return Type::integer; }
 constexpr Type type_of(Tag<int>) { return Type::integer; }
@@ -67,7 +67,7 @@ template <class T>
 requires std::is_enum_v<T>
 constexpr Type type_of(Tag<T>) { return Type::word; }
 
-// The default of a member as YAML.
+// The default of a member, as YAML.
 inline std::string written(bool value) { return value ? "true" : "false"; }
 inline std::string written(std::int64_t value) { return std::to_string(value); }
 inline std::string written(std::uint64_t value) { return std::to_string(value); }
@@ -87,7 +87,7 @@ requires std::is_enum_v<T> std::string written(T value) {
   return {};
 }
 
-// An enumerator's word. `words_of(Tag<T>)` gives the words of an enumeration, each with its enumerator.
+// A word and its enumerator. `words_of(Tag<T>)` lists all words of an enumeration.
 template <class T>
 using Word = std::pair<std::string_view, T>;
 
@@ -117,7 +117,7 @@ Option<T> option(Member T::*member, Key key) {
   return {std::move(key), {}, [member](const Node& node, T& out) { store(&node, out.*member); }};
 }
 
-// A map of the keys of `Member`.
+// A map with the keys of `Member`.
 template <class T, class Member>
 Option<T> section(Member T::*member, Key key) {
   return {std::move(key), Section<Member>::add_keys,
@@ -137,7 +137,7 @@ Option<T> choice(Variant T::*member, Key key) {
           [member](const Node& node, T& out) { Choice<Variant>::store(node, out.*member); }};
 }
 
-// A list of choices, each with the keys of `Item` beside it.
+// A list of choices, each with the other keys of `Item` beside it.
 template <class T, class Item>
 Option<T> choices(std::vector<Item> T::*member, Key key) {
   key.type = Type::choices;
@@ -150,7 +150,7 @@ Option<T> choices(std::vector<Item> T::*member, Key key) {
           }};
 }
 
-// The alternatives of a choice whose value T is: they stand among T's own keys.
+// T itself is a choice: its alternatives are keys beside the other keys of T.
 template <class T, class Variant>
 Option<T> alternatives(Variant T::*member) {
   return {Key{.path = ""}, Choice<Variant>::add_keys, [member](const Node& node, T& out) {
@@ -161,7 +161,7 @@ Option<T> alternatives(Variant T::*member) {
           }};
 }
 
-// A key that bind.cpp binds: its value depends on other keys.
+// A key that bind.cpp stores, because its value depends on other keys.
 template <class T>
 Option<T> by_hand(Key key) {
   return {std::move(key)};
@@ -173,7 +173,7 @@ struct Anything {
   operator T() const;
 };
 
-// The number of members of an aggregate: how many initialisers it takes.
+// The number of members of an aggregate.
 template <class T, class... Initialisers>
 consteval std::size_t member_count() {
   if constexpr (requires { T{Initialisers{}..., Anything{}}; }) {
@@ -183,26 +183,25 @@ consteval std::size_t member_count() {
   }
 }
 
-// A part of a config: a map of these keys.
+// The row of a struct that is a map with these keys.
 template <class T, class... Options>
 Row<T> keys_of(Options... options) {
   return {Key{}, {std::move(options)...}};
 }
 
-// An alternative of a choice: its key, and an option for each member.
+// The row of an alternative of a choice: its key, and one option for each member.
 template <class T, class... Options>
 Row<T> alternative(Key key, Options... options) {
-  static_assert((std::same_as<Options, Option<T>> && ...), "an option of this row fills a member of another struct");
-  static_assert(sizeof...(Options) == member_count<T>(),
-                "a member of this alternative has no option in its row: no config could set it");
+  static_assert((std::same_as<Options, Option<T>> && ...), "an option of this row is for a member of another struct");
+  static_assert(sizeof...(Options) == member_count<T>(), "a member of this alternative has no option in its row");
   key.need = Need::alternative;
   return {std::move(key), {std::move(options)...}};
 }
 
-// An alternative whose value is that of its only member, in place of a map of options.
+// The row of an alternative whose value is the value of its only member, in place of a map of options.
 template <class T>
 Row<T> alternative_of(Option<T> value) {
-  static_assert(member_count<T>() == 1, "an alternative that is one value has one member");
+  static_assert(member_count<T>() == 1, "an alternative with a plain value must have exactly one member");
   value.key.need = Need::alternative;
   return {value.key, {value}, true};
 }

@@ -6,27 +6,28 @@ namespace pmaptrain::spec {
 static auto row(Tag<Dense>) {
   return alternative<Dense>(
       {.path = "dense",
-       .meaning = "Every output is a weighted sum of all inputs. Parameters: kernel (in, out) and bias.",
+       .meaning = "A fully connected layer: x @ kernel + bias. Parameters: kernel (in, out) and bias (out).",
        .example = "- dense: 10"},
       option(&Dense::features, {.path = "features",
                                 .need = Need::required,
                                 .low = 1,
                                 .shorthand = true,
-                                .meaning = "Outputs.",
+                                .meaning = "Number of output features.",
                                 .example = "features: 10"}),
       option(&Dense::use_bias,
-             {.path = "use_bias", .meaning = "Whether a learned constant is added.", .example = "use_bias: false"}));
+             {.path = "use_bias", .meaning = "Whether to add a bias.", .example = "use_bias: false"}));
 }
 
 static auto row(Tag<Conv>) {
   return alternative<Conv>(
       {.path = "conv",
-       .meaning = "Convolution over height and width. Parameters: kernel (height, width, in, out) and bias.",
+       .meaning = "Convolution over height and width. Parameters: kernel (height, width, in / feature_group_count, "
+                  "out) and bias (out).",
        .example = "- conv: {features: 32, kernel_size: [3, 3]}"},
       option(&Conv::features, {.path = "features",
                                .need = Need::required,
                                .low = 1,
-                               .meaning = "Channels of the output.",
+                               .meaning = "Number of output channels.",
                                .example = "features: 32"}),
       option(&Conv::kernel_size, {.path = "kernel_size",
                                   .need = Need::required,
@@ -39,46 +40,41 @@ static auto row(Tag<Conv>) {
                               .low = 1,
                               .high = 65536,
                               .length = 2,
-                              .meaning = "Steps of the kernel along height and width.",
+                              .meaning = "Strides along height and width.",
                               .example = "strides: [2, 2]"}),
-      option(
-          &Conv::padding,
-          {.path = "padding",
-           .high = 65536,
-           .meaning =
-               "SAME gives ceil(size / stride) outputs, VALID pads nothing, or the zeros before and after, for height "
-               "and for width.",
-           .example = "padding: [[1, 1], [1, 1]]"}),
+      option(&Conv::padding, {.path = "padding",
+                              .high = 65536,
+                              .meaning = "SAME: zero padding for an output size of ceil(size / stride). VALID: no "
+                                         "padding. Or explicit zero padding: [before, after] for height and for width.",
+                              .example = "padding: [[1, 1], [1, 1]]"}),
       option(&Conv::kernel_dilation,
              {.path = "kernel_dilation",
               .low = 1,
               .high = 65536,
               .length = 2,
-              .meaning = "How far apart the kernel's elements meet the image, along height and width.",
+              .meaning = "Spacing between kernel elements along height and width (dilated convolution).",
               .example = "kernel_dilation: [2, 2]"}),
       option(&Conv::feature_group_count,
              {.path = "feature_group_count",
               .low = 1,
-              .meaning =
-                  "Into how many groups the channels are cut: each group of outputs sees its own inputs alone. With as "
-                  "many groups as channels, a depthwise convolution.",
+              .meaning = "Number of groups: input and output channels are split into groups, which are convolved "
+                         "separately. As many groups as input channels give a depthwise convolution.",
               .example = "feature_group_count: 2"}),
-      option(&Conv::use_bias, {.path = "use_bias",
-                               .meaning = "Whether a learned constant is added to each channel.",
-                               .example = "use_bias: false"}));
+      option(&Conv::use_bias,
+             {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}));
 }
 
 static auto row(Tag<MaxPool>) {
   return alternative<MaxPool>(
       {.path = "max_pool",
-       .meaning = "The largest value of each window.",
+       .meaning = "The maximum of each window.",
        .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
       option(&MaxPool::window_shape, {.path = "window_shape",
                                       .need = Need::required,
                                       .low = 1,
                                       .high = 65536,
                                       .length = 2,
-                                      .meaning = "Height and width of a window.",
+                                      .meaning = "Height and width of the window.",
                                       .example = "window_shape: [2, 2]"}),
       option(&MaxPool::strides,
              {.path = "strides",
@@ -86,11 +82,11 @@ static auto row(Tag<MaxPool>) {
               .low = 1,
               .high = 65536,
               .length = 2,
-              .meaning = "Steps of the window along height and width (required: libraries disagree on a default).",
+              .meaning = "Strides along height and width (required, because defaults differ between libraries).",
               .example = "strides: [2, 2]"}),
       option(&MaxPool::padding, {.path = "padding",
                                  .high = 65536,
-                                 .meaning = "As for conv; what is padded never wins.",
+                                 .meaning = "As for conv; padding counts as -infinity.",
                                  .example = "padding: SAME"}));
 }
 
@@ -104,7 +100,7 @@ static auto row(Tag<AvgPool>) {
                                       .low = 1,
                                       .high = 65536,
                                       .length = 2,
-                                      .meaning = "Height and width of a window.",
+                                      .meaning = "Height and width of the window.",
                                       .example = "window_shape: [2, 2]"}),
       option(&AvgPool::strides,
              {.path = "strides",
@@ -112,13 +108,13 @@ static auto row(Tag<AvgPool>) {
               .low = 1,
               .high = 65536,
               .length = 2,
-              .meaning = "Steps of the window along height and width (required: libraries disagree on a default).",
+              .meaning = "Strides along height and width (required, because defaults differ between libraries).",
               .example = "strides: [2, 2]"}),
       option(&AvgPool::padding,
              {.path = "padding", .high = 65536, .meaning = "As for conv.", .example = "padding: SAME"}),
       option(&AvgPool::count_include_pad,
              {.path = "count_include_pad",
-              .meaning = "Whether padding counts as zeros; else a mean is that of the image's elements.",
+              .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",
               .example = "count_include_pad: false"}));
 }
 
@@ -131,44 +127,47 @@ static auto row(Tag<GlobalAvgPool>) {
 static auto row(Tag<Reshape>) {
   return alternative<Reshape>(
       {.path = "reshape",
-       .meaning = "The same values in another shape, row by row.",
+       .meaning = "Reshapes each example; elements stay in row-major order.",
        .example = "- reshape: [7, 7, 64]"},
-      option(&Reshape::shape,
-             {.path = "shape",
-              .need = Need::required,
-              .low = -1,
-              .shorthand = true,
-              .meaning = "The sizes of one example; one of them may be -1, which takes what the others leave.",
-              .example = "shape: [7, 7, -1]"}));
+      option(
+          &Reshape::shape,
+          {.path = "shape",
+           .need = Need::required,
+           .low = -1,
+           .shorthand = true,
+           .meaning =
+               "The new shape of one example, without the batch dimension. One size may be -1, which is then inferred.",
+           .example = "shape: [7, 7, -1]"}));
 }
 
 static auto row(Tag<Layers>) {
-  return alternative_of(
-      choices(&Layers::layers,
-              {.path = "layers",
-               .meaning = "Layers in a list of their own: its name leads theirs, as in block.conv_0.kernel.",
-               .example = "- name: block\n  layers:\n    - conv: {features: 32, kernel_size: [3, 3]}\n    - relu",
-               .item = "layer",
-               .like = "model.layers"}));
+  return alternative_of(choices(
+      &Layers::layers,
+      {.path = "layers",
+       .meaning =
+           "A nested list of layers. Its name is the prefix of their parameter names, as in block.conv_0.kernel.",
+       .example = "- name: block\n  layers:\n    - conv: {features: 32, kernel_size: [3, 3]}\n    - relu",
+       .item = "layer",
+       .like = "model.layers"}));
 }
 
 static auto row(Tag<Flatten>) {
   return alternative<Flatten>(
-      {.path = "flatten", .meaning = "All dimensions of an example become one.", .example = "- flatten"});
+      {.path = "flatten", .meaning = "Reshapes each example to one dimension.", .example = "- flatten"});
 }
 
 static auto row(Tag<Dropout>) {
-  return alternative<Dropout>(
-      {.path = "dropout",
-       .meaning = "While training, sets a share of the values to zero and scales the others up; nothing in evaluation.",
-       .example = "- dropout: 0.5"},
-      option(&Dropout::rate, {.path = "rate",
-                              .need = Need::required,
-                              .high = 1,
-                              .open_high = true,
-                              .shorthand = true,
-                              .meaning = "The share that is set to zero.",
-                              .example = "rate: 0.5"}));
+  return alternative<Dropout>({.path = "dropout",
+                               .meaning = "In training, sets each value to zero with probability rate and divides the "
+                                          "others by 1 - rate. In evaluation, the identity.",
+                               .example = "- dropout: 0.5"},
+                              option(&Dropout::rate, {.path = "rate",
+                                                      .need = Need::required,
+                                                      .high = 1,
+                                                      .open_high = true,
+                                                      .shorthand = true,
+                                                      .meaning = "The probability that a value is set to zero.",
+                                                      .example = "rate: 0.5"}));
 }
 
 static auto row(Tag<Relu>) { return alternative<Relu>({.path = "relu", .meaning = "max(x, 0).", .example = "- relu"}); }
@@ -178,8 +177,9 @@ static auto row(Tag<Tanh>) {
 }
 
 static auto row(Tag<Gelu>) {
-  return alternative<Gelu>(
-      {.path = "gelu", .meaning = "The Gaussian error linear unit, in its tanh form.", .example = "- gelu"});
+  return alternative<Gelu>({.path = "gelu",
+                            .meaning = "The Gaussian error linear unit (GELU), in its tanh approximation.",
+                            .example = "- gelu"});
 }
 
 static auto row(Tag<Sigmoid>) {
@@ -188,51 +188,48 @@ static auto row(Tag<Sigmoid>) {
 }
 
 static auto row(Tag<Silu>) {
-  return alternative<Silu>({.path = "silu", .meaning = "x times its sigmoid, also called swish.", .example = "- silu"});
+  return alternative<Silu>({.path = "silu", .meaning = "x * sigmoid(x), also called swish.", .example = "- silu"});
 }
 
 static auto row(Tag<Softmax>) {
   return alternative<Softmax>(
       {.path = "softmax",
-       .meaning =
-           "Exponentials divided by their sum, along the last dimension. softmax_cross_entropy takes what is before "
-           "it: it has a softmax of its own.",
+       .meaning = "Softmax along the last dimension. Not for use before softmax_cross_entropy, which expects logits.",
        .example = "- softmax"});
 }
 
 static auto row(Tag<LeakyRelu>) {
-  return alternative<LeakyRelu>({.path = "leaky_relu",
-                                 .meaning = "x where it is at least 0, else negative_slope times x.",
-                                 .example = "- leaky_relu: 0.01"},
-                                option(&LeakyRelu::negative_slope, {.path = "negative_slope",
-                                                                    .low = -unbounded,
-                                                                    .high = unbounded,
-                                                                    .shorthand = true,
-                                                                    .meaning = "The slope below 0.",
-                                                                    .example = "negative_slope: 0.01"}));
+  return alternative<LeakyRelu>(
+      {.path = "leaky_relu", .meaning = "x for x >= 0, else negative_slope * x.", .example = "- leaky_relu: 0.01"},
+      option(&LeakyRelu::negative_slope, {.path = "negative_slope",
+                                          .low = -unbounded,
+                                          .high = unbounded,
+                                          .shorthand = true,
+                                          .meaning = "The slope for x < 0.",
+                                          .example = "negative_slope: 0.01"}));
 }
 
 static auto row(Tag<Elu>) {
   return alternative<Elu>(
-      {.path = "elu", .meaning = "x where it is above 0, else alpha times (exp(x) - 1).", .example = "- elu"},
+      {.path = "elu", .meaning = "x for x > 0, else alpha * (exp(x) - 1).", .example = "- elu"},
       option(&Elu::alpha, {.path = "alpha",
                            .low = -unbounded,
                            .high = unbounded,
                            .shorthand = true,
-                           .meaning = "Minus the limit far below 0.",
+                           .meaning = "The scale for x < 0; the limit for x -> -infinity is -alpha.",
                            .example = "alpha: 1.0"}));
 }
 
 static auto row(Tag<Softplus>) {
   return alternative<Softplus>(
-      {.path = "softplus", .meaning = "log(1 + exp(x)), without overflow.", .example = "- softplus"});
+      {.path = "softplus", .meaning = "log(1 + exp(x)), computed without overflow.", .example = "- softplus"});
 }
 
 static auto row(Tag<Layer>) {
   return keys_of<Layer>(
       option(&Layer::name, {.path = "name",
                             .type = Type::layer_name,
-                            .meaning = "What the layer's parameters are called: head.kernel, head.bias.",
+                            .meaning = "The prefix of the layer's parameter names: head.kernel, head.bias.",
                             .example = "{name: head, dense: 10}",
                             .fallback_text = "its kind and its index among that kind: conv_0"}),
       alternatives(&Layer::kind));
@@ -243,33 +240,30 @@ static auto row(Tag<ModelSpec>) {
       choices(&ModelSpec::layers,
               {.path = "layers",
                .need = Need::required,
-               .meaning =
-                   "The layers, in order. Images are (height, width, channels). A layer is a bare name or one key with "
-                   "its options.",
+               .meaning = "The layers, in order. Images are (height, width, channels). A layer is written as a bare "
+                          "name, or as one key with its options.",
                .example = "layers:\n  - conv: {features: 32, kernel_size: [3, 3]}\n  - relu\n  - flatten\n"
                           "  - {name: head, dense: 10}",
                .item = "layer"}),
       by_hand<ModelSpec>(
           {.path = "init",
            .type = Type::choice,
-           .meaning =
-               "Values to start from instead of random ones, by the names of parameters. Kernels start LeCun normal "
-               "and biases at zero.",
+           .meaning = "Initial values of parameters, by name. By default kernels are LeCun normal and biases are zero.",
            .example = "init: {from: params.safetensors}",
            .fallback_text = "random values from the seed"}),
       option(&ModelSpec::initial_file, {.path = "init.from",
                                         .type = Type::path,
                                         .need = Need::alternative,
-                                        .meaning = "A safetensors file.",
+                                        .meaning = "A safetensors file with the initial value of each parameter.",
                                         .example = "init: {from: params.safetensors}"}),
-      option(&ModelSpec::initial_values,
-             {.path = "init.values",
-              .type = Type::tensors,
-              .need = Need::alternative,
-              .low = -unbounded,
-              .high = unbounded,
-              .meaning = "Nested lists of numbers; what is not named keeps its random values.",
-              .example = "init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}"}));
+      option(&ModelSpec::initial_values, {.path = "init.values",
+                                          .type = Type::tensors,
+                                          .need = Need::alternative,
+                                          .low = -unbounded,
+                                          .high = unbounded,
+                                          .meaning = "Initial values as nested lists of numbers; parameters that are "
+                                                     "not listed keep their default initialisation.",
+                                          .example = "init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}"}));
 }
 
 template struct Section<ModelSpec>;

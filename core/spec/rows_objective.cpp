@@ -6,22 +6,21 @@ namespace pmaptrain::spec {
 static auto row(Tag<SoftmaxCrossEntropy>) {
   return alternative<SoftmaxCrossEntropy>(
       {.path = "softmax_cross_entropy",
-       .meaning =
-           "For labels: minus the logarithm of the label's softmax probability. For a chance of each class, such as "
-           "one-hot labels: its mean over the classes by these chances; metrics take the likeliest for the label.",
+       .meaning = "Cross-entropy of softmax(logits) and the targets, which are integer labels or class probabilities "
+                  "(such as one-hot labels). For class probabilities, metrics use their argmax as the label.",
        .example = "loss: softmax_cross_entropy\nloss: {softmax_cross_entropy: {label_smoothing: 0.1}}"},
       option(&SoftmaxCrossEntropy::label_smoothing,
              {.path = "label_smoothing",
               .high = 1,
               .open_high = true,
-              .meaning = "The share of each label's probability that is spread over all classes equally.",
+              .meaning = "Label smoothing: the share of each target's probability mass that is distributed uniformly "
+                         "over all classes.",
               .example = "label_smoothing: 0.1"}),
       option(&SoftmaxCrossEntropy::class_weights,
              {.path = "class_weights",
               .high = unbounded,
-              .meaning =
-                  "One for each class: what the loss of an example with that label is multiplied by. The mean is still "
-                  "over the number of examples.",
+              .meaning = "One weight for each class, which scales the loss of examples with that label. The mean still "
+                         "divides by the number of examples, not by the sum of the weights.",
               .example = "class_weights: [1.0, 5.0]",
               .fallback_text = "1 for every class"}));
 }
@@ -29,37 +28,35 @@ static auto row(Tag<SoftmaxCrossEntropy>) {
 static auto row(Tag<SigmoidCrossEntropy>) {
   return alternative<SigmoidCrossEntropy>(
       {.path = "sigmoid_cross_entropy",
-       .meaning =
-           "For numbers from 0 to 1, or for labels 0 and 1 and one output: the binary cross-entropy of the outputs' "
-           "sigmoids, of which it is the mean.",
+       .meaning = "Binary cross-entropy of sigmoid(logits) and the targets, averaged over the outputs. Targets are "
+                  "probabilities from 0 to 1, or labels 0 and 1 for a single output.",
        .example = "loss: sigmoid_cross_entropy"});
 }
 
 static auto row(Tag<MeanSquaredError>) {
   return alternative<MeanSquaredError>(
       {.path = "mean_squared_error",
-       .meaning = "For numbers: the mean of the squared differences; targets are (N, outputs), never broadcast.",
+       .meaning = "For numeric targets: the mean squared error. Targets have shape (N, outputs) and are not broadcast.",
        .example = "loss: mean_squared_error"});
 }
 
 static auto row(Tag<MeanAbsoluteError>) {
   return alternative<MeanAbsoluteError>({.path = "mean_absolute_error",
-                                         .meaning = "For numbers: the mean of the absolute differences.",
+                                         .meaning = "For numeric targets: the mean absolute error.",
                                          .example = "loss: mean_absolute_error"});
 }
 
 static auto row(Tag<Huber>) {
   return alternative<Huber>(
       {.path = "huber",
-       .meaning =
-           "For numbers: half the squared difference up to delta, beyond it delta times (the difference less half of "
-           "delta); the mean of these.",
+       .meaning = "For numeric targets: the Huber loss. With d = |output - target|, it is d^2 / 2 for d <= delta, else "
+                  "delta * (d - delta / 2), averaged over the outputs.",
        .example = "loss: huber\nloss: {huber: {delta: 2.0}}"},
       option(&Huber::delta, {.path = "delta",
                              .high = unbounded,
                              .open_low = true,
                              .shorthand = true,
-                             .meaning = "Where the squares end.",
+                             .meaning = "The threshold between the quadratic and the linear part.",
                              .example = "delta: 1.0"}));
 }
 
@@ -70,45 +67,44 @@ static constexpr std::array<Word<Average>, 2> words_of(Tag<Average>) {
 }
 
 static auto row(Tag<Accuracy>) {
-  return alternative<Accuracy>(
-      {.path = "accuracy",
-       .meaning =
-           "For labels: the share of examples whose largest output is their label (with sigmoid_cross_entropy: whose "
-           "output is above 0 where the label is 1).",
-       .example = "metrics: [accuracy]"});
+  return alternative<Accuracy>({.path = "accuracy",
+                                .meaning =
+                                    "For labels: the fraction of examples with argmax(logits) equal to the label. With "
+                                    "sigmoid_cross_entropy, the prediction is 1 for a logit above 0, else 0.",
+                                .example = "metrics: [accuracy]"});
 }
 
 static auto row(Tag<TopKAccuracy>) {
   return alternative<TopKAccuracy>(
       {.path = "top_k_accuracy",
-       .meaning =
-           "For labels: the share of examples whose label is among their k largest outputs; called top_5_accuracy "
-           "where k is 5.",
+       .meaning = "For labels: the fraction of examples whose label is among the k largest logits. It is reported as "
+                  "top_5_accuracy for k = 5.",
        .example = "metrics: [top_k_accuracy: 5]"},
-      option(&TopKAccuracy::k,
-             {.path = "k", .low = 1, .shorthand = true, .meaning = "How many outputs count.", .example = "k: 3"}));
+      option(&TopKAccuracy::k, {.path = "k",
+                                .low = 1,
+                                .shorthand = true,
+                                .meaning = "Number of largest logits to compare with the label.",
+                                .example = "k: 3"}));
 }
 
 static auto row(Tag<Precision>) {
   return alternative<Precision>(
       {.path = "precision",
-       .meaning =
-           "For labels: of the examples that the model gives to a class, the share that belongs to it; 0 where it "
-           "gives it none.",
+       .meaning = "For labels: true positives / (true positives + false positives) of each class; 0 if there are none "
+                  "of either.",
        .example = "metrics: [precision, precision: {average: none}]"},
       option(&Precision::average,
              {.path = "average",
-              .meaning = "macro: the mean over the classes that occur, in the labels or in what the model says; of "
-                         "labels 0 and 1, "
-                         "class 1 alone. none: each class for itself, as precision_0, precision_1, ...",
+              .meaning = "macro: the mean over the classes that occur in the labels or in the predictions (with a "
+                         "single logit: class 1 alone). none: one value for each class: precision_0, precision_1, ...",
               .example = "average: none"}));
 }
 
 static auto row(Tag<Recall>) {
   return alternative<Recall>(
       {.path = "recall",
-       .meaning =
-           "For labels: of the examples of a class, the share that the model gives to it; 0 where there are none.",
+       .meaning = "For labels: true positives / (true positives + false negatives) of each class; 0 if there are none "
+                  "of either.",
        .example = "metrics: [recall]"},
       option(&Recall::average, {.path = "average", .meaning = "As for precision.", .example = "average: none"}));
 }
@@ -116,35 +112,34 @@ static auto row(Tag<Recall>) {
 static auto row(Tag<F1>) {
   return alternative<F1>(
       {.path = "f1",
-       .meaning = "For labels: the harmonic mean of a class's precision and recall; 0 where both are.",
+       .meaning = "For labels: the harmonic mean of precision and recall of each class; 0 if both are 0.",
        .example = "metrics: [f1]"},
       option(&F1::average, {.path = "average", .meaning = "As for precision.", .example = "average: none"}));
 }
 
 static auto row(Tag<Perplexity>) {
   return alternative<Perplexity>({.path = "perplexity",
-                                  .meaning = "For labels: e to the power of the mean softmax cross-entropy.",
+                                  .meaning = "For labels: exp of the mean softmax cross-entropy.",
                                   .example = "metrics: [perplexity]"});
 }
 
 static auto row(Tag<MeanAbsoluteError>) {
   return alternative<MeanAbsoluteError>({.path = "mean_absolute_error",
-                                         .meaning = "For numbers: the mean of the absolute differences.",
+                                         .meaning = "For numeric targets: the mean absolute error.",
                                          .example = "metrics: [mean_absolute_error]"});
 }
 
 static auto row(Tag<MeanSquaredError>) {
   return alternative<MeanSquaredError>({.path = "mean_squared_error",
-                                        .meaning = "For numbers: the mean of the squared differences.",
+                                        .meaning = "For numeric targets: the mean squared error.",
                                         .example = "metrics: [mean_squared_error]"});
 }
 
 static auto row(Tag<R2>) {
-  return alternative<R2>(
-      {.path = "r2",
-       .meaning = "For numbers: the share of the targets' variance that the outputs explain, R²; the mean over several "
-                  "outputs. Of targets that are all equal: 1 where every output is right, else 0.",
-       .example = "metrics: [r2]"});
+  return alternative<R2>({.path = "r2",
+                          .meaning = "For numeric targets: the coefficient of determination R², averaged over the "
+                                     "outputs. If all targets are equal: 1 if every output equals its target, else 0.",
+                          .example = "metrics: [r2]"});
 }
 
 }  // namespace metric
@@ -154,57 +149,60 @@ static auto row(Tag<Metric>) { return keys_of<Metric>(alternatives(&Metric::kind
 static auto row(Tag<Sgd>) {
   return alternative<Sgd>(
       {.path = "sgd",
-       .meaning = "Gradient descent, with momentum if that is not 0.",
+       .meaning = "Stochastic gradient descent, with optional momentum.",
        .example = "sgd: {momentum: 0.9}"},
       option(&Sgd::momentum, {.path = "momentum",
                               .high = 1,
                               .open_high = true,
-                              .meaning = "The share of the last step that is kept.",
+                              .meaning = "The momentum coefficient.",
                               .example = "momentum: 0.9"}),
       option(&Sgd::nesterov,
-             {.path = "nesterov", .meaning = "Nesterov's form of momentum.", .example = "nesterov: true"}));
+             {.path = "nesterov", .meaning = "Whether to use Nesterov momentum.", .example = "nesterov: true"}));
 }
 
 static auto row(Tag<Adam>) {
-  return alternative<Adam>(
-      {.path = "adam",
-       .meaning = "Adam: steps scaled by running moments of the gradient.",
-       .example = "adam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
-      option(
-          &Adam::b1,
-          {.path = "b1", .high = 1, .open_high = true, .meaning = "Decay of the first moment.", .example = "b1: 0.9"}),
-      option(&Adam::b2, {.path = "b2",
-                         .high = 1,
-                         .open_high = true,
-                         .meaning = "Decay of the second moment.",
-                         .example = "b2: 0.999"}),
-      option(&Adam::eps, {.path = "eps",
-                          .high = unbounded,
-                          .open_low = true,
-                          .meaning = "Added to the denominator.",
-                          .example = "eps: 1.0e-8"}));
+  return alternative<Adam>({.path = "adam", .meaning = "Adam.", .example = "adam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
+                           option(&Adam::b1, {.path = "b1",
+                                              .high = 1,
+                                              .open_high = true,
+                                              .meaning = "Exponential decay rate of the first moment.",
+                                              .example = "b1: 0.9"}),
+                           option(&Adam::b2, {.path = "b2",
+                                              .high = 1,
+                                              .open_high = true,
+                                              .meaning = "Exponential decay rate of the second moment.",
+                                              .example = "b2: 0.999"}),
+                           option(&Adam::eps, {.path = "eps",
+                                               .high = unbounded,
+                                               .open_low = true,
+                                               .meaning = "Constant added to the denominator.",
+                                               .example = "eps: 1.0e-8"}));
 }
 
 static auto row(Tag<AdamW>) {
   return alternative<AdamW>(
       {.path = "adamw", .meaning = "Adam with decoupled weight decay.", .example = "adamw: {weight_decay: 0.01}"},
-      option(
-          &AdamW::b1,
-          {.path = "b1", .high = 1, .open_high = true, .meaning = "Decay of the first moment.", .example = "b1: 0.9"}),
+      option(&AdamW::b1, {.path = "b1",
+                          .high = 1,
+                          .open_high = true,
+                          .meaning = "Exponential decay rate of the first moment.",
+                          .example = "b1: 0.9"}),
       option(&AdamW::b2, {.path = "b2",
                           .high = 1,
                           .open_high = true,
-                          .meaning = "Decay of the second moment.",
+                          .meaning = "Exponential decay rate of the second moment.",
                           .example = "b2: 0.999"}),
       option(&AdamW::eps, {.path = "eps",
                            .high = unbounded,
                            .open_low = true,
-                           .meaning = "Added to the denominator.",
+                           .meaning = "Constant added to the denominator.",
                            .example = "eps: 1.0e-8"}),
-      option(&AdamW::weight_decay, {.path = "weight_decay",
-                                    .high = unbounded,
-                                    .meaning = "The share of each parameter that a step at learning rate 1 takes away.",
-                                    .example = "weight_decay: 0.01"}));
+      option(
+          &AdamW::weight_decay,
+          {.path = "weight_decay",
+           .high = unbounded,
+           .meaning = "The coefficient of weight decay; the update subtracts learning_rate * weight_decay * parameter.",
+           .example = "weight_decay: 0.01"}));
 }
 
 static auto row(Tag<OptimizerSpec>) {
@@ -212,7 +210,7 @@ static auto row(Tag<OptimizerSpec>) {
                                 option(&OptimizerSpec::learning_rate, {.path = "learning_rate",
                                                                        .need = Need::required,
                                                                        .high = unbounded,
-                                                                       .meaning = "The size of a step.",
+                                                                       .meaning = "The learning rate.",
                                                                        .example = "learning_rate: 0.001"}),
                                 option(&OptimizerSpec::base_batch_size,
                                        {.path = "base_batch_size",

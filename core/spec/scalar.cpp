@@ -83,7 +83,7 @@ Number<double> parse_double(const Form& form) {
   return {form.negative ? -value : value, NumberError::none};
 }
 
-// The digits of the whole number that a well-formed text such as 1.28e2 writes, exactly: "128".
+// The digits of the integer that a well-formed text such as 1.28e2 writes, exactly: "128".
 Number<std::string> whole_digits(const Form& form) {
   const std::size_t mark = std::min(form.unsigned_text.find_first_of("eE"), form.unsigned_text.size());
   std::string digits(form.unsigned_text.substr(0, mark));

@@ -1,5 +1,5 @@
-// What the text of a scalar is as a number or truth value: YAML 1.2's core schema, without its octal and hexadecimal
-// forms, its NaN and its infinities.
+// Parses scalars as numbers and booleans by the core schema of YAML 1.2, without octal and hexadecimal numbers, NaN and
+// infinities.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace pmaptrain::spec {
 enum class NumberError {
   none,
   not_a_number,
-  fraction,    // a number, but not a whole one
-  octal,       // 010, 0o10, 0x1f, 0b1: readers disagree about them
+  fraction,    // a number, but not an integer
+  octal,       // 010, 0o10, 0x1f, 0b1: YAML readers interpret them differently
   underscore,  // 1_000
   not_finite,  // .nan, .inf
-  underflow,   // not zero, but zero as float32
-  overflow,    // beyond float32, or beyond 64 bits for a whole number
+  underflow,   // not zero, but rounds to zero in float32
+  overflow,    // too large for float32, or for 64 bits (integers)
 };
 
 template <class T>
@@ -26,11 +26,11 @@ struct Number {
   bool ok() const { return error == NumberError::none; }
 };
 
-// A number that survives in float32, kept as double.
+// A number in the range of float32, as double.
 Number<double> parse_number(std::string_view text);
-// A whole number; 1e3 and 8.0 are whole numbers.
+// An integer; 1e3 and 8.0 are integers.
 Number<std::int64_t> parse_integer(std::string_view text);
-// A whole number from 0 to 2^64 - 1.
+// An integer from 0 to 2^64 - 1.
 Number<std::uint64_t> parse_seed(std::string_view text);
 // true, True, TRUE, false, False, FALSE.
 std::optional<bool> parse_boolean(std::string_view text);

@@ -17,10 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What names an axis or a layer.
+// The pattern of names of axes and layers.
 constexpr const char* identifier = "^[A-Za-z_][A-Za-z0-9_]*$";
 
-// What a name has none of: controls and marks of direction, inside brackets of a pattern.
+// Control characters and bidirectional marks, which names must not contain, for use inside brackets of a pattern.
 const std::string unseen = "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069";
 
 Json any_of(Json alternatives) { return {{"anyOf", std::move(alternatives)}}; }
@@ -37,7 +37,7 @@ Json words(const std::vector<std::string>& all) { return {{"enum", all}}; }
 // What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
 Json text() { return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}}; }
 
-// A bound as a whole number where it is one.
+// A bound as an integer if it is one.
 Json bound(double value) {
   const auto whole = static_cast<std::int64_t>(std::clamp(value, -1e15, 1e15));
   const bool is_whole = !(static_cast<double>(whole) < value) && !(static_cast<double>(whole) > value);
@@ -118,16 +118,16 @@ class SchemaWriter {
     Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                 {"title", schema_title},
                 {"description",
-                 "Made from the table of keys that also validates a config. What it accepts may still be refused: "
-                 "pmaptrain validate CONFIG knows more, such as whether the batch divides over the devices."}};
+                 "Generated from the table of keys that also validates a config. pmaptrain validate CONFIG has further "
+                 "checks, for example that the batch divides over the devices."}};
     schema.update(map(root_key()));
-    schema["patternProperties"] = {{"^x-", {{"description", "Ignored: a place for YAML anchors."}}}};
+    schema["patternProperties"] = {{"^x-", {{"description", "Ignored; may hold YAML anchors."}}}};
     if (!definitions_.empty()) schema["$defs"] = definitions_;
     return schema;
   }
 
  private:
-  // A key's value, described.
+  // The schema of the value of a key, with a description.
   Json property(const Key& key) {
     Json described{{"description", description(key)}};
     Json value = value_of(key);
@@ -139,7 +139,7 @@ class SchemaWriter {
 
   static std::string description(const Key& key) {
     std::string text(key.meaning);
-    if (key.need != Need::alternative) text += "\n\nTakes " + takes(key) + "; " + fallback_of(key) + ".";
+    if (key.need != Need::alternative) text += "\n\nValue: " + takes(key) + "; " + fallback_of(key) + ".";
     if (!key.example.empty()) text += "\n\nFor example:\n" + std::string(key.example);
     return text;
   }

@@ -1,4 +1,4 @@
-// The parts of a config that have a row (row.h): their keys for the table, and their values from a checked tree.
+// Structs with a row (row.h): adding their keys to the table, and storing their values from a checked tree.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ namespace pmaptrain::spec {
 // "data.batch_size" of "data" and "batch_size"; either may be empty.
 std::string path_below(std::string_view path, std::string_view name);
 
-// A struct whose keys stand in one map.
+// A struct whose keys are in one map.
 template <class T>
 struct Section {
   // Adds the keys below `path`, in the order of the row.
   static void add_keys(std::string_view path, std::vector<Key>& out);
-  // Stores what the checked map `map` has. What is missing or wrong in it stays as it is in `out`.
+  // Stores the values of the checked map `map`. Members of `out` without a valid value are unchanged.
   static void store(const Node& map, T& out);
 };
 
@@ -31,7 +31,7 @@ struct Choice;
 template <class... Alternatives>
 struct Choice<std::variant<Alternatives...>> {
   static void add_keys(std::string_view path, std::vector<Key>& out);
-  // The alternative that the checked map `map` names, if one is there and right.
+  // The alternative in the checked map `map`, if there is a valid one.
   static Chosen chosen(const Node& map);
   static void store(const Node& map, std::variant<Alternatives...>& out);
   // The key of the alternative that `value` holds.

@@ -1,8 +1,8 @@
-// A validated config: what the YAML says after defaults, options and checks. Plain values; nothing here parses.
+// A validated config as plain values, after defaults and options have been applied.
 //
-// What a field means, and which values it takes, is written once, in its row (row.h): validation, `help`, the schema,
-// docs/config.md, the resolved config and the binding are made from it. The default of an optional key is the default
-// of its field.
+// The meaning and the range of each field are stated once, in its row (row.h). Validation, `help`, the schema,
+// docs/config.md, the resolved config and the binding are derived from the rows. The default of an optional key is the
+// default member initializer of its field.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct MeshSpec {
   Mesh mesh;
   Backend backend = Backend::cpu;
   std::optional<int> workers;  // none: automatic
-  Place place;                 // of mesh.axes, or of --devices
+  Place place;                 // of mesh.axes or --devices
 };
 
 // ---- data ----------------------------------------------------------------------------------------------------------
@@ -36,18 +36,18 @@ struct Idx {
   FilePair train;
   std::optional<FilePair> test;
 };
-// One archive with named arrays for each split, or one archive a split with the same two names in each.
+// One archive with separate arrays for each split, or one archive per split with the same array names in each.
 struct Npz {
   struct Split {
-    std::string file;             // absolute path; where there is one for each split
-    std::string inputs, targets;  // names of arrays; where one archive has all splits
+    std::string file;             // absolute path, if there is one archive per split
+    std::string inputs, targets;  // array names, if one archive has all splits
   };
-  std::optional<std::string> file;  // absolute path of the archive that has all splits
+  std::optional<std::string> file;  // absolute path of the archive with all splits
   Split train;
   std::optional<Split> test;
-  std::optional<std::string> inputs, targets;  // names of arrays in each split's archive
+  std::optional<std::string> inputs, targets;  // array names in the archive of each split
 
-  // `split` with both its file and its names.
+  // `split` with its file and its array names.
   Split complete(const Split& split) const;
 };
 struct SyntheticLinear {
@@ -63,7 +63,7 @@ struct SyntheticImages {
 struct Values {
   std::vector<std::vector<double>> inputs, targets;
 };
-// `fashion_mnist` is shorthand for the Idx of Debian's dataset-fashion-mnist; the resolved spec keeps the name.
+// The IDX files of Debian's dataset-fashion-mnist. The resolved config keeps the name `fashion_mnist`.
 struct FashionMnist {
   std::string dir = "/usr/share/datasets/fashion-mnist";
 };
@@ -80,18 +80,18 @@ struct BatchPerDevice {
 using BatchSize = std::variant<std::int64_t, BatchAll, BatchPerDevice>;
 
 struct Normalize {
-  std::vector<double> mean, std;  // one per channel, or one for all
+  std::vector<double> mean, std;  // one value for each channel, or one for all
 };
 
 struct DataSpec {
   Source source;
   BatchSize batch_size;
-  AxisSet axes;  // of the mesh; all of them in this version
+  AxisSet axes;  // all axes of the mesh in this version
   Remainder remainder = Remainder::drop;
   bool shuffle = true;
   std::int64_t microbatches = 1;
   std::optional<Normalize> normalize;
-  std::optional<std::uint64_t> seed;  // none: the top-level seed
+  std::optional<std::uint64_t> seed;  // none: use the top-level seed
   Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place;
 };
 
@@ -103,7 +103,8 @@ struct Dense {
 enum class PaddingKind { same, valid, explicit_ };
 struct Padding {
   PaddingKind kind = PaddingKind::same;
-  std::vector<std::pair<std::int64_t, std::int64_t>> amounts;  // explicit_: low and high of height and width
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      amounts;  // explicit_: padding before and after, of height and of width
 };
 struct Conv {
   std::int64_t features = 1;
@@ -133,7 +134,7 @@ struct Dropout {
 };
 struct Relu {};
 struct Tanh {};
-struct Gelu {};  // the tanh form
+struct Gelu {};  // the tanh approximation
 struct Sigmoid {};
 struct Silu {};
 struct Softmax {};  // along the last dimension
@@ -152,12 +153,12 @@ using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Res
                                Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 
 struct Layer {
-  std::string name;  // within its list: the given one, or the kind and its index among that kind (conv_0)
+  std::string name;  // unique in its list; default: the kind and its index among that kind (conv_0)
   LayerKind kind;
   Place place;
 };
 
-// A tensor literal of `model.init.values`: a rectangular nested list, flattened row-major.
+// A tensor of `model.init.values`: a rectangular nested list, flattened row-major.
 struct Tensor {
   std::vector<std::int64_t> shape;
   std::vector<double> values;
@@ -174,7 +175,7 @@ struct ModelSpec {
 // ---- loss, metrics, optimizer --------------------------------------------------------------------------------------
 struct SoftmaxCrossEntropy {
   double label_smoothing = 0.0;
-  std::vector<double> class_weights;  // by class; empty: 1 for all
+  std::vector<double> class_weights;  // one for each class; empty: all 1
 };
 struct SigmoidCrossEntropy {};
 struct MeanSquaredError {};
@@ -186,7 +187,7 @@ using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredE
 
 namespace metric {
 
-enum class Average { macro, none };  // the mean over the classes, or a value for each class
+enum class Average { macro, none };  // the mean over the classes, or one value for each class
 
 struct Accuracy {};
 struct TopKAccuracy {
@@ -230,8 +231,8 @@ using OptimizerRule = std::variant<Sgd, Adam, AdamW>;
 
 struct OptimizerSpec {
   OptimizerRule rule;
-  double learning_rate = 0.0;                   // as written; see scaled rate in train
-  std::optional<std::int64_t> base_batch_size;  // the rate is multiplied by batch_size / this
+  double learning_rate = 0.0;                   // before scaling by base_batch_size
+  std::optional<std::int64_t> base_batch_size;  // the learning rate is multiplied by batch_size / base_batch_size
   Place place;
   Place base_batch_size_place = {};
 };
@@ -250,7 +251,7 @@ enum class OnNonfinite { halt, skip };
 struct TrainSpec {
   Duration duration;
   Interval log_every, eval_every, verify_replicas;
-  bool eval_every_is_default = true;  // then a source without a test split needs no remark
+  bool eval_every_is_default = true;  // then a missing test split gives no note
   OnNonfinite on_nonfinite = OnNonfinite::halt;
 };
 
@@ -274,7 +275,7 @@ std::string to_string(const LayerKind& kind);
 std::string to_string(const OptimizerRule& rule);
 // "accuracy", "top_5_accuracy"
 std::string to_string(const Metric& metric);
-// Whether it gives a value for each class.
+// Whether the metric has one value for each class.
 bool is_per_class(const Metric& metric);
 
 }  // namespace pmaptrain::spec

@@ -48,21 +48,21 @@ std::string takes(const Key& key) {
     case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
     case Type::boolean: return "true or false";
     case Type::integer: {
-      std::string text = "a whole number" + range_of(key, true);
+      std::string text = "an integer" + range_of(key, true);
       for (const std::string& word : key.words) text += " or '" + word + "'";
       return text;
     }
-    case Type::seed: return "a whole number from 0 to 18446744073709551615";
+    case Type::seed: return "an integer from 0 to 18446744073709551615";
     case Type::number: return "a number" + range_of(key, false);
     case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
     case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
     case Type::integers: {
       const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
-      return "a list of " + count + "whole numbers" + range_of(key, true);
+      return "a list of " + count + "integers" + range_of(key, true);
     }
     case Type::numbers: return "a list of numbers" + range_of(key, false);
     case Type::matrix: return "a list of lists of numbers";
-    case Type::padding: return "SAME, VALID or a list of two pairs of whole numbers" + range_of(key, true);
+    case Type::padding: return "SAME, VALID or a list of two pairs of integers" + range_of(key, true);
     case Type::axes: return "a map of one axis to its size, or a list of such maps";
     case Type::axis_names: return "a list of names of axes";
     case Type::tensors: return "a map of parameters to nested lists of numbers";

@@ -1,4 +1,4 @@
-// What a key takes, in the words of errors and help.
+// Texts about the values of a key, for errors and help.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace pmaptrain::spec {
 
-// "a whole number of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs".
+// "an integer of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs".
 std::string takes(const Key& key);
 // "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
 std::string fallback_of(const Key& key);

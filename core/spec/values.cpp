@@ -139,7 +139,7 @@ void store(const Node* node, std::map<std::string, Tensor>& out) {
 
 const Node* overridden(const Node& node) {
   for (std::size_t i = 0; i < node.items.size(); ++i) {
-    // A default stands where the map above it does: nobody wrote it.
+    // A default has the place of the map above it.
     if (node.items[i].fallback) continue;
     // A key says more than the braces behind it, a plain value more than its key.
     const bool named = i < node.keys.size() && !node.items[i].is(Kind::scalar);

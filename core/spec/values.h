@@ -1,4 +1,4 @@
-// Checked nodes as plain values, and the place where an error about them is shown.
+// Converts checked nodes to plain values, and places errors about them.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace pmaptrain::spec {
 
-// The value of a key of a checked map; null where it is missing or wrong.
+// The value of a key of a checked map; null if it is missing or invalid.
 const Node* get(const Node* map, std::string_view key);
-// The same of a dotted path; all of `map` for an empty one.
+// The value at a dotted path; `map` itself for an empty path.
 const Node* get_path(const Node* map, std::string_view path);
 
-// Converts a checked node; leaves `out` as it is for null.
+// Converts a checked node; null leaves `out` unchanged.
 void store(const Node* node, std::int64_t& out);
 void store(const Node* node, double& out);
 void store(const Node* node, bool& out);
@@ -33,21 +33,21 @@ void store(const Node* node, Padding& out);
 void store(const Node* node, Mesh& out);
 void store(const Node* node, Duration& out);
 void store(const Node* node, Interval& out);
-void store(const Node* node, std::map<std::string, Tensor>& out);  // by path; the first of several of one path
+void store(const Node* node, std::map<std::string, Tensor>& out);  // by path; of duplicates the first
 
-// The alternative of a choice that was taken: its name and its options; null where none is valid.
+// The chosen alternative of a choice: its name and its options; null if there is no valid one.
 struct Chosen {
   const Node* name = nullptr;
   const Node* options = nullptr;
 };
 
-// The first node in `node` that an option wrote, itself or below it; null if there is none.
+// The first node set by an option: `node` itself or a node below it; null if there is none.
 const Node* overridden(const Node& node);
 
-// Where an error about a value is shown: what an option changed in it, else the value itself.
+// The place of errors about a value: the part set by an option, or else the value itself.
 Place error_place(const Node& node);
 Place error_place(const Chosen& chosen);
-// The same of a key's value, invalid ones included.
+// The same for the value of a key, valid or not.
 Place error_place(const Node* map, std::string_view key);
 
 }  // namespace pmaptrain::spec

@@ -67,15 +67,15 @@ TEST_CASE("the text of bench has units", "[app]") {
   CHECK(result.status == 0);
   CHECK(result.out.starts_with("linear_regression: 1 logical device, 1 worker\n"));
   for (const char* part :
-       {"\nstep, median ", "s over 40 steps\n", "\nstep, least ", "\nexamples a second ", "\nfirst step after ",
-        "s from the start of the process\n", "\npeak memory ", " MiB\n", "\nwork of a step ", "FLOP\n",
-        "\nmachine's products ", "FLOP/s, of which a step reaches ", " %\n", "\nmachine's copies ", "B/s\n"}) {
+       {"\nstep, median ", "s over 40 steps\n", "\nstep, minimum ", "\nexamples per second ", "\nfirst step done ",
+        "s after the start of the process\n", "\npeak memory ", " MiB\n", "\nFLOPs of a step ", "FLOP\n",
+        "\npeak GEMM ", "FLOP/s, of which a step reaches ", " %\n", "\nmemory bandwidth ", "B/s\n"}) {
     INFO(part);
     CHECK(contains(result.out, part));
   }
 }
 
-TEST_CASE("bench takes the options of a config and says what they replace", "[app]") {
+TEST_CASE("bench takes the options of a config and prints notes about replacements", "[app]") {
   const Finished result =
       call({"bench", linear, "--steps", "2", "--set", "optimizer.adam.b1=0.8", "--workers", "1", "--seed", "3"});
   CHECK(result.status == 0);
@@ -86,9 +86,9 @@ TEST_CASE("bench takes the options of a config and says what they replace", "[ap
   CHECK(ordered_json::parse(json.out)["steps"] == 1);
 }
 
-TEST_CASE("bench refuses what it cannot time, before it times", "[app]") {
+TEST_CASE("bench refuses invalid options before timing", "[app]") {
   CHECK(call({"bench", linear, "--steps", "0"}).err ==
-        "--steps:1:9: error: --steps takes a whole number of at least 1, not '0'\n"
+        "--steps:1:9: error: --steps takes an integer of at least 1, not '0'\n"
         "    1 | --steps 0\n"
         "      |         ^\n");
   CHECK(contains(call({"bench"}).err, "error: pmaptrain bench needs CONFIG\n  help: pmaptrain bench configs/"));

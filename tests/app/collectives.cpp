@@ -97,7 +97,7 @@ TEST_CASE("every op that moves values between devices is among the collectives t
   CHECK(moving >= 7);
 }
 
-TEST_CASE("collectives gives every device what the formula gives, over each axis and over all", "[app]") {
+TEST_CASE("collectives gives every device the result of the formula, over each axis and over all", "[app]") {
   const json nested = document_of({"--mesh", "model_replicas=2", "--mesh", "data_shards=3"});
   CHECK(nested["mesh"] == json{{"model_replicas", 2}, {"data_shards", 3}});
   CHECK(nested["logical_devices"] == 6);
@@ -131,23 +131,15 @@ TEST_CASE("collectives as text shows groups, types, and each device's input and 
   CHECK(result.status == 0);
   CHECK(result.err.empty());
   CHECK(result.out ==
-        "mesh: replicas=2 shards=2 (4 logical devices)\n"
-        "\n"
-        "psum_scatter over replicas: the sum over the group, of which each member keeps its part\n"
-        "  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n"
-        "  group                    device  input         result\n"
-        "  devices 0, 2 (shards 0)       0  [0.0, 1.0]    [20.0]\n"
-        "                                2  [20.0, 21.0]  [22.0]\n"
-        "  devices 1, 3 (shards 1)       1  [10.0, 11.0]  [40.0]\n"
-        "                                3  [30.0, 31.0]  [42.0]\n"
-        "\n"
-        "psum_scatter over shards: the sum over the group, of which each member keeps its part\n"
-        "  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n"
-        "  group                      device  input         result\n"
-        "  devices 0, 1 (replicas 0)       0  [0.0, 1.0]    [10.0]\n"
-        "                                  1  [10.0, 11.0]  [12.0]\n"
-        "  devices 2, 3 (replicas 1)       2  [20.0, 21.0]  [50.0]\n"
-        "                                  3  [30.0, 31.0]  [52.0]\n");
+        "mesh: replicas=2 shards=2 (4 logical devices)\n\npsum_scatter over replicas: the sum over the group, split "
+        "between its members\n  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n  group                    "
+        "device  input         result\n  devices 0, 2 (shards 0)       0  [0.0, 1.0]    [20.0]\n                       "
+        "         2  [20.0, 21.0]  [22.0]\n  devices 1, 3 (shards 1)       1  [10.0, 11.0]  [40.0]\n                   "
+        "             3  [30.0, 31.0]  [42.0]\n\npsum_scatter over shards: the sum over the group, split between its "
+        "members\n  f32[2]{replicas, shards} -> f32[1]{replicas, shards}\n  group                      device  input   "
+        "      result\n  devices 0, 1 (replicas 0)       0  [0.0, 1.0]    [10.0]\n                                  1  "
+        "[10.0, 11.0]  [12.0]\n  devices 2, 3 (replicas 1)       2  [20.0, 21.0]  [50.0]\n                             "
+        "     3  [30.0, 31.0]  [52.0]\n");
   CHECK(contains(call({"collectives", "--op", "axis_index"}).out,
                  "mesh: devices=4 (4 logical devices)\n\naxis_index over devices: the member's coordinate along the "
                  "axis\n  i32[]{devices}\n  group          device  result\n  all 4 devices       0  0\n"));
@@ -174,7 +166,7 @@ TEST_CASE("collectives gives the same for any number of workers", "[app]") {
   CHECK(documents[2] == documents[0]);
 }
 
-TEST_CASE("collectives with sizes says how long each takes and what all devices send in that time", "[app]") {
+TEST_CASE("collectives with sizes measures the time and the rate of each", "[app]") {
   const json document = document_of({"--mesh", "devices=4", "--bytes", "8,1KiB", "--workers", "2"});
   for (const json& entry : document["collectives"]) {
     INFO(entry["op"]);
@@ -199,7 +191,7 @@ TEST_CASE("collectives with sizes says how long each takes and what all devices 
   CHECK(contains(call({"collectives", "--mesh", "d=1", "--op", "psum", "--bytes", "64"}).out, " nothing\n"));
 }
 
-TEST_CASE("what collectives does not take is refused with what it does", "[app]") {
+TEST_CASE("collectives refuses invalid options and lists valid ones", "[app]") {
   const auto refused = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "collectives");
     const Finished result = call(arguments);
@@ -222,10 +214,9 @@ TEST_CASE("what collectives does not take is refused with what it does", "[app]"
         "  help: did you mean 'data'?\n");
   CHECK(contains(refused({"--mesh", "a=2", "--mesh", "b=2", "--axis", "rows"}), "  help: the mesh has {a, b}\n"));
   CHECK(refused({"configs/cnn.yaml", "--mesh", "a=2"}) ==
-        "error: collectives takes CONFIG or --mesh, not both\n  help: leave one of them out\n");
+        "error: collectives takes CONFIG or --mesh, not both\n  help: omit one of them\n");
   CHECK(refused({"--devices", "3"}) ==
-        "error: --set, --devices and --seed change a config, and there is no CONFIG\n"
-        "  help: name one, or give the mesh itself: --mesh devices=8\n");
+        "error: --set, --devices and --seed need a CONFIG\n  help: give a CONFIG, or set the mesh: --mesh devices=8\n");
   CHECK(refused({"--bytes", "1k"}) ==
         "--bytes:1:9: error: --bytes takes sizes with commas between them, not '1k'\n"
         "    1 | --bytes 1k\n"
@@ -236,18 +227,17 @@ TEST_CASE("what collectives does not take is refused with what it does", "[app]"
     const std::string said = refused({"--bytes", wrong});
     CHECK((contains(said, "--bytes takes sizes") || contains(said, "--bytes needs a value")));
   }
-  CHECK(
-      contains(refused({"--bytes", "4,6"}), "error: '6' is no whole number of f32 values, which have 4 bytes each\n"));
+  CHECK(contains(refused({"--bytes", "4,6"}), "error: '6' is not a multiple of 4, the bytes of an f32 value\n"));
 }
 
 TEST_CASE("collectives of more memory than there is are refused before they run", "[app]") {
   const Finished result = call({"collectives", "--op", "psum", "--bytes", "1024GiB", "--mesh", "d=16"});
   CHECK(result.status == 4);
   CHECK(contains(result.err, " TiB of memory, and "));
-  CHECK(contains(result.err, "  help: a smaller mesh, smaller --bytes, or one --op over one --axis would fit\n"));
+  CHECK(contains(result.err, "  help: use a smaller mesh, smaller --bytes, or one --op over one --axis\n"));
 }
 
-TEST_CASE("--mesh is refused where it names no mesh", "[app]") {
+TEST_CASE("--mesh is refused if it is not a valid mesh", "[app]") {
   const auto refused = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"exec", "configs/programs/scaled_sum.pmt"});
     const Finished result = call(arguments);
@@ -255,12 +245,11 @@ TEST_CASE("--mesh is refused where it names no mesh", "[app]") {
     return result.err;
   };
   CHECK(refused({"--mesh", "9=2"}) ==
-        "--mesh:1:8: error: '9' cannot name an axis\n"
+        "--mesh:1:8: error: '9' is not a valid axis name\n"
         "    1 | --mesh 9=2\n"
         "      |        ^~~\n"
         "  help: use letters, digits and '_', such as data_shards\n");
-  CHECK(contains(refused({"--mesh", "devices=two"}),
-                 "axis 'devices' needs a whole number of at least 1 device, not 'two'"));
+  CHECK(contains(refused({"--mesh", "devices=two"}), "axis 'devices' needs an integer size of at least 1, not 'two'"));
   CHECK(contains(refused({"--mesh", "devices=70000"}), "a mesh has at most 32 axes and 65,536 devices"));
   CHECK(contains(refused({"--mesh", "a=4294967296", "--mesh", "b=4294967296"}), "at most 32 axes and 65,536 devices"));
   CHECK(

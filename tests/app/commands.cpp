@@ -42,7 +42,7 @@ void write_floats(const std::string& path, Shape shape, const std::vector<float>
 
 }  // namespace
 
-TEST_CASE("the program alone, --help and --version succeed and say what there is", "[app]") {
+TEST_CASE("the program without arguments, --help and --version print commands and versions", "[app]") {
   const Finished alone = call({});
   CHECK(alone.status == 0);
   CHECK(alone.err.empty());
@@ -60,11 +60,12 @@ TEST_CASE("the program alone, --help and --version succeed and say what there is
   CHECK(contains(version.out, "backends: cpu ("));
 }
 
-TEST_CASE("the help of run says what devices and workers are, and offers nothing that is not built", "[app]") {
+TEST_CASE("the help of run defines devices and workers, and lists no unsupported option", "[app]") {
   const std::string help = call({"run", "--help"}).out;
-  CHECK(contains(help,
-                 "--devices sets logical devices, of which one core can carry many; --workers how many threads carry\n"
-                 "them; `pmaptrain devices` lists hardware."));
+  CHECK(contains(
+      help,
+      "--devices sets the number of logical devices, of which one core can run many; --workers sets the number of\n"
+      "threads that run them; `pmaptrain devices` lists the hardware."));
   for (const char* option : {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--devices N",
                              "--workers N", "--seed N", "--max-steps N", "--dry-run", "--json", "--progress", "--color",
                              "-q, --quiet", "-v, --verbose", "--verify-replicas"}) {
@@ -86,11 +87,11 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
   // Behind "--" nothing is an option, and so none is misspelt.
   CHECK(call({"eval", "runs/x", "--", "--split", "train"}).err ==
-        "error: unexpected argument '--split' after '--', behind which nothing is an option\n"
-        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+        "error: unexpected argument '--split' after '--', which ends the options\n  help: write options before '--', "
+        "or omit it; pmaptrain eval --help lists its options\n");
   CHECK(call({"eval", "--", "runs/x", "--help", "--color=always"}).err ==
-        "error: unexpected argument '--help' after '--', behind which nothing is an option\n"
-        "  help: write options before '--', or leave it out; pmaptrain eval --help lists what it takes\n");
+        "error: unexpected argument '--help' after '--', which ends the options\n  help: write options before '--', or "
+        "omit it; pmaptrain eval --help lists its options\n");
   CHECK(contains(call({"eval", "runs/x", "--splot", "--", "y"}).err, "pmaptrain eval has no option '--splot'"));
   CHECK(
       contains(call({"eval", "runs/x", "--", "y"}).err, "unexpected argument 'y'\n  help: pmaptrain eval takes RUN;"));
@@ -100,12 +101,12 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(contains(call({"run"}).err, "error: pmaptrain run needs CONFIG\n  help: pmaptrain run configs/"));
 }
 
-TEST_CASE("values that an option does not take are shown in their argument", "[app]") {
+TEST_CASE("invalid values of options are shown in their argument", "[app]") {
   CHECK(call({"run", linear, "--seed", "-1"}).err ==
-        "--seed:1:8: error: --seed takes a whole number from 0 to 2^64 - 1, not '-1'\n"
+        "--seed:1:8: error: --seed takes an integer from 0 to 2^64 - 1, not '-1'\n"
         "    1 | --seed -1\n"
         "      |        ^~\n");
-  CHECK(contains(call({"run", linear, "--devices", "0"}).err, "--devices takes a whole number of at least 1, not '0'"));
+  CHECK(contains(call({"run", linear, "--devices", "0"}).err, "--devices takes an integer of at least 1, not '0'"));
   CHECK(contains(call({"run", linear, "--max-steps=1.5"}).err, "not '1.5'"));
   CHECK(contains(call({"run", linear, "--progress", "bra"}).err, "did you mean 'bar'?"));
   CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
@@ -323,7 +324,7 @@ TEST_CASE("exec names every input without a value, its type and the shape that i
   CHECK(call({"exec", program, "--input", "x=nothing.npy"}).status == 3);
   CHECK(contains(call({"exec", program, "--input", "y=" + file}).err, "the program has no input 'y'"));
   CHECK(contains(call({"exec", program, "--mesh", "devices"}).err, "--mesh takes AXIS=N, not 'devices'"));
-  CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs a whole number"));
+  CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs an integer size"));
 }
 
 TEST_CASE("a forgotten reduction in a program is refused with parameter and axis", "[app]") {
@@ -354,7 +355,7 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   CHECK(call({"validate", file}).status == 0);
   const Finished again = call({"init", "linear_regression", file});
   CHECK(again.status == 2);
-  CHECK(contains(again.err, "exists, and init replaces nothing"));
+  CHECK(contains(again.err, "exists, and init does not replace files"));
   CHECK(tests::read_text(file) == written);
   CHECK(contains(call({"init", "cn"}).err, "did you mean 'cnn'?"));
 }
@@ -374,10 +375,9 @@ TEST_CASE("init writes the schema beside the config, brings an older one up to d
   folder.write("pmaptrain.schema.json", "{}");
   const Finished refused = call({"init", "cnn", folder / "d.yaml"});
   CHECK(refused.status == 2);
-  CHECK(refused.err ==
-        "error: '" + schema +
-            "' is no schema of pmaptrain's, and init replaces nothing else\n"
-            "  help: the schema for editors stands there, beside the config; write the config to another folder\n");
+  CHECK(refused.err == "error: '" + schema +
+                           "' is not a schema of pmaptrain, and init does not replace other files\n  help: init writes "
+                           "the schema for editors to this path; write the config to another folder\n");
   CHECK(tests::read_text(schema) == "{}");
   CHECK_FALSE(std::filesystem::exists(folder / "d.yaml"));
 }
@@ -390,10 +390,11 @@ TEST_CASE("schema prints a JSON Schema and takes no arguments", "[app]") {
   CHECK(contains(call({"schema", "x"}).err, "unexpected argument 'x'"));
 }
 
-TEST_CASE("devices lists hardware and says what it is not", "[app]") {
+TEST_CASE("devices lists hardware and explains --devices and --workers", "[app]") {
   const std::string text = call({"devices"}).out;
-  for (const char* part : {"processor", "this process may use", "memory", "--devices sets how many logical devices",
-                           "--workers sets how many threads", "not this list"}) {
+  for (const char* part :
+       {"processor", "this process may use", "memory", "--devices sets the number of logical devices",
+        "--workers sets the number of threads", "not over this list"}) {
     CHECK(contains(text, part));
   }
   const json document = json::parse(call({"devices", "--json"}).out);
@@ -401,7 +402,7 @@ TEST_CASE("devices lists hardware and says what it is not", "[app]") {
   CHECK(document["memory_bytes"]["total"].get<std::int64_t>() > 0);
 }
 
-TEST_CASE("help tells of a key, and of commands", "[app]") {
+TEST_CASE("help describes keys and commands", "[app]") {
   CHECK(contains(call({"help", "optimizer.adam"}).out, "b1"));
   CHECK(contains(call({"help"}).out, "optimizer"));
   CHECK(call({"help", "losses"}).out == call({"help", "loss"}).out);
@@ -424,7 +425,7 @@ TEST_CASE("an error in an option has its line and column in JSON", "[app]") {
   CHECK(error["column"] == 7);
 }
 
-TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
+TEST_CASE("eval of a missing folder suggests a run folder", "[app]") {
   const Finished result = call({"eval", "nope"});
   CHECK(result.status == 2);
   CHECK(result.err ==
@@ -432,18 +433,18 @@ TEST_CASE("eval of a folder that is not there speaks of runs", "[app]") {
         "  help: eval takes a folder that pmaptrain run wrote: runs/NAME\n");
 }
 
-TEST_CASE("a program's file that is not there is named in JSON, too", "[app]") {
+TEST_CASE("a missing program file is also named in JSON", "[app]") {
   const json document = json::parse(call({"exec", "nope.pmt", "--json"}).out);
   CHECK(document["errors"][0]["file"] == "nope.pmt");
-  CHECK(document["errors"][0]["message"] == "it cannot be read: No such file or directory");
+  CHECK(document["errors"][0]["message"] == "the file cannot be read: No such file or directory");
 }
 
-TEST_CASE("data that an option names is missed at the option", "[app]") {
+TEST_CASE("missing data files of an option are reported at the option", "[app]") {
   const Finished given =
       call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=nope"});
   CHECK(given.status == 3);
   CHECK(given.err.starts_with("--set:1:31: error: cannot open '"));
-  CHECK(contains(given.err, "help: a path in an option is relative to the current directory\n"));
+  CHECK(contains(given.err, "help: a relative path in an option is relative to the current directory\n"));
   CHECK_FALSE(contains(given.err, "apt-get"));
 }
 
@@ -452,7 +453,7 @@ TEST_CASE("initial values that cannot be read are refused by validate, where the
   const Finished missing = call({"validate", linear, "--set", "model.init.from=nope.safetensors"});
   CHECK(missing.status == 3);
   CHECK(missing.err.starts_with("--set:1:12: error: cannot open '"));
-  CHECK(contains(missing.err, "help: a path in an option is relative to the current directory\n"));
+  CHECK(contains(missing.err, "help: a relative path in an option is relative to the current directory\n"));
   const std::string damaged = folder.write("w.safetensors", "not one");
   const Finished result = call({"validate", linear, "--set", "model.init.from=" + damaged});
   CHECK(result.status == 3);

@@ -255,7 +255,7 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
   const std::string fewer = "fewer workers (mesh.workers, --workers) need fewer threads\n";
   const std::string limit = "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes\n";
   const std::vector<std::string> workers = {"error: thread 2 of 3" + why + fewer, "error: thread 3 of 3" + why + fewer};
-  const std::string loader = "error: the thread that reads batches ahead" + why + limit;
+  const std::string loader = "error: the prefetching thread" + why + limit;
   CHECK(contains(said[0], why));  // the display's
   CHECK(std::vector(said.begin() + 1, said.begin() + 3) == workers);
   // The training's, then the evaluation's.

@@ -63,7 +63,7 @@ std::string printed_by(const std::string& commands, const TemporaryFolder& folde
 
 }  // namespace
 
-TEST_CASE("every block of commands in the guide prints what the guide shows", "[app]") {
+TEST_CASE("every block of commands in the guide prints the output in the guide", "[app]") {
   const TemporaryFolder folder;
   const char* const given = std::getenv("PMAPTRAIN_BIN");
   const std::string program = given != nullptr ? given : "build/release/pmaptrain";

@@ -130,7 +130,7 @@ TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
   CHECK(contains(large.err, "available"));
 }
 
-TEST_CASE("output that does not get out is a failure, unless its reader went away", "[app]") {
+TEST_CASE("failed output is an error, but a closed pipe is not", "[app]") {
   const std::string program = std::getenv("PMAPTRAIN_BIN");
   const auto status = [&](const std::string& rest) { return std::system((program + rest).c_str()); };
   CHECK(WEXITSTATUS(status(" --version > /dev/full 2> /dev/null")) == 1);
@@ -154,7 +154,7 @@ TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
   CHECK_FALSE(contains(result.err, "warning: step "));
 }
 
-TEST_CASE("eval --json says where a measure is not finite", "[app]") {
+TEST_CASE("eval --json marks measures that are not finite", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const Finished result = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run, "--set",

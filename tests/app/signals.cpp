@@ -162,7 +162,7 @@ TEST_CASE("a second signal more than a second later ends a run at once, with no 
   CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
 }
 
-TEST_CASE("a reader who does not read stops neither the training nor its end by a signal", "[app]") {
+TEST_CASE("blocked output stops neither the training nor its end by a signal", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
@@ -181,7 +181,7 @@ TEST_CASE("a reader who does not read stops neither the training nor its end by 
   CHECK(lines > summary(run)["steps"].get<std::size_t>());
 }
 
-TEST_CASE("an end without a signal waits for the reader, who gets every line in order", "[app]") {
+TEST_CASE("without a signal, the end waits until all lines have been read, in order", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
@@ -197,7 +197,7 @@ TEST_CASE("an end without a signal waits for the reader, who gets every line in 
   CHECK(read_text(run + "/log.txt").starts_with(shown));
 }
 
-TEST_CASE("a report that nobody reads is waited for, until a signal comes", "[app]") {
+TEST_CASE("the end waits for an unread report until a signal arrives", "[app]") {
   for (const bool as_json : {false, true}) {
     INFO(as_json);
     const TemporaryFolder folder;
@@ -217,7 +217,7 @@ TEST_CASE("a report that nobody reads is waited for, until a signal comes", "[ap
   }
 }
 
-TEST_CASE("an error that nobody reads does not hold a process that a signal has asked to end", "[app]") {
+TEST_CASE("an unread error does not delay the end by a signal", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
@@ -234,7 +234,7 @@ TEST_CASE("an error that nobody reads does not hold a process that a signal has 
   CHECK(std::chrono::steady_clock::now() - begin < milliseconds(10000));
 }
 
-TEST_CASE("a run that is process 1 of a container ends by a signal, though nobody reads its report", "[app]") {
+TEST_CASE("a run that is process 1 of a container ends by a signal with an unread report", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;

@@ -179,7 +179,7 @@ TEST_CASE("a terminal that Ctrl-S stopped stops neither the training nor its end
   CHECK(fs::exists(run + "/checkpoints/last/state.json"));
 }
 
-TEST_CASE("a run without standard streams writes nothing into its own files that is not theirs", "[app]") {
+TEST_CASE("a run without standard streams does not write its output into run files", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const std::string command = "exec \"$PROGRAM\" run " + linear + " --max-steps 3 --run-dir ";
@@ -344,9 +344,9 @@ TEST_CASE("files and folders that a user may not read or write are named with th
 
   const Finished hidden = call_as_user({"validate", secret});
   CHECK(hidden.status == 2);
-  CHECK(hidden.err == secret + ": error: it cannot be read: Permission denied\n  help: check its permissions\n");
+  CHECK(hidden.err == secret + ": error: the file cannot be read: Permission denied\n  help: check its permissions\n");
   CHECK(call_as_user({"exec", secret}).status == 2);
-  CHECK(contains(call_as_user({"exec", secret}).err, "it cannot be read: Permission denied"));
+  CHECK(contains(call_as_user({"exec", secret}).err, "the file cannot be read: Permission denied"));
 
   const Finished input = call_as_user({"exec", program, "--input", "x=" + data});
   CHECK(input.status == 3);
@@ -411,13 +411,13 @@ TEST_CASE("a program that needs more memory than there is is refused before it t
   const json error = failure_of(result, 4)["errors"][0];
   CHECK(contains(error["message"], "this program needs "));
   CHECK(contains(error["message"], " TiB of memory, and "));
-  CHECK(error["help"] == "a smaller mesh (--mesh) or smaller values would fit");
+  CHECK(error["help"] == "use a smaller mesh (--mesh) or smaller values");
 }
 
 TEST_CASE("exec reads no program without an end, and writes to a device without replacing it", "[app]") {
   const Finished endless = call({"exec", "/dev/zero"});
   CHECK(endless.status == 2);
-  CHECK(endless.err == "/dev/zero: error: this is too large for a program\n  help: 64 MiB are read\n");
+  CHECK(endless.err == "/dev/zero: error: the program is too large\n  help: the largest size is 64 MiB\n");
   const TemporaryFolder folder;
   fs::create_symlink("/dev/full", folder / "full");
   const Finished full = call({"exec", "configs/programs/scaled_sum.pmt", "--output", folder / "full", "--json"});
@@ -450,7 +450,7 @@ TEST_CASE("a data file that is cut short under a run ends it as data that is not
   CHECK(result.signal == 0);
   CHECK(result.status == 3);
   CHECK(contains(result.err, "long.yaml:1:"));
-  CHECK(contains(result.err, "x.idx' was cut short while it was in use: it had 5120016 bytes and has 4096"));
+  CHECK(contains(result.err, "x.idx' was truncated during use: it had 5120016 bytes and has 4096"));
   CHECK(summary_of(run)["status"] == "failed");
   CHECK(summary_of(run)["exit_status"] == 3);
   CHECK(summary_of(run)["steps"].get<int>() > 0);
@@ -486,9 +486,8 @@ TEST_CASE("a data file that is written over in place under a run ends it at the 
     INFO(result.err);
     CHECK(result.status == 3);
     CHECK(contains(result.err, "long.yaml:1:"));
-    CHECK(contains(result.err, changed +
-                                   "' was changed while it was in use: its time of modification is no longer what "
-                                   "it was when the file was opened\n"));
+    CHECK(contains(result.err,
+                   changed + "' was modified during use: its modification time has changed since it was opened\n"));
     CHECK(contains(result.err, "  help: write a new file and rename it over the old one"));
     CHECK(summary_of(run)["exit_status"] == 3);
     CHECK(summary_of(run)["steps"].get<int>() % 125 == 0);

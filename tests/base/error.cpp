@@ -36,7 +36,7 @@ TEST_CASE("the caret line copies tabs", "[base]") {
         "      | \t \t^~~\n");
 }
 
-TEST_CASE("what a terminal would act on is shown as a question mark", "[base]") {
+TEST_CASE("control characters are shown as question marks", "[base]") {
   CHECK(render(Diagnostic{"config", {}, "a\x1b[31mb\xC2\x9B", "c\td\ne\x07", {}}) ==
         "error: a?[31mb?\n  help: c d\n        e?\n");
 }
@@ -67,7 +67,7 @@ TEST_CASE("an underline ends with its line, and a caret may stand behind it", "[
         "      |    ^\n");
 }
 
-TEST_CASE("an excerpt cannot steer the terminal", "[base]") {
+TEST_CASE("an excerpt contains no control characters", "[base]") {
   CHECK(render(at(6, 1, "a\x1b[2J\xff\xc2\x9b!")) ==
         "c.yaml:3:6: error: wrong\n"
         "    3 | a?[2J?"

@@ -55,7 +55,7 @@ TEST_CASE("a process's cgroups are its own and all above", "[base]") {
         Cgroups{{"/sys/fs/cgroup/cpu,cpuacct/d", 1}, {"/sys/fs/cgroup/cpu,cpuacct", 1}, {"/sys/fs/cgroup/unified", 2}});
 }
 
-TEST_CASE("a container's cgroups are found below what of their tree it sees", "[base]") {
+TEST_CASE("the cgroups of a container are found in the visible part of the hierarchy", "[base]") {
   using Cgroups = std::vector<Cgroup>;
   for (const int version : {1, 2}) {
     const auto mount = [&](const std::string& root, const std::string& point) {
@@ -120,7 +120,7 @@ TEST_CASE("limits of memory and time are the tightest of all cgroups, of either 
   CHECK(cgroup_cores(groups) == 2.5);
 }
 
-TEST_CASE("a quota of time is so many cores, and none is no limit", "[base]") {
+TEST_CASE("a CPU quota is a number of cores, and none is no limit", "[base]") {
   CHECK(cores_of_quota("150000 100000\n") == 1.5);
   CHECK(cores_of_quota("max 100000\n") == 0);
   CHECK(cores_of_quota("") == 0);
@@ -132,7 +132,7 @@ TEST_CASE("a quota of time is so many cores, and none is no limit", "[base]") {
   CHECK(allowed_cores(8, cores_of_quota("20000 100000")) == 1);
 }
 
-TEST_CASE("a cgroup holds what it could not give back", "[base]") {
+TEST_CASE("the memory of a cgroup excludes reclaimable pages", "[base]") {
   CHECK(held_memory("1000\n", "anon 300\ninactive_file 200\nactive_file 100\n") == 700);
   CHECK(held_memory("1000\n", "inactive_file 9\ntotal_inactive_file 200\ntotal_active_file 100\n", 1) == 700);
   CHECK(held_memory("100\n", "inactive_file 200\n") == 0);

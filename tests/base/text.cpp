@@ -68,7 +68,7 @@ TEST_CASE("the nearest spelling forgives one slip in a short word and a third of
 
 TEST_CASE("the first of two equally near spellings is taken", "[base]") { CHECK(nearest("b3", {"b1", "b2"}) == "b1"); }
 
-TEST_CASE("well-formed UTF-8 is told from overlong forms, surrogates and cut characters", "[base]") {
+TEST_CASE("is_utf8 refuses overlong forms, surrogates and truncated characters", "[base]") {
   CHECK(is_utf8(""));
   CHECK(is_utf8("plain"));
   CHECK(is_utf8("é ✓ 漢字 🙂"));
@@ -83,7 +83,7 @@ TEST_CASE("well-formed UTF-8 is told from overlong forms, surrogates and cut cha
   CHECK_FALSE(is_utf8("caf\xE9"));
 }
 
-TEST_CASE("characters are counted apart from the columns that they take", "[base]") {
+TEST_CASE("characters and display columns are counted separately", "[base]") {
   CHECK(count_characters("naïve") == 5);
   CHECK(display_width("naïve") == 5);
   CHECK(count_characters("漢字") == 2);
@@ -95,7 +95,7 @@ TEST_CASE("characters are counted apart from the columns that they take", "[base
   CHECK(display_width("│█▌") == 3);
 }
 
-TEST_CASE("numbers and sizes are written for people", "[base]") {
+TEST_CASE("numbers and sizes are formatted with separators and units", "[base]") {
   CHECK(counted(1, "step") == "1 step");
   CHECK(counted(1200, "step") == "1,200 steps");
   CHECK(with_commas(0) == "0");
@@ -112,7 +112,7 @@ TEST_CASE("numbers and sizes are written for people", "[base]") {
   CHECK(human_bytes(3.0 * 1024 * 1024 * 1024) == "3.0 GiB");
 }
 
-TEST_CASE("quantities have four digits and the prefix that they ask for", "[base]") {
+TEST_CASE("quantities have four digits and an SI prefix", "[base]") {
   CHECK(with_prefix(0.014921, "s") == "14.92 ms");
   CHECK(with_prefix(3.8534e-6, "s") == "3.853 µs");
   CHECK(with_prefix(303.8e9, "FLOP/s") == "303.8 GFLOP/s");

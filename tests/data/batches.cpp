@@ -131,11 +131,11 @@ TEST_CASE("remainder mask pads a batch that does not divide and the short last o
 TEST_CASE("a batch of all examples that does not divide is refused with the nearest size", "[data]") {
   CHECK(refusal(with(spec::BatchAll{}), 801) ==
         "batch_size all (801 examples) does not divide over axis 'devices' (8 devices): 801 = 8 × 100 + 1 | "
-        "batch_size 800 would divide; remainder: mask pads the rows that are left and masks them\n");
+        "batch_size 800 would divide; remainder: mask pads the batch with rows of zero weight\n");
   CHECK(refusal(with(spec::BatchAll{}, spec::Remainder::drop, 4), 801)
             .starts_with("batch_size all (801 examples) does not divide over axis 'devices' (8 devices) and 4 "
                          "microbatches: 801 = 32 × 25 + 1 | batch_size 800 would divide"));
-  CHECK(refusal(with(spec::BatchAll{}), 7).ends_with("| remainder: mask pads the rows that are left and masks them\n"));
+  CHECK(refusal(with(spec::BatchAll{}), 7).ends_with("| remainder: mask pads the batch with rows of zero weight\n"));
   const Mesh nested({{"model_replicas", 2}, {"data_shards", 4}});
   CHECK(
       refusal(with(spec::BatchAll{}), 100, nested)
@@ -143,20 +143,20 @@ TEST_CASE("a batch of all examples that does not divide is refused with the near
                        "devices): "));
 }
 
-TEST_CASE("an epoch without a step, and a remainder that must not be, are refused with what would fit", "[data]") {
+TEST_CASE("an epoch without a step, and a short batch with remainder: error, are refused with valid sizes", "[data]") {
   CHECK(refusal(with(std::int64_t{128}), 100) ==
-        "batch_size 128 is more than the 100 training examples, so an epoch has no step | at most 96 fit\n");
+        "batch_size 128 is more than the 100 training examples, so an epoch has no step | use at most 96\n");
   CHECK(refusal(with(spec::BatchPerDevice{16}), 100) ==
-        "batch_size_per_device 16 (128 in all) is more than the 100 training examples, so an epoch has no step | "
-        "at most 12 a device fit\n");
+        "batch_size_per_device 16 (128 in total) is more than the 100 training examples, so an epoch has no step | "
+        "use at most 12 per device\n");
   CHECK(refusal(with(std::int64_t{128}, spec::Remainder::error), 60000)
             .starts_with("batch_size 128 leaves a short last batch and remainder is error: 60000 = 128 × 468 + 96 | "
-                         "batch_size 120 or 160 would leave none; remainder: drop skips"));
+                         "batch_size 120 or 160 would divide; remainder: drop skips"));
   CHECK(refusal(with(std::int64_t{120}, spec::Remainder::error), 60000).empty());
-  const std::string others = "remainder: drop skips the last examples, remainder: mask pads their batch\n";
+  const std::string others = "remainder: drop skips the last examples, remainder: mask pads the last batch\n";
   CHECK(refusal(with(std::int64_t{64}, spec::Remainder::error), 40) ==
         "batch_size 64 leaves a short last batch and remainder is error: 40 = 64 × 0 + 40 | "
-        "batch_size 40 would leave none; " +
+        "batch_size 40 would divide; " +
             others);
   CHECK(refusal(with(std::int64_t{8}, spec::Remainder::error), 84) ==
         "batch_size 8 leaves a short last batch and remainder is error: 84 = 8 × 10 + 4 | " + others);

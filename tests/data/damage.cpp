@@ -41,7 +41,7 @@ bool ends_process(F&& action) {
 
 }  // namespace
 
-TEST_CASE("a file that is cut short while it is mapped reads as zeros, and whoever asks is told", "[data]") {
+TEST_CASE("a file that is truncated while mapped reads as zeros, and check_intact throws", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(3 * page, 'a'));
   const data::Bytes bytes = data::map_file(path), other = data::map_file(folder.write("y", std::string(page, 'b')));
@@ -50,20 +50,20 @@ TEST_CASE("a file that is cut short while it is mapped reads as zeros, and whoev
   CHECK(bytes.data()[0] == std::byte{'a'});
   CHECK(last_of(bytes) == std::byte{0});
   const std::string error = error_of([&] { bytes.slice(0, 1).check_intact(); });
-  CHECK(contains(error, "'" + path + "' was cut short while it was in use: it had 12288 bytes and has 4096"));
+  CHECK(contains(error, "'" + path + "' was truncated during use: it had 12288 bytes and has 4096"));
   CHECK(contains(error, " | write a new file and rename it over the old one"));
   CHECK(last_of(other) == std::byte{'b'});
   CHECK_NOTHROW(other.check_intact());
 }
 
-TEST_CASE("a file that was shorter for a time is told from one that never was", "[data]") {
+TEST_CASE("a temporarily truncated file is detected", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(2 * page, 'a'));
   const data::Bytes read = data::map_file(path), unread = data::map_file(path);
   std::filesystem::resize_file(path, 0);
   CHECK(last_of(read) == std::byte{0});
   folder.write("x", std::string(2 * page, 'a'));
-  CHECK(contains(error_of([&] { read.check_intact(); }), "could not be read while it was in use"));
+  CHECK(contains(error_of([&] { read.check_intact(); }), "could not be read: it was truncated for a time"));
   CHECK(last_of(unread) == std::byte{'a'});
   CHECK_NOTHROW(unread.check_intact());
   // Within its last page nothing faults.
@@ -72,7 +72,7 @@ TEST_CASE("a file that was shorter for a time is told from one that never was", 
   CHECK(contains(error_of([&] { unread.check_intact(); }), "it had 8192 bytes and has 8191"));
 }
 
-TEST_CASE("a file that is written into while it is in use is told from one that is replaced", "[data]") {
+TEST_CASE("a modified file is detected, and a replaced one is not an error", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(page, 'a'));
   const auto wait_for_the_clock = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
@@ -89,17 +89,17 @@ TEST_CASE("a file that is written into while it is in use is told from one that 
   CHECK_NOTHROW(other.check_intact());
   CHECK(error_of([&] { other.slice(0, 1).check_unchanged(); }) ==
         "'" + path +
-            "' was changed while it was in use: its time of modification is no longer what it was when the file was "
-            "opened | write a new file and rename it over the old one: a run keeps the file that it opened");
+            "' was modified during use: its modification time has changed since it was opened | write a new file and "
+            "rename it over the old one; a run keeps the old file open");
   folder.write("x", std::string(page + 1, 'c'));
   CHECK(contains(error_of([&] { other.check_unchanged(); }),
-                 "'" + path + "' was changed while it was in use: it had 4096 bytes and has 4097 | write a new file"));
+                 "'" + path + "' was modified during use: it had 4096 bytes and has 4097 | write a new file"));
   std::filesystem::resize_file(path, 1);
-  CHECK(contains(error_of([&] { other.check_unchanged(); }), "was cut short while it was in use"));
+  CHECK(contains(error_of([&] { other.check_unchanged(); }), "was truncated during use"));
   CHECK_NOTHROW(bytes.check_unchanged());
 }
 
-TEST_CASE("a file that this process may not map is a matter of resources", "[data]") {
+TEST_CASE("a file that does not fit in the address space is a resource error", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", "a");
   std::error_code error;
@@ -110,11 +110,11 @@ TEST_CASE("a file that this process may not map is a matter of resources", "[dat
   }
   CHECK(test::refusal([&] { data::map_file(path); }, ExitStatus::resource) ==
         "'" + path +
-            "' cannot be mapped: there is no room for its 128.0 TiB in this process's address space | a limit on the "
-            "address space (ulimit -v) or on mappings (vm.max_map_count) may be in the way");
+            "' cannot be mapped: its 128.0 TiB do not fit in the address space of the process | check the limits on "
+            "address space (ulimit -v) and on mappings (vm.max_map_count)");
 }
 
-TEST_CASE("several threads may read a file that is cut short, whatever signals they block", "[data]") {
+TEST_CASE("several threads may read a truncated file, with any signals blocked", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", std::string(64 * page, 'a'));
   const data::Bytes bytes = data::map_file(path);
@@ -128,10 +128,10 @@ TEST_CASE("several threads may read a file that is cut short, whatever signals t
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(contains(error_of([&] { bytes.check_intact(); }), "was cut short while it was in use"));
+  CHECK(contains(error_of([&] { bytes.check_intact(); }), "was truncated during use"));
 }
 
-TEST_CASE("a bus error that no mapping has to do with ends the process as ever", "[data]") {
+TEST_CASE("a bus error outside of mappings ends the process", "[data]") {
   const TemporaryFolder folder;
   const data::Bytes bytes = data::map_file(folder.write("x", std::string(page, 'a')));
   CHECK(ends_process([] { ::raise(SIGBUS); }));
@@ -145,7 +145,7 @@ TEST_CASE("a bus error that no mapping has to do with ends the process as ever",
   }));
 }
 
-TEST_CASE("the batch that a file was cut short in is a matter of data, at the source's place", "[data]") {
+TEST_CASE("a batch of a truncated file is an error of the data, placed at the source", "[data]") {
   const TemporaryFolder folder;
   constexpr std::int64_t examples = 64;
   const std::string inputs = folder.write("x", idx(8, {examples, page}, std::string(examples * page, 'a')));
@@ -170,7 +170,7 @@ TEST_CASE("the batch that a file was cut short in is a matter of data, at the so
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::data);
     CHECK(error.diagnostics()[0].place == spec.source_place);
-    CHECK(contains(error.diagnostics()[0].message, "'" + inputs + "' was cut short while it was in use"));
+    CHECK(contains(error.diagnostics()[0].message, "'" + inputs + "' was truncated during use"));
   }
 }
 
@@ -201,9 +201,9 @@ TEST_CASE("numbers beyond float32 are refused with their place, as inputs and as
     });
   };
   CHECK(contains(refusal({1, 2, 3, -1e300}, {1, 2}),
-                 "x' has -1.0e+300 at [1,1], which float32 cannot hold | the "
+                 "x' has -1.0e+300 at [1,1], which overflows float32 | the "
                  "largest float32 is about 3.4e38"));
-  CHECK(contains(refusal({1, 2, 3, 4}, {1e39, 2}), "y' has 1.0e+39 at [0], which float32 cannot hold"));
+  CHECK(contains(refusal({1, 2, 3, 4}, {1e39, 2}), "y' has 1.0e+39 at [0], which overflows float32"));
   // The largest double that rounds to a float; and what is no number before is none after.
   CHECK(refusal({0x1.fffffefffffffp127, INFINITY, NAN, 1e-300}, {1, 2}) == "accepted");
 }

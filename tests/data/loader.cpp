@@ -120,7 +120,7 @@ TEST_CASE("the loader ends at once while its thread waits, works or has not begu
   SUCCEED();
 }
 
-TEST_CASE("what is thrown while a batch is filled arrives in that batch's turn", "[data][loader]") {
+TEST_CASE("an exception while a batch is filled is rethrown by the call for that batch", "[data][loader]") {
   const data::BatchPlan plan = plan_of(100, 10);
   Slots slots(plan, 3);
   Loader loader(std::make_shared<Numbers>(100, 25), Sampler::in_order(100), plan, slots.buffers());
@@ -155,7 +155,7 @@ TEST_CASE("a batch of the whole dataset in file order is read once, without a th
   CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan, more.buffers()).prefetches());
 }
 
-TEST_CASE("what a program does not read of a batch is not filled", "[data][loader]") {
+TEST_CASE("parts of a batch that a program does not read are not filled", "[data][loader]") {
   const data::BatchPlan plan = plan_of(9, 9);
   Slots slots(plan, 1);
   std::vector<data::BatchBuffers> buffers = slots.buffers();
@@ -167,8 +167,7 @@ TEST_CASE("what a program does not read of a batch is not filled", "[data][loade
   CHECK(slots.masks[0][0] == 7);
 }
 
-TEST_CASE("a loader that begins anew gives up what it had filled, and reads nothing before it is asked",
-          "[data][loader]") {
+TEST_CASE("a restarted loader discards prefetched batches, and reads nothing before the first call", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
   const data::BatchPlan plan = plan_of(10, 4);
   Slots slots(plan, 3);
@@ -186,7 +185,7 @@ TEST_CASE("a loader that begins anew gives up what it had filled, and reads noth
   }
 }
 
-TEST_CASE("a loader that begins anew tries again what could not be read", "[data][loader]") {
+TEST_CASE("a restarted loader retries a failed batch", "[data][loader]") {
   const data::BatchPlan plan = plan_of(10, 4);
   Slots slots(plan, 3);
   Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, slots.buffers(), {0, 3});

@@ -110,7 +110,7 @@ TEST_CASE("NumPy's integers of every width are read as numbers and as labels", "
   }
 }
 
-TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
+TEST_CASE("every invalid IDX file is refused with the reason", "[data]") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& bytes) {
     return error_of([&] { data::read_idx(folder.write("f", bytes)); });
@@ -123,8 +123,8 @@ TEST_CASE("every wrong IDX file is refused with what was found", "[data]") {
   CHECK(contains(refusal(good.substr(0, 20)),
                  "is truncated: u8[3,2,2] after a header of 16 bytes needs 28 bytes, it has 20"));
   CHECK(contains(refusal(good + "z"), "is longer than its header says"));
-  CHECK(contains(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "")), "more than can be addressed"));
-  CHECK(contains(refusal(std::string("\0\0\x08\x63", 4)), "says that it has 99 dimensions, at most 8 are read"));
+  CHECK(contains(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "")), "which is too large"));
+  CHECK(contains(refusal(std::string("\0\0\x08\x63", 4)), "has 99 dimensions, at most 8 are supported"));
   // The same behind gzip; a claim that the compressed bytes cannot hold is refused before memory is taken.
   CHECK(contains(refusal(gzip("")), "is truncated: it holds 0 bytes, its header needs 4"));
   CHECK(contains(refusal(gzip(good.substr(0, 20))), "needs 28 bytes, it holds 20"));
@@ -151,7 +151,7 @@ TEST_CASE("an archive or compressed file that would not fit into memory is refus
   CHECK(contains(error, " of memory, and "));
 }
 
-TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
+TEST_CASE("a decompression bomb is stopped at its stated size", "[data]") {
   const TemporaryFolder folder;
   const std::string zeros(std::size_t{1} << 24, '\0');
   CHECK(contains(error_of([&] { data::read_idx(folder.write("x", gzip(idx(8, {4}, zeros)))); }),
@@ -161,7 +161,7 @@ TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
   zip.deflate = true;
   zip.size_change = 0 - (zeros.size() - 100);  // the directory says 100 bytes
   CHECK(contains(error_of([&] { data::read_npz(folder.write("x", zip.build()), "x"); }),
-                 "is damaged: entry 'x.npy' does not hold the 100 bytes that its directory says"));
+                 "is damaged: entry 'x.npy' does not have the 100 bytes stated in the directory"));
   zip.size_change = 0xf0000000;
   CHECK(contains(error_of([&] { data::read_npz(folder.write("x", zip.build()), "x"); }), "cannot hold "));
   // What it says and holds is then too much for the array's own header.
@@ -171,7 +171,7 @@ TEST_CASE("a bomb is given up at the size that it claims", "[data]") {
                  "is longer than its header says: f32[2] needs 8 bytes"));
 }
 
-TEST_CASE("what is no readable file is named", "[data]") {
+TEST_CASE("an unreadable file is named", "[data]") {
   const TemporaryFolder folder;
   CHECK(contains(error_of([&] { data::read_idx(folder / "none"); }), "none': No such file or directory"));
   CHECK(contains(error_of([&] { data::read_idx(folder.path().string()); }), "is a directory, expected a file"));
@@ -188,7 +188,7 @@ TEST_CASE("counts that differ, empty arrays and labels beyond 32 bits are refuse
   const std::string two = npy("<f4", "(2, 1)", raw<float>({1, 2}));
   CHECK(contains(make(two, npy("|u1", "(3,)", "abc")), "holds 2 examples, but "));
   CHECK(contains(make(two, npy("|u1", "(3,)", "abc")), "holds 3 targets"));
-  CHECK(contains(make(npy("<f4", "(0, 1)", ""), npy("|u1", "(0,)", "")), "holds no examples: its shape is [0,1]"));
+  CHECK(contains(make(npy("<f4", "(0, 1)", ""), npy("|u1", "(0,)", "")), "has no examples: its shape is [0,1]"));
   CHECK(contains(make(npy("<f4", "(2, 0)", ""), npy("|u1", "(2,)", "ab")), "a dimension of its shape [2,0] is 0"));
   CHECK(contains(make(npy("<f4", "()", raw<float>({1})), npy("|u1", "(1,)", "a")), "is a single number"));
   CHECK(contains(make(two, npy("<i8", "(2,)", raw<std::int64_t>({0, 1LL << 31}))), "the label of example 1 in "));
@@ -227,7 +227,7 @@ TEST_CASE("NPY arrays of every type and both byte orders become f32 inputs and i
   CHECK(read(*one_hot, 0).targets == std::vector<float>{0, 1, 0});
 }
 
-TEST_CASE("every wrong NPY file is refused with what was found", "[data]") {
+TEST_CASE("every invalid NPY file is refused with the reason", "[data]") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& bytes) {
     return error_of([&] { data::read_npy(folder.write("f", bytes)); });
@@ -241,21 +241,21 @@ TEST_CASE("every wrong NPY file is refused with what was found", "[data]") {
   CHECK(contains(refusal(npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}), 1, "True")),
                  "is in Fortran order, expected C order (row-major) | save numpy.ascontiguousarray(x)"));
   CHECK(refusal(npy("<f4", "(4, 1)", raw<float>({1, 2, 3, 4}), 1, "True")) == "accepted");
-  CHECK(contains(refusal(npy("<f2", "(1,)", "ab")), "has dtype '<f2', which is not read | half precision"));
-  CHECK(contains(refusal(npy("|O", "(1,)", "ab")), "Python objects are not read"));
-  CHECK(contains(refusal(npy("<c8", "(1,)", "ab")), "has dtype '<c8', which is not read"));
+  CHECK(contains(refusal(npy("<f2", "(1,)", "ab")), "has dtype '<f2', which is not supported | half precision"));
+  CHECK(contains(refusal(npy("|O", "(1,)", "ab")), "Python objects are not supported"));
+  CHECK(contains(refusal(npy("<c8", "(1,)", "ab")), "has dtype '<c8', which is not supported"));
   CHECK(contains(refusal(npy_with("{'descr': [('a', '<f4')], ", "")), "has a structured dtype"));
-  CHECK(contains(refusal(npy("<f4", "(4611686018427387904, 4)", "")), "is larger than can be addressed"));
+  CHECK(contains(refusal(npy("<f4", "(4611686018427387904, 4)", "")), "is too large"));
   CHECK(contains(refusal(npy("<f4", "(99999999999999999999,)", "")), "a size in 'shape' is too large"));
   CHECK(contains(refusal(npy("<f4", "(-1,)", "")), "'shape' is not a tuple of sizes"));
   CHECK(contains(refusal(npy("<f4", "(1 2)", "")), "'shape' is not a tuple of sizes"));
   CHECK(contains(refusal(npy("<f4", "(1,", "")), "cannot be read"));
   CHECK(contains(refusal(npy_with("{'descr': '<f4', 'shape': (1,)}", "abcd")), "lacks"));
   CHECK(contains(refusal(npy_with("{'descr': '<f4", "")), "a quote is not closed"));
-  CHECK(contains(refusal(npy_with("{'descr': '<f4', 'descr': '<f4'}", "")), "unknown or there twice"));
+  CHECK(contains(refusal(npy_with("{'descr': '<f4', 'descr': '<f4'}", "")), "unknown or duplicate key"));
   CHECK(contains(refusal(npy_with("", "")), "expected '{'"));
   CHECK(contains(refusal("\x93NUMPY\x02" + std::string(1, '\0') + little(0xfffffff0, 4)),
-                 "says that its header has 4294967280 bytes, more than 65536"));
+                 "has a header of 4294967280 bytes, more than 65536"));
   CHECK(contains(refusal("\x93NUMPY\x09" + std::string(4, '\0')), "format version 9, expected 1, 2 or 3"));
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[
     CHECK(refusal(wrong.build()) != "accepted");
     wrong = zip;
     wrong.offset_change = 0xfffffff0;
-    CHECK(contains(refusal(wrong.build()), "is not where its directory says"));
+    CHECK(contains(refusal(wrong.build()), "is not at the offset in the directory"));
     wrong.offset_change = 0xffffffff;
     CHECK(contains(refusal(wrong.build()), "lacks its ZIP64 sizes"));
     wrong = zip;
@@ -322,7 +322,7 @@ TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[
     wrong.count = 2;
     CHECK(contains(refusal(wrong.build()), "its directory is not inside the file"));
     wrong.count = 0xffff;
-    CHECK(contains(refusal(wrong.build()), "ZIP64 directory is not where it should be"));
+    CHECK(contains(refusal(wrong.build()), "ZIP64 directory is not at the stated offset"));
     // No single changed byte may crash the reader; what it then says is its own affair.
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::string bytes = good;
@@ -376,7 +376,7 @@ TEST_CASE("fashion_mnist in a folder of one's own does not name Debian's package
   spec.source = spec::FashionMnist{"/nowhere"};
   const std::string error = error_of([&] { data::open(spec, 0, 1); });
   CHECK(contains(error, "cannot open '/nowhere/train-images-idx3-ubyte.gz': No such file"));
-  CHECK(contains(error, "a path in a config is relative to the config's own folder"));
+  CHECK(contains(error, "a relative path in a config is relative to the folder of the config"));
   CHECK_FALSE(contains(error, "apt-get"));
 }
 

@@ -27,7 +27,7 @@ Image image(const data::Dataset& dataset, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("synthetic_linear is w x + b with noise, and tells the true values", "[data]") {
+TEST_CASE("synthetic_linear is w x + b with noise, and returns the true parameters", "[data]") {
   spec::DataSpec spec;
   spec.source = spec::SyntheticLinear{5, 100, 0.1};
   const data::Source source = data::open(spec, 0, 8);
@@ -51,7 +51,7 @@ TEST_CASE("synthetic_linear is w x + b with noise, and tells the true values", "
   CHECK(std::sqrt(squares / 800) == Approx(0.1).epsilon(0.1));
 }
 
-TEST_CASE("true values depend on the seed alone, and data.seed goes before the top-level seed", "[data]") {
+TEST_CASE("true parameters depend on the seed alone, and data.seed overrides the top-level seed", "[data]") {
   spec::DataSpec spec;
   spec.source = spec::SyntheticLinear{};
   const auto truth = [&](std::uint64_t seed, std::int64_t devices) {
@@ -82,7 +82,7 @@ TEST_CASE("a synthetic image has the same bits whatever was read before, and oth
   CHECK_FALSE(image(*data::make_images(options, 1, data::Split::train), 0) == first);
 }
 
-TEST_CASE("classes of synthetic images are told apart on the test split, and all occur", "[data]") {
+TEST_CASE("synthetic images of the test split can be classified, and all classes occur", "[data]") {
   const spec::SyntheticImages options;
   const auto train = data::make_images(options, 3, data::Split::train);
   const auto test = data::make_images(options, 3, data::Split::test);

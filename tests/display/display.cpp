@@ -194,7 +194,7 @@ TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "
   }
 }
 
-TEST_CASE("a hundred percent is said only of what is complete", "[display]") {
+TEST_CASE("100 percent is shown only at completion", "[display]") {
   BarState state = half;
   state.steps = 100000;
   state.step = 99999;
@@ -308,7 +308,7 @@ TEST_CASE("without progress, warnings remain", "[display]") {
   }
 }
 
-TEST_CASE("nobody reading does not end the process", "[display]") {
+TEST_CASE("a closed output does not end the process", "[display]") {
   const auto old = std::signal(SIGPIPE, SIG_DFL);
   let_writes_fail();
   int ends[2];
@@ -355,7 +355,7 @@ TEST_CASE("the first variable of the locale that is set decides about UTF-8", "[
   CHECK(locale_is_utf8());
 }
 
-TEST_CASE("what stops a run is shown as an error, without progress too", "[display]") {
+TEST_CASE("the reason why a run stopped is shown as an error, also without progress", "[display]") {
   for (const Progress progress : {Progress::plain, Progress::none}) {
     Collector output;
     double clock = 100;

@@ -81,7 +81,7 @@ std::string line(int number) { return "step " + std::to_string(number) + std::st
 
 }  // namespace
 
-TEST_CASE("a reader who comes late gets every line in order, and of the bars the last", "[display]") {
+TEST_CASE("a late reader gets every line in order, and the last bar", "[display]") {
   std::string expected;
   const std::string text = read_late(true, [&](LinePrinter& printer) {
     for (int i = 0; i < 1000; ++i) {
@@ -103,7 +103,7 @@ TEST_CASE("a reader who comes late gets every line in order, and of the bars the
   CHECK(text.find("bar ") == text.rfind("bar "));
 }
 
-TEST_CASE("beyond what is kept for a reader the oldest step lines go, and one line says how many", "[display]") {
+TEST_CASE("when the buffer is full the oldest step lines are dropped, and one line states their number", "[display]") {
   constexpr int steps = 30000;
   const std::string text = read_late(false, [&](LinePrinter& printer) {
     for (int i = 0; i < steps; ++i) {

@@ -35,7 +35,7 @@ TEST_CASE("a mesh without axes is one device", "[mesh]") {
   CHECK(mesh.to_string({}) == "{}");
 }
 
-TEST_CASE("a position counts the distinct values of what varies over some axes", "[mesh]") {
+TEST_CASE("a position is the index of an instance of a value that varies over some axes", "[mesh]") {
   const auto positions = [](AxisSet axes) {
     Devices result;
     for (std::int64_t device = 0; device < nested.devices(); ++device) result.push_back(nested.position(device, axes));
@@ -63,7 +63,7 @@ TEST_CASE("a group holds the devices that agree on every other axis, in device o
   CHECK(nested.group_size(AxisSet::of(1)) == 3);
 }
 
-TEST_CASE("the groups over any axes part the devices", "[mesh]") {
+TEST_CASE("the groups over any axes are a partition of the devices", "[mesh]") {
   for (const AxisSet axes : {AxisSet{}, AxisSet::of(0), AxisSet::of(1), nested.all()}) {
     std::set<Devices> groups;
     for (std::int64_t device = 0; device < nested.devices(); ++device) groups.insert(nested.group(device, axes));
@@ -76,7 +76,7 @@ TEST_CASE("the groups over any axes part the devices", "[mesh]") {
   }
 }
 
-TEST_CASE("a group of any axes is what a look at every device finds", "[mesh]") {
+TEST_CASE("a group over any axes has the devices with equal other coordinates", "[mesh]") {
   const Mesh mesh({{"a", 2}, {"b", 3}, {"c", 2}});
   for (std::uint32_t chosen = 0; chosen < 8; ++chosen) {
     AxisSet axes;
@@ -92,7 +92,7 @@ TEST_CASE("a group of any axes is what a look at every device finds", "[mesh]") 
   }
 }
 
-TEST_CASE("a group is found without a look at the devices outside of it", "[mesh]") {
+TEST_CASE("a group is computed without visiting other devices", "[mesh]") {
   // There are 2^50 of them.
   const std::int64_t rows = std::int64_t{1} << 49;
   const Mesh mesh({{"a", rows}, {"b", 2}});

@@ -50,7 +50,7 @@ TEST_CASE("softmax divides along the last dimension, whatever the size of its va
   check_close(of(spec::Softmax{}, {1, 0, 1000, 1001}, {2, 2}), {e / (1 + e), 1 / (1 + e), 1 / (1 + e), e / (1 + e)});
 }
 
-TEST_CASE("activations of large values have finite slopes", "[model]") {
+TEST_CASE("activations of large values have finite derivatives", "[model]") {
   for (const spec::LayerKind& kind :
        std::vector<spec::LayerKind>{spec::Sigmoid{}, spec::Silu{}, spec::Softplus{}, spec::Elu{}, spec::Softmax{}}) {
     spec::Spec spec = network({layer("layer", kind), layer("head", spec::Dense{2})});
@@ -68,7 +68,7 @@ TEST_CASE("activations of large values have finite slopes", "[model]") {
   }
 }
 
-TEST_CASE("average pooling means its windows, and global average pooling its channels", "[model]") {
+TEST_CASE("average pooling averages windows, and global average pooling channels", "[model]") {
   Numbers x;
   for (int i = 0; i < 32; ++i) x.push_back(i);
   spec::AvgPool pool{{2, 2}, {2, 2}};
@@ -91,15 +91,13 @@ TEST_CASE("reshape keeps the values and may leave one size open", "[model]") {
   const auto refused = [](std::vector<std::int64_t> shape) {
     return refusal(network({layer("reshape_0", spec::Reshape{std::move(shape)})}), image, labels);
   };
-  CHECK(
-      refused({3, 4}) ==
-      "reshape_0 has the shape [3,4], which does not hold the 32 values of its input f32[4,4,2] | sizes whose product "
-      "is 32");
+  CHECK(refused({3, 4}) ==
+        "reshape_0 has the shape [3,4], which does not match the 32 elements of its input f32[4,4,2] | use sizes with "
+        "the product 32");
   CHECK(refused({5, -1}) ==
-        "reshape_0 has the shape [5,-1], which does not hold the 32 values of its input f32[4,4,2] | sizes whose "
-        "product is 32");
-  CHECK(refused({-1, -1}) ==
-        "reshape_0 has the shape [-1,-1], with more than one -1 | one size at most may follow from the others");
+        "reshape_0 has the shape [5,-1], which does not match the 32 elements of its input f32[4,4,2] | use sizes with "
+        "the product 32");
+  CHECK(refused({-1, -1}) == "reshape_0 has the shape [-1,-1], with more than one -1 | at most one size can be -1");
 }
 
 TEST_CASE("a convolution may be dilated and grouped", "[model]") {
@@ -112,24 +110,24 @@ TEST_CASE("a convolution may be dilated and grouped", "[model]") {
   CHECK(f64_model(conv, {5, 5, 2}).layers[0].output == Shape{1, 3, 4});
   CHECK(refusal(network({layer("conv_0", conv)}), image, labels) ==
         "conv_0 has kernel_size [3,3] with kernel_dilation [2,1] with padding VALID, which does not fit into its input "
-        "f32[4,4,2] | a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
+        "f32[4,4,2] | use a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
   conv = {4, {1, 1}, {1, 1}, {}, true, {1, 1}, 4};
   CHECK(refusal(network({layer("conv_0", conv)}), image, labels) ==
-        "conv_0 has feature_group_count 4, over which the 2 channels of its input f32[4,4,2] do not divide | channels "
-        "and features are multiples of the number of groups");
+        "conv_0 has feature_group_count 4, which does not divide the 2 channels of its input f32[4,4,2] | channels and "
+        "features must be multiples of feature_group_count");
   conv.features = 5, conv.feature_group_count = 2;
   CHECK(refusal(network({layer("conv_0", conv)}), image, labels) ==
-        "conv_0 has feature_group_count 2, over which the 5 features do not divide | channels and features are "
-        "multiples of the number of groups");
+        "conv_0 has feature_group_count 2, which does not divide the 5 features | channels and features must be "
+        "multiples of feature_group_count");
 }
 
-TEST_CASE("layers of images say so to other inputs", "[model]") {
+TEST_CASE("layers of images refuse other inputs", "[model]") {
   for (const spec::LayerKind& kind :
        std::vector<spec::LayerKind>{spec::AvgPool{{2, 2}, {2, 2}}, spec::GlobalAvgPool{}}) {
     CHECK(refusal(network({layer("pool", kind)}), {DType::f32, {4}}, labels) ==
-          "pool takes images [height,width,channels]; its input is f32[4] | put flatten and dense layers after the "
+          "pool takes images [height,width,channels]; its input is f32[4] | move flatten and dense layers after the "
           "pooling");
   }
   CHECK(refusal(network({layer("softmax_0", spec::Softmax{})}), {DType::f32, {}}, labels) ==
-        "softmax_0 takes features [N]; its input is f32[] | put flatten before it: one number becomes [1]");
+        "softmax_0 takes features [N]; its input is f32[] | add flatten before it, which gives the shape [1]");
 }

@@ -89,53 +89,53 @@ TEST_CASE("SAME pads for ceil(input / stride) outputs, the odd element after", "
   CHECK(result.at("y") == Numbers{18, 18, 81, 63, 90, 66});
 }
 
-TEST_CASE("a layer that does not fit its input says what it takes and what would fix it", "[model]") {
+TEST_CASE("a layer that does not fit its input is refused with the expected input and a fix", "[model]") {
   const spec::Dense head{10};
   CHECK(refusal(network({layer("dense_0", head)}), photo, labels) ==
-        "dense_0 takes features [N]; its input is f32[28,28,1] | put flatten before it: its input becomes [784]");
+        "dense_0 takes features [N]; its input is f32[28,28,1] | add flatten before it, which gives the shape [784]");
   CHECK(
       refusal(network({layer("flatten_0", spec::Flatten{}), layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}),
               photo, labels) ==
-      "conv_0 takes images [height,width,channels]; its input is f32[784] | put flatten and dense layers after the "
+      "conv_0 takes images [height,width,channels]; its input is f32[784] | move flatten and dense layers after the "
       "convolutions, or use dense here");
   CHECK(refusal(network({layer("max_pool_0", spec::MaxPool{{30, 2}, {1, 1}, valid()})}), photo, labels) ==
-        "max_pool_0 has window_shape [30,2] with padding VALID, which does not fit into its input f32[28,28,1] | a "
+        "max_pool_0 has window_shape [30,2] with padding VALID, which does not fit into its input f32[28,28,1] | use a "
         "smaller window_shape, padding: SAME, or fewer pooling layers before it");
   CHECK(refusal(network({layer("head", head), layer("head", head)}), {DType::f32, {4}}, labels) ==
         "two layers are named 'head' | give one of them another name: {name: ..., dense: ...}");
 }
 
-TEST_CASE("a loss refuses targets and outputs that it cannot compare", "[model]") {
+TEST_CASE("a loss refuses outputs and targets of the wrong type or shape", "[model]") {
   const data::Field features{DType::f32, {4}};
   CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), photo, labels) ==
-        "softmax_cross_entropy takes one score for each class [C]; the model gives f32[28,28,4] | end the layers with "
-        "flatten and dense: C");
+        "softmax_cross_entropy takes one logit for each class, [C]; the output of the model is f32[28,28,4] | end the "
+        "layers with flatten and dense: C");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {4}}) ==
-        "softmax_cross_entropy takes a score for each class; the model gives f32[3], the targets are f32[4]: a chance "
-        "for each of 4 classes | end the layers with flatten and dense: 4");
+        "softmax_cross_entropy takes one logit for each class; the output of the model is f32[3], the targets are "
+        "f32[4]: probabilities of 4 classes | end the layers with flatten and dense: 4");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}, spec::MeanSquaredError{}), features, {DType::f32, {1}}) ==
-        "mean_squared_error compares values of one shape; the model gives f32[3], the targets are f32[1] | end the "
-        "layers with dense: 1");
+        "mean_squared_error needs outputs and targets of equal shape; the output of the model is f32[3], the targets "
+        "are f32[1] | end the layers with dense: 1");
   CHECK(refusal(network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{}), features, labels) ==
-        "mean_squared_error takes numbers to compare with; the targets are class labels i32[] | "
-        "softmax_cross_entropy takes labels");
+        "mean_squared_error takes numbers; the targets are class labels i32[] | softmax_cross_entropy takes labels");
   spec::Spec two = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   two.metrics = {spec::Metric{metric::Accuracy{}}};
   CHECK(refusal(two, features, {DType::f32, {1}}) ==
         "accuracy takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these; if they "
-        "are labels, save them as integers");
+        "are labels, store them as integers");
 }
 
-TEST_CASE("initial values name parameters of the model, in their shapes; all mistakes are told", "[model]") {
+TEST_CASE("initial values need the names and shapes of parameters; all errors are reported", "[model]") {
   spec::Spec spec = network({layer("dense_0", spec::Dense{1})}, spec::MeanSquaredError{});
   spec.model.initial_values["dense_0.kernal"] = {{1, 1}, {1.0}, {}};
   spec.model.initial_values["dense_0.bias"] = {{2}, {1.0, 2.0}, {}};
   CHECK(refusal(spec, {DType::f32, {1}}, {DType::f32, {1}}) ==
-        "model.init gives 'dense_0.bias' as [2]; the parameter is f32[1] | nested lists of shape [1]\n"
-        "model.init names 'dense_0.kernal', which is no parameter of this model | did you mean 'dense_0.kernel'?");
+        "model.init has 'dense_0.bias' with the shape [2]; the parameter is f32[1] | write nested lists of shape "
+        "[1]\nmodel.init names 'dense_0.kernal', which is not a parameter of this model | did you mean "
+        "'dense_0.kernel'?");
 }
 
-TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean and deviation", "[model]") {
+TEST_CASE("u8 inputs are scaled to 0..1, then each channel is normalised with its mean and deviation", "[model]") {
   spec::Spec spec = network({layer("flatten_0", spec::Flatten{})});
   spec.data.normalize = spec::Normalize{{0.5, 0.25, 0.0}, {0.5, 0.25, 2.0}};
   const model::Model model = model::make_model(spec, {DType::u8, {1, 2, 3}}, labels);
@@ -143,7 +143,8 @@ TEST_CASE("bytes become 0 to 1, then each channel is normalised by its own mean 
   CHECK(result.at("y") == Numbers{-1, -1, 0, 1, 3, 0.5});
   spec.data.normalize = spec::Normalize{{0.5, 0.5}, {1.0}};
   CHECK(refusal(spec, {DType::u8, {1, 2, 3}}, labels) ==
-        "normalize.mean has 2 values, but an input is u8[1,2,3]: 3 channels | one value for all channels, or 3");
+        "normalize.mean has 2 values, but an input is u8[1,2,3]: 3 channels | give one value for all channels, or 3 "
+        "values");
 }
 
 TEST_CASE("a window that does not fit is shown with the padding that was written", "[model]") {
@@ -153,8 +154,8 @@ TEST_CASE("a window that does not fit is shown with the padding that was written
   };
   const auto words = [](const std::string& padding) {
     return "pool has window_shape [5,5] with padding " + padding +
-           ", which does not fit into its input f32[2,3,1] | "
-           "a smaller window_shape, padding: SAME, or fewer pooling layers before it";
+           ", which does not fit into its input f32[2,3,1] | use a smaller window_shape, padding: SAME, or fewer "
+           "pooling layers before it";
   };
   CHECK(pool({spec::PaddingKind::explicit_, {{1, 0}, {0, 2}}}) == words("[[1,0],[0,2]]"));
   CHECK(pool({spec::PaddingKind::valid, {}}) == words("VALID"));
@@ -226,7 +227,7 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
   CHECK(positive.at("f1").front() == Approx(0.5));
 }
 
-TEST_CASE("the mean over classes leaves out those that are neither right nor said", "[model]") {
+TEST_CASE("the macro average excludes classes without labels and predictions", "[model]") {
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}}, spec::Metric{metric::F1{}},
                   spec::Metric{metric::F1{each}}};
@@ -241,20 +242,21 @@ TEST_CASE("the mean over classes leaves out those that are neither right nor sai
   for (const char* name : {"precision", "recall", "f1"}) CHECK(perfect.at(name) == Numbers{1});
 }
 
-TEST_CASE("one-hot labels give what labels give, and softer ones the mean over the classes", "[model]") {
+TEST_CASE("one-hot labels give the loss of labels, and class probabilities the weighted mean over the classes",
+          "[model]") {
   const Numbers scores = {2, 1, 0, 0, 2, 1, 1, 0, 2};
-  const data::Field chances{DType::f64, {3}};
+  const data::Field probabilities{DType::f64, {3}};
   for (const spec::SoftmaxCrossEntropy& loss :
        {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}}, spec::SoftmaxCrossEntropy{0.2, {1, 3, 0.5}}}) {
     spec::Spec spec = network({}, loss);
     spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::TopKAccuracy{2}}, spec::Metric{metric::F1{}},
                     spec::Metric{metric::Perplexity{}}};
-    CHECK(measured(spec, chances, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
+    CHECK(measured(spec, probabilities, scores, {1, 0, 0, 0, 1, 0, 0, 1, 0}, {1, 1, 1}) ==
           measured(spec, labels, scores, {0, 1, 1}, {1, 1, 1}));
   }
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Accuracy{}}};
-  const Feed soft = measured(spec, chances, {2, 1, 0}, {0.25, 0.75, 0});
+  const Feed soft = measured(spec, probabilities, {2, 1, 0}, {0.25, 0.75, 0});
   CHECK(soft.at("loss").front() == Approx(std::log(std::exp(2.0) + std::exp(1.0) + 1) - 0.25 * 2 - 0.75 * 1));
   CHECK(soft.at("accuracy") == Numbers{0});
 }
@@ -268,7 +270,7 @@ TEST_CASE("losses of numbers are means over an example's outputs", "[model]") {
   CHECK(measured(network({}, spec::Huber{2.0}), two, y, t).at("loss") == Numbers{(0.5 + 4) / 2, 0});
 }
 
-TEST_CASE("metrics of classes are the textbook's, and leave padding out", "[model]") {
+TEST_CASE("metrics of classes follow their formulas and exclude padding", "[model]") {
   spec::Spec spec = network({});
   spec.metrics = {spec::Metric{metric::Accuracy{}},  spec::Metric{metric::TopKAccuracy{2}},
                   spec::Metric{metric::Precision{}}, spec::Metric{metric::Precision{each}},
@@ -311,7 +313,7 @@ TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
   CHECK(measured(spec, one, {2, 3}, {2, 2}).at("r2") == Numbers{0});
 }
 
-TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]") {
+TEST_CASE("padding of any value changes no loss and no metric", "[model]") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   const auto compare = [](const spec::Spec& spec, const data::Field& target, Numbers outputs, Numbers targets,
@@ -355,7 +357,7 @@ TEST_CASE("padding of any value leaves every loss and metric as it is", "[model]
   }
 }
 
-TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
+TEST_CASE("losses and metrics refuse targets of the wrong type or shape", "[model]") {
   const data::Field features{DType::f32, {4}}, numbers{DType::f32, {2}};
   const auto refused = [&](spec::Loss loss, std::int64_t outputs, const data::Field& target,
                            std::vector<spec::Metric> metrics = {}) {
@@ -364,19 +366,19 @@ TEST_CASE("losses and metrics say what they cannot compare", "[model]") {
     return refusal(spec, features, target);
   };
   CHECK(refused(spec::SoftmaxCrossEntropy{0, {1, 2}}, 10, labels) ==
-        "softmax_cross_entropy has 2 class_weights; the model has 10 classes | give each class its weight");
+        "softmax_cross_entropy has 2 class_weights; the model has 10 classes | list one weight for each class");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 3, labels) ==
-        "sigmoid_cross_entropy takes one output for labels 0 and 1; the model gives f32[3] | end the layers with "
-        "flatten and dense: 1; softmax_cross_entropy takes a score for each class");
+        "sigmoid_cross_entropy takes one output for labels 0 and 1; the output of the model is f32[3] | end the layers "
+        "with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 3, numbers) ==
-        "sigmoid_cross_entropy compares values of one shape; the model gives f32[3], the targets are f32[2] | end the "
-        "layers with dense: 2");
+        "sigmoid_cross_entropy needs outputs and targets of equal shape; the output of the model is f32[3], the "
+        "targets are f32[2] | end the layers with dense: 2");
   CHECK(refused(spec::Huber{}, 2, labels) ==
-        "huber takes numbers to compare with; the targets are class labels i32[] | softmax_cross_entropy takes labels");
+        "huber takes numbers; the targets are class labels i32[] | softmax_cross_entropy takes labels");
   CHECK(refused({}, 10, labels, {spec::Metric{metric::TopKAccuracy{11}}}) ==
-        "top_11_accuracy asks for the 11 largest of the model's 10 outputs | a k of at most 10");
+        "top_11_accuracy needs the 11 largest outputs, but the model has 10 | set k to at most 10");
   CHECK(refused({}, 10, labels, {spec::Metric{metric::R2{}}}) ==
-        "r2 takes numbers to compare with; the targets are class labels i32[] | accuracy takes labels");
+        "r2 takes numbers; the targets are class labels i32[] | accuracy takes labels");
   CHECK(refused(spec::Huber{}, 2, numbers, {spec::Metric{metric::F1{}}, spec::Metric{metric::Perplexity{}}}) ==
         "f1 takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these\n"
         "perplexity takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these");

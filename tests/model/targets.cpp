@@ -60,42 +60,42 @@ Targets numbers(Numbers values, Shape shape = {1}, std::string origin = "'y.idx'
 
 }  // namespace
 
-TEST_CASE("labels beyond the model's classes are the data's fault, which names their array", "[model]") {
+TEST_CASE("labels out of range are an error of the data, with the name of their array", "[model]") {
   const spec::SoftmaxCrossEntropy softmax;
   CHECK(refused(softmax, 5, labelled({0, 4})) == "accepted");
   CHECK(refused(softmax, 5, labelled({0, 9})) ==
-        "the labels in array 'y' of 'a.npz' are 0 to 9, but the model has 5 outputs: classes 0 to 4 | end the layers "
-        "with dense: 10");
+        "the labels in array 'y' of 'a.npz' range from 0 to 9, but the model has 5 outputs: classes 0 to 4 | end the "
+        "layers with dense: 10");
   CHECK(refused(softmax, 5, labelled({-1, 3}, "")) ==
-        "the labels are -1 to 3, but the model has 5 outputs: classes 0 to 4 | labels count from 0");
+        "the labels range from -1 to 3, but the model has 5 outputs: classes 0 to 4 | labels start at 0");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 1})) == "accepted");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 9})) ==
-        "the labels in array 'y' of 'a.npz' are 0 to 9, but sigmoid_cross_entropy takes 0 and 1 | "
-        "softmax_cross_entropy takes labels of more classes");
+        "the labels in array 'y' of 'a.npz' range from 0 to 9, but sigmoid_cross_entropy takes 0 and 1 | use "
+        "softmax_cross_entropy for more than two classes");
 }
 
-TEST_CASE("sigmoid_cross_entropy takes numbers from 0 to 1 and says which is none", "[model]") {
+TEST_CASE("sigmoid_cross_entropy refuses targets outside of 0 to 1", "[model]") {
   const spec::SigmoidCrossEntropy sigmoid;
   CHECK(refused(sigmoid, 1, numbers({0, 0.5, 1, -0.0})) == "accepted");
   const std::string rest =
-      ", but sigmoid_cross_entropy takes numbers from 0 to 1 | mean_squared_error takes any numbers";
+      ", but sigmoid_cross_entropy takes numbers from 0 to 1 | mean_squared_error accepts any numbers";
   CHECK(refused(sigmoid, 1, numbers({0, 0.5, -0.25})) == "the target of example 2 in 'y.idx' has -0.25" + rest);
   CHECK(refused(sigmoid, 2, numbers({0, 1, 1, 1.5}, {2}, "")) == "the target of example 1 has 1.5" + rest);
   CHECK(refused(sigmoid, 1, numbers({std::nan("")})).find("has .nan, but") != std::string::npos);
   CHECK(refused(spec::MeanSquaredError{}, 1, numbers({-3, 7})) == "accepted");
 }
 
-TEST_CASE("targets of the wrong type are the data's fault where a file holds them, else the config's", "[model]") {
+TEST_CASE("targets of the wrong type are an error of the data if they are from a file, else of the config", "[model]") {
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
-        "targets like these; if they are labels, save them as integers");
+        "targets like these; if they are labels, store them as integers");
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers(Numbers(8, 0.0), {2, 2, 1})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[2,2,1] | mean_squared_error takes "
         "targets like these");
   CHECK(refused(spec::MeanSquaredError{}, 1, labelled({0, 1})) ==
-        "mean_squared_error takes numbers to compare with; the targets in array 'y' of 'a.npz' are class labels i32[] "
-        "| softmax_cross_entropy takes labels");
+        "mean_squared_error takes numbers; the targets in array 'y' of 'a.npz' are class labels i32[] | "
+        "softmax_cross_entropy takes labels");
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2}, {1}, ""), ExitStatus::usage) ==
         "softmax_cross_entropy takes class labels; the targets are f32[1] | mean_squared_error takes targets like "
-        "these; if they are labels, save them as integers");
+        "these; if they are labels, store them as integers");
 }

@@ -291,7 +291,7 @@ TEST_CASE("losses, metrics, gradient norms and parameters are JAX's, on any mesh
   }
 }
 
-TEST_CASE("a comparison with JAX finds what is slightly wrong", "[parity]") {
+TEST_CASE("the comparison with JAX detects small errors", "[parity]") {
   const Layout layout{2, "{devices: 2}", 1};
   const auto found = [&](const std::string& name, const std::string& mistake) {
     return differences(read_case(name), train_case(name, layout, {mistake}));

@@ -23,7 +23,7 @@ TEST_CASE("a key of a later version is refused as unknown", "[spec]") {
         R"(c.yaml:1:1: error: unknown key 'ensemble'
     1 | ensemble: {axis: devices}
       | ^~~~~~~~
-  help: the keys here are name, seed, precision, mesh, data, model, loss, metrics, optimizer, train
+  help: valid keys: name, seed, precision, mesh, data, model, loss, metrics, optimizer, train
 )");
 }
 
@@ -58,20 +58,20 @@ train: {duration: 1 step}
 TEST_CASE("a backend that is not built is refused", "[spec]") {
   CHECK(errors_of(R"(mesh: {backend: cuda}
 )" + std::string(base)) ==
-        R"(c.yaml:1:17: error: backend cuda is not in this build
+        R"(c.yaml:1:17: error: backend cuda is not supported by this build
     1 | mesh: {backend: cuda}
       |                 ^~~~
-  help: it has one of cpu, auto, reference
+  help: supported: cpu, auto, reference
 )");
 }
 
 TEST_CASE("a precision that is not built is refused", "[spec]") {
   CHECK(errors_of(R"(precision: mixed_bfloat16
 )" + std::string(base)) ==
-        R"(c.yaml:1:12: error: precision mixed_bfloat16 is not in this build
+        R"(c.yaml:1:12: error: precision mixed_bfloat16 is not supported by this build
     1 | precision: mixed_bfloat16
       |            ^~~~~~~~~~~~~~
-  help: it has float32
+  help: supported: float32
 )");
 }
 
@@ -130,14 +130,14 @@ train: {duration: 1 step}
 TEST_CASE("axes have names and sizes of their own", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: [{a: 2}, {a: 0}, {b c: 2}]}
 )" + std::string(base)) ==
-        R"(c.yaml:1:24: error: the axis 'a' stands here a second time
+        R"(c.yaml:1:24: error: duplicate axis 'a'
     1 | mesh: {axes: [{a: 2}, {a: 0}, {b c: 2}]}
       |                        ^
-  help: give each axis a name of its own
-c.yaml:1:27: error: a takes a whole number from 1 to 65,536, not '0'
+  help: give each axis a different name
+c.yaml:1:27: error: a takes an integer from 1 to 65,536, not '0'
     1 | mesh: {axes: [{a: 2}, {a: 0}, {b c: 2}]}
       |                           ^
-c.yaml:1:32: error: 'b c' cannot name an axis
+c.yaml:1:32: error: 'b c' is not a valid axis name
     1 | mesh: {axes: [{a: 2}, {a: 0}, {b c: 2}]}
       |                                ^~~
   help: use letters, digits and '_', no digit first, such as data_shards
@@ -147,10 +147,10 @@ c.yaml:1:32: error: 'b c' cannot name an axis
 TEST_CASE("several axes in one map are refused, since their order matters", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: {a: 2, b: 4}}
 )" + std::string(base)) ==
-        R"(c.yaml:1:14: error: several axes are a list, because their order matters; this is a map
+        R"(c.yaml:1:14: error: several axes must be a list, because their order matters; this is a map
     1 | mesh: {axes: {a: 2, b: 4}}
       |              ^~~~~~~~~~~~
-  help: write [{a: 2}, {b: 4}], the outermost first
+  help: write [{a: 2}, {b: 4}], outermost first
 )");
 }
 
@@ -177,30 +177,30 @@ c.yaml:1:65: error: eval_every takes an interval such as '100 steps' or '1 epoch
 c.yaml:1:88: error: verify_replicas '0' must be at least 1 and at most 1,000,000,000,000
     1 | train: {duration: 10 epcohs, log_every: 0.5 epochs, eval_every: nevr, verify_replicas: 0}
       |                                                                                        ^
-  help: 'never' turns it off
+  help: 'never' disables it
 )");
 }
 
-TEST_CASE("a config that is no map is refused with what it is", "[spec]") {
+TEST_CASE("a config that is no map is refused with its kind", "[spec]") {
   CHECK(errors_of(R"(- a
 - b
 )") ==
         R"(c.yaml:1:1: error: the config is a map of keys, not a list
     1 | - a
       | ^
-  help: write 'name: value' lines; pmaptrain init writes a config to start from
+  help: write 'key: value' lines; pmaptrain init writes an example config
 )");
   CHECK(errors_of(R"(hello
 )") ==
         R"(c.yaml:1:1: error: the config is a map of keys, not 'hello'
     1 | hello
       | ^~~~~
-  help: write 'name: value' lines; pmaptrain init writes a config to start from
+  help: write 'key: value' lines; pmaptrain init writes an example config
 )");
   CHECK(errors_of(R"(~
 )") ==
         R"(c.yaml: error: the config is empty
-  help: pmaptrain init writes one to start from
+  help: pmaptrain init writes an example config
 )");
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("a choice that is a list, or that names none of its alternatives, is r
           learning_rate: 0.001
 )");
   CHECK(errors_of(base_with("optimizer: {learning_rate: 0.1}")) ==
-        R"(c.yaml:1:1: error: optimizer names no choice
+        R"(c.yaml:1:1: error: optimizer has no kind
     1 | optimizer: {learning_rate: 0.1}
       | ^~~~~~~~~
   help: add one of sgd, adam, adamw
@@ -226,7 +226,7 @@ TEST_CASE("a choice that is a list, or that names none of its alternatives, is r
       | ^~~~~~~~~
   help: add it, for example:
         learning_rate: 0.001
-c.yaml:1:12: error: optimizer names no choice
+c.yaml:1:12: error: optimizer has no kind
     1 | optimizer: {}
       |            ^~
   help: add one of sgd, adam, adamw
@@ -253,14 +253,14 @@ TEST_CASE("null for a key that is required leaves it missing", "[spec]") {
 
 TEST_CASE("nesterov needs a momentum", "[spec]") {
   CHECK(errors_of(base_with("optimizer: {sgd: {nesterov: true}, learning_rate: 0.1}")) ==
-        R"(c.yaml:1:29: error: nesterov needs a momentum; it is 0
+        R"(c.yaml:1:29: error: nesterov needs a momentum greater than 0
     1 | optimizer: {sgd: {nesterov: true}, learning_rate: 0.1}
       |                             ^~~~
   help: add momentum: 0.9, or remove nesterov
 )");
 }
 
-TEST_CASE("numbers that are too large say what the largest is", "[spec]") {
+TEST_CASE("numbers that are too large are refused with the largest one", "[spec]") {
   CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: 1e999}")) ==
         R"(c.yaml:1:38: error: learning_rate 1e999 is too large
     1 | optimizer: {adam: {}, learning_rate: 1e999}
@@ -280,7 +280,7 @@ TEST_CASE("numbers that are too large say what the largest is", "[spec]") {
   help: the largest is 1,000,000,000,000
 )");
   CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: -99999999999999999999}")) ==
-        R"(c.yaml:1:43: error: batch_size takes a whole number of at least 1 or 'all', not '-99999999999999999999'
+        R"(c.yaml:1:43: error: batch_size takes an integer of at least 1 or 'all', not '-99999999999999999999'
     1 | data: {source: fashion_mnist, batch_size: -99999999999999999999}
       |                                           ^~~~~~~~~~~~~~~~~~~~~
   help: for example batch_size: 128
@@ -290,17 +290,17 @@ TEST_CASE("numbers that are too large say what the largest is", "[spec]") {
 TEST_CASE("a run's name can name a folder", "[spec]") {
   CHECK(errors_of(R"(name: a/b
 )" + base) ==
-        R"(c.yaml:1:7: error: name 'a/b' cannot name a run folder
+        R"(c.yaml:1:7: error: name 'a/b' is not a valid run name
     1 | name: a/b
       |       ^~~
-  help: a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses where the folder stands
+  help: a name contains no '/', does not begin with '-' and has at most 200 bytes; --run-dir sets the path of the run folder
 )");
   CHECK(errors_of(R"(name: ""
 )" + base) ==
-        R"(c.yaml:1:7: error: name '' cannot name a run folder
+        R"(c.yaml:1:7: error: name '' is not a valid run name
     1 | name: ""
       |       ^~
-  help: a name has no '/', does not begin with '-' and has at most 200 bytes; --run-dir chooses where the folder stands
+  help: a name contains no '/', does not begin with '-' and has at most 200 bytes; --run-dir sets the path of the run folder
 )");
 }
 
@@ -311,14 +311,14 @@ TEST_CASE("axes are maps of one name, and there are not too many", "[spec]") {
     1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
       |               ^
   help: for example [{model_replicas: 2}, {data_shards: 4}]
-c.yaml:1:18: error: an axis is a map of one name to its size, not a map of 2
+c.yaml:1:18: error: an axis is a map of one name to its size, not a map with 2 keys
     1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
       |                  ^~~~~~~~~~~~
   help: for example [{model_replicas: 2}, {data_shards: 4}]
-c.yaml:1:32: error: YAML tags are not read here
+c.yaml:1:32: error: YAML tags are not supported
     1 | mesh: {axes: [a, {b: 2, c: 3}, !x {d: 2}]}
       |                                ^~
-  help: leave the tag out; the key says what its value is
+  help: remove the tag; the key determines the type
 )");
   CHECK(errors_of(R"(mesh: {axes: []}
 )" + base) ==
@@ -350,9 +350,9 @@ c.yaml:1:32: error: YAML tags are not read here
 )");
   CHECK(errors_of(R"(mesh: {axes: [{a: 1000}, {b: 1000}]}
 )" + base) ==
-        R"(c.yaml:1:14: error: the axes make more than 65,536 logical devices
+        R"(c.yaml:1:14: error: the mesh has more than 65,536 logical devices
     1 | mesh: {axes: [{a: 1000}, {b: 1000}]}
       |              ^~~~~~~~~~~~~~~~~~~~~~
-  help: make them smaller
+  help: reduce the axis sizes
 )");
 }

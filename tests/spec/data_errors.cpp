@@ -29,7 +29,7 @@ loss: softmax_cross_entropy
 optimizer: {adam: {}, learning_rate: 0.001}
 train: {duration: 1 step}
 )") ==
-        R"(c.yaml:2:54: error: nothing uses the mesh axis 'replicas': data.axes leaves it out
+        R"(c.yaml:2:54: error: the mesh axis 'replicas' is not used: data.axes does not list it
     2 | data: {source: fashion_mnist, batch_size: 128, axes: [shards]}
       |                                                      ^~~~~~~~
   help: add it to data.axes, or remove it from mesh.axes
@@ -60,7 +60,7 @@ train: {duration: 1 step}
         R"(c.yaml:1:43: error: inputs: this example has 1 numbers, the first has 2
     1 | data: {source: {values: {inputs: [[1, 2], [3]], targets: [1]}}, batch_size: all}
       |                                           ^~~
-  help: give every example the same number
+  help: all examples need the same number of values
 )");
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("values are lists of examples, as many inputs as targets", "[spec]") {
         R"(c.yaml:1:51: error: there are 2 inputs but 3 targets
     1 | data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}
       |                                                   ^~~~~~~~~
-  help: give every example its inputs and its targets, in the same order
+  help: list one entry of inputs and one entry of targets for each example
 )");
   CHECK(errors_of(base_with("data: {source: {values: {inputs: [], targets: {a: 1}}}, batch_size: all}")) ==
         R"(c.yaml:1:34: error: inputs is empty
@@ -132,17 +132,17 @@ c.yaml:1:47: error: targets takes a list of lists of numbers, not a map
 
 TEST_CASE("a split of an npz archive is named in one of two forms", "[spec]") {
   CHECK(errors_of(base_with("data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}")) ==
-        R"(c.yaml:1:43: error: beside file, a split is two names of arrays, not one path
+        R"(c.yaml:1:43: error: with file, a split is a list of two array names, not a path
     1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
       |                                           ^~~~~
   help: for example train: [x_train, y_train]
-c.yaml:1:58: error: inputs stands beside file, which names the arrays of each split itself
+c.yaml:1:58: error: inputs cannot be combined with file, where each split names its arrays
     1 | data: {source: {npz: {file: a.npz, train: b.npz, inputs: x}}, batch_size: all}
       |                                                          ^
   help: remove inputs, or file
 )");
   CHECK(errors_of(base_with("data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}")) ==
-        R"(c.yaml:1:30: error: without file, a split is the path of its archive, not two names
+        R"(c.yaml:1:30: error: without file, a split is the path of an archive, not two names
     1 | data: {source: {npz: {train: [x, y], inputs: x, targets: y}}, batch_size: all}
       |                              ^~~~~~
   help: add file: archive.npz, or write train: train.npz, inputs: x, targets: y

@@ -75,7 +75,7 @@ train: {duration: 1 step}
     4 |   batch_size: 100
       |               ^~~
   help: 96 or 128 would divide
-  note: each device's share is cut into 4 microbatches
+  note: the rows of each device are split into 4 microbatches
 )");
 }
 
@@ -123,7 +123,7 @@ train: {duration: 1 step}
 )");
 }
 
-TEST_CASE("no batch size above the number of examples is suggested, where the config holds them", "[spec]") {
+TEST_CASE("no batch size above the number of examples in the config is suggested", "[spec]") {
   const auto help = [](const char* data) {
     const std::string text = errors_of(
         "mesh: {axes: [{a: 2}, {b: 3}]}\n"
@@ -138,7 +138,7 @@ TEST_CASE("no batch size above the number of examples is suggested, where the co
     const std::size_t at = text.find("help: ");
     return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
   };
-  const std::string mask = "remainder: mask pads the rows that are left and masks them";
+  const std::string mask = "remainder: mask pads the batch with rows of zero weight";
   CHECK(help("batch_size: 7, microbatches: 2") == "help: " + mask);
   CHECK(help("batch_size: 7") == "help: 6 would divide; " + mask);
   CHECK(help("batch_size: 6, microbatches: 2") == "help: " + mask);

@@ -45,7 +45,7 @@ std::string error_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every shipped config loads, and its resolved form repeats itself", "[spec]") {
+TEST_CASE("every shipped config loads, and its resolved config resolves to itself", "[spec]") {
   for (const std::string name : {"fashion_mnist", "linear_regression", "gradient_averaging", "cnn"}) {
     const Loaded loaded = load("configs/" + name + ".yaml", {});
     CHECK(loaded.spec.name == name);
@@ -119,7 +119,7 @@ train:
 )");
 }
 
-TEST_CASE("nested lists of layers stay lists, and each list names its own layers", "[spec]") {
+TEST_CASE("nested lists of layers are kept, and default names count within each list", "[spec]") {
   const auto spec_of = [](std::vector<std::string> set) {
     return with(std::move(set), R"(data: {source: fashion_mnist, batch_size: 8}
 model:
@@ -152,7 +152,7 @@ train: {duration: 1 step}
   CHECK(std::get<Conv>(nested(spec_of({"model.layers.0.layers.0.conv.features=9"}), 0)[0].kind).features == 9);
 }
 
-TEST_CASE("losses and metrics have their options, and metrics repeat themselves as they were written", "[spec]") {
+TEST_CASE("options of losses and metrics are stored, and metrics are resolved as written", "[spec]") {
   const auto loaded = [](const std::string& loss, const std::string& metrics) {
     return with(
         {}, "data: {source: fashion_mnist, batch_size: 8}\nmodel: {layers: [flatten, {dense: 10}]}\nloss: " + loss +
@@ -179,7 +179,7 @@ TEST_CASE("losses and metrics have their options, and metrics repeat themselves 
         "top_7_accuracy");
 }
 
-TEST_CASE("every source, layer and rule survives being resolved", "[spec]") {
+TEST_CASE("every source, layer and optimizer is unchanged by resolving", "[spec]") {
   const std::string rest =
       "mesh: {axes: [{model_replicas: 2}, {data_shards: 4}]}\n"
       "model:\n"
@@ -227,12 +227,12 @@ TEST_CASE("initial values keep their shapes", "[spec]") {
   CHECK(values.at("head.scale").shape.empty());
 }
 
-TEST_CASE("no initial values at all survive being resolved", "[spec]") {
+TEST_CASE("empty initial values are unchanged by resolving", "[spec]") {
   const Loaded loaded = with({"model.init={values: {}}"});
   CHECK(load_text(loaded.resolved, "config.yaml", "/elsewhere", {}).resolved == loaded.resolved);
 }
 
-TEST_CASE("aliases stand for what they name, and x- keys are ignored", "[spec]") {
+TEST_CASE("aliases repeat the anchored value, and x- keys are ignored", "[spec]") {
   const Spec spec = load_text(
                         "x-size: &size 3\nx-block: &block {features: *size, kernel_size: [3, 3]}\n"
                         "data: {source: fashion_mnist, batch_size: 8}\n"
@@ -259,7 +259,7 @@ TEST_CASE("later options win, and null restores the default", "[spec]") {
   CHECK(with({"\"optimizer\".'learning_rate'=0.5"}).spec.optimizer.learning_rate == 0.5);
 }
 
-TEST_CASE("an option over a choice replaces it and says so", "[spec]") {
+TEST_CASE("an option over a choice replaces it and adds a note", "[spec]") {
   const Loaded loaded = with({"optimizer.sgd.momentum=0.9", "data.batch_size_per_device=2"});
   CHECK(std::get<Sgd>(loaded.spec.optimizer.rule).momentum == 0.9);
   CHECK(std::get<BatchPerDevice>(loaded.spec.data.batch_size).examples == 2);
@@ -267,7 +267,7 @@ TEST_CASE("an option over a choice replaces it and says so", "[spec]") {
                                                  "data.batch_size_per_device replaces data.batch_size"});
 }
 
-TEST_CASE("options with a name of their own come last", "[spec]") {
+TEST_CASE("--devices, --workers, --seed and --name are applied after --set", "[spec]") {
   Overrides overrides;
   overrides.set = {"seed=1", "name=a"};
   overrides.devices = 4;
@@ -291,7 +291,7 @@ TEST_CASE("paths of an option are relative to the current directory", "[spec]") 
   CHECK(std::get<FashionMnist>(spec.data.source).dir == (std::filesystem::current_path() / "here").string());
 }
 
-TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
+TEST_CASE("a run folder can be used in place of its config.yaml", "[spec]") {
   const test::TemporaryFolder folder;
   folder.write("config.yaml", std::string(complete) + "name: kept\n");
   CHECK(load(folder.path().string(), {}).spec.name == "kept");
@@ -302,17 +302,17 @@ TEST_CASE("a run folder stands for its config.yaml", "[spec]") {
                     "configs/cn.yaml: error: there is no such file\n  help: did you mean configs/cnn.yaml?\n");
   const std::string large = folder.write("large.yaml", std::string(5 << 20, '#'));
   CHECK_THROWS_WITH(load(large, {}), large +
-                                         ": error: this is larger than 4 MiB, which no config needs\n"
-                                         "  help: keep data in files of its own and name them in data.source\n");
-  CHECK_THROWS_WITH(load("/proc/self/mem", {}), "/proc/self/mem: error: it cannot be read: Input/output error\n");
+                                         ": error: the config is larger than 4 MiB\n"
+                                         "  help: store data in separate files and name them in data.source\n");
+  CHECK_THROWS_WITH(load("/proc/self/mem", {}), "/proc/self/mem: error: the file cannot be read: Input/output error\n");
 }
 
-TEST_CASE("null over the alternative that is taken restores the defaults of its options", "[spec]") {
+TEST_CASE("null over the chosen alternative restores the defaults of its options", "[spec]") {
   CHECK(std::get<Adam>(with({"optimizer.adam=null"}).spec.optimizer.rule).b1 == Adam{}.b1);
   CHECK(with({"optimizer.sgd=null"}).resolved == with({}).resolved);
 }
 
-TEST_CASE("what would blow up or hide in yaml-cpp is refused", "[spec]") {
+TEST_CASE("YAML that yaml-cpp would expand without bound or accept silently is refused", "[spec]") {
   std::string bomb = "a: &a [1,1,1,1,1,1,1,1,1,1]\n";
   for (char c = 'b'; c < 'j'; ++c) {
     const std::string one = std::string("*") + static_cast<char>(c - 1);
@@ -350,7 +350,7 @@ TEST_CASE("numbers follow YAML 1.2's core schema", "[spec]") {
   CHECK(parse_number("").error == NumberError::not_a_number);
 }
 
-TEST_CASE("a whole number with a point or an exponent is exact, however large", "[spec]") {
+TEST_CASE("an integer with a point or an exponent is exact, however large", "[spec]") {
   CHECK(parse_seed("9007199254740993.0").value == 9007199254740993u);
   CHECK(parse_seed("1.8446744073709551615e19").value == 18446744073709551615u);
   CHECK(parse_seed("1.8446744073709551616e19").error == NumberError::overflow);
@@ -359,7 +359,7 @@ TEST_CASE("a whole number with a point or an exponent is exact, however large", 
   CHECK(parse_seed("-1e1").error == NumberError::overflow);
 }
 
-TEST_CASE("a path with control characters survives being resolved, and does nothing to a terminal", "[spec]") {
+TEST_CASE("a path with control characters is unchanged by resolving, and escaped in its YAML", "[spec]") {
   const std::string path = "/data/\x1b[31m\x7f";
   const Loaded loaded = with({R"(data.source.fashion_mnist.dir="/data/\e[31m\x7F")"});
   CHECK(contains(loaded.resolved, R"("/data/\x1b[31m\x7f")"));
@@ -367,7 +367,7 @@ TEST_CASE("a path with control characters survives being resolved, and does noth
   CHECK(std::get<FashionMnist>(again.spec.data.source).dir == path);
 }
 
-TEST_CASE("a path that has the reserved characters is resolved to what can be read again", "[spec]") {
+TEST_CASE("a path with the reserved characters is resolved to YAML that reads back", "[spec]") {
   const std::string folder = "/data/${USER}/a$b";
   std::string text = complete;
   text.replace(text.find("fashion_mnist"), 13, "{fashion_mnist: {dir: files}}");
@@ -378,7 +378,7 @@ TEST_CASE("a path that has the reserved characters is resolved to what can be re
   CHECK(again.resolved == loaded.resolved);
 }
 
-TEST_CASE("the default and the example of every key are what the key takes", "[spec]") {
+TEST_CASE("the default and the example of every key are valid values", "[spec]") {
   for (const Key& key : keys()) {
     INFO(key.path);
     CHECK_FALSE(key.meaning.empty());
@@ -398,16 +398,16 @@ TEST_CASE("help finds a key by its path or its end", "[spec]") {
   CHECK(contains(help("data.source"), "synthetic_images"));
   CHECK(contains(help(""), "optimizer.adam"));
   CHECK(contains(help("features"), "model.layers.conv.features"));
-  CHECK_THROWS_WITH(help("optimzer"), "error: no config key is called 'optimzer'\n  help: did you mean 'optimizer'?\n");
+  CHECK_THROWS_WITH(help("optimzer"), "error: there is no config key 'optimzer'\n  help: did you mean 'optimizer'?\n");
 }
 
-TEST_CASE("docs/config.md is what the table of keys says", "[spec][golden]") {
+TEST_CASE("docs/config.md is generated from the table of keys", "[spec][golden]") {
   const char* update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
   if (update != nullptr && std::string(update) == "1") test::write_text("docs/config.md", reference_markdown());
   CHECK(test::read_text("docs/config.md") == reference_markdown());
 }
 
-TEST_CASE("what an option changed is where later errors stand", "[spec]") {
+TEST_CASE("errors about a value set by an option are placed in the option", "[spec]") {
   const std::string text = R"(data: {source: fashion_mnist, batch_size: 128}
 model:
   layers:

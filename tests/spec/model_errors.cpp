@@ -27,7 +27,7 @@ c.yaml:4:7: error: unknown layer 'relo'
 )");
 }
 
-TEST_CASE("what is wrong in a list within a list stands where it was written", "[spec]") {
+TEST_CASE("errors in nested lists have the place of the wrong item", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:
     - layers: [rellu, {name: a.b, flatten: {}}]
@@ -45,10 +45,10 @@ train: {duration: 1 step}
     3 |     - layers: [rellu, {name: a.b, flatten: {}}]
       |                ^~~~~
   help: did you mean 'relu'?
-c.yaml:3:30: error: a layer's name has no dots, unlike 'a.b'
+c.yaml:3:30: error: the layer name 'a.b' contains a dot
     3 |     - layers: [rellu, {name: a.b, flatten: {}}]
       |                              ^~~
-  help: dots separate the parts of a parameter's name, such as head.kernel
+  help: dots separate the parts of parameter names such as head.kernel
 c.yaml:4:21: error: layers is empty; a model has at least one layer
     4 |     - {name: empty, layers: []}
       |                     ^~~~~~
@@ -69,22 +69,22 @@ c.yaml:6:7: error: 'layers' has no value
     6 |     - layers
       |       ^~~~~~
   help: write one (a list of layers, as model.layers), or remove the key
-c.yaml:7:44: error: two layers are called 'x'
+c.yaml:7:44: error: two layers have the name 'x'
     7 |     - layers: [{name: x, relu: {}}, {name: x, tanh: {}}]
       |                                            ^
-  help: a layer without a name is its kind and its index; give one of them another name
-c.yaml:8:18: error: shape takes a list of whole numbers of at least -1, not '-2'
+  help: the default name is the kind and its index; give one of them another name
+c.yaml:8:18: error: shape takes a list of integers of at least -1, not '-2'
     8 |     - {reshape: [-2, 0.5]}
       |                  ^~
   help: for example shape: [7, 7, -1]
-c.yaml:8:22: error: shape takes a list of whole numbers of at least -1, not '0.5'
+c.yaml:8:22: error: shape takes a list of integers of at least -1, not '0.5'
     8 |     - {reshape: [-2, 0.5]}
       |                      ^~~
   help: for example shape: [7, 7, -1]
 )");
 }
 
-TEST_CASE("losses and metrics say what they take", "[spec]") {
+TEST_CASE("losses and metrics list their options in errors", "[spec]") {
   CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
 data: {source: fashion_mnist, batch_size: 128}
 loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
@@ -104,7 +104,7 @@ c.yaml:4:11: error: unknown metric 'acuracy'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |           ^~~~~~~
   help: did you mean 'accuracy'?
-c.yaml:4:37: error: k takes a whole number of at least 1, not '0'
+c.yaml:4:37: error: k takes an integer of at least 1, not '0'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |                                     ^
   help: for example k: 3
@@ -119,11 +119,11 @@ c.yaml:4:72: error: metrics has recall twice
 c.yaml:4:81: error: unknown metric 'huber'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |                                                                                 ^~~~~
-  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
 c.yaml:4:92: error: unknown metric '7'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |                                                                                            ^
-  help: the choices here are accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
 )");
   CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
 data: {source: fashion_mnist, batch_size: 128}
@@ -144,7 +144,7 @@ c.yaml:4:10: error: metrics takes a list of metrics, not 'accuracy'
 )");
 }
 
-TEST_CASE("layers say what they take", "[spec]") {
+TEST_CASE("layers list their options in errors", "[spec]") {
   CHECK(errors_of(R"(model:
   layers:
     - conv: {features: 0, kernel_size: [3]}
@@ -157,19 +157,19 @@ loss: softmax_cross_entropy
 optimizer: {adam: {}, learning_rate: 0.001}
 train: {duration: 1 step}
 )") ==
-        R"(c.yaml:3:24: error: features takes a whole number of at least 1, not '0'
+        R"(c.yaml:3:24: error: features takes an integer of at least 1, not '0'
     3 |     - conv: {features: 0, kernel_size: [3]}
       |                        ^
   help: for example features: 32
-c.yaml:3:40: error: kernel_size takes a list of 2 whole numbers from 1 to 65,536, not a list of 1
+c.yaml:3:40: error: kernel_size takes a list of 2 integers from 1 to 65,536, not a list of 1
     3 |     - conv: {features: 0, kernel_size: [3]}
       |                                        ^~~
   help: for example kernel_size: [3, 3]
-c.yaml:4:44: error: kernel_size takes a list of 2 whole numbers from 1 to 65,536, not '0'
+c.yaml:4:44: error: kernel_size takes a list of 2 integers from 1 to 65,536, not '0'
     4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
       |                                            ^
   help: for example kernel_size: [3, 3]
-c.yaml:4:57: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not 'same'
+c.yaml:4:57: error: padding takes SAME, VALID or a list of two pairs of integers from 0 to 65,536, not 'same'
     4 |     - conv: {features: 8, kernel_size: [3, 0], padding: same}
       |                                                         ^~~~
   help: did you mean 'SAME'?
@@ -200,14 +200,14 @@ loss: softmax_cross_entropy
 optimizer: {adam: {}, learning_rate: 0.001}
 train: {duration: 1 step}
 )") ==
-        R"(c.yaml:3:14: error: a layer's name has no dots, unlike 'a.b'
+        R"(c.yaml:3:14: error: the layer name 'a.b' contains a dot
     3 |     - {name: a.b, dense: 3}
       |              ^~~
-  help: dots separate the parts of a parameter's name, such as head.kernel
-c.yaml:5:7: error: two layers are called 'relu_0'
+  help: dots separate the parts of parameter names such as head.kernel
+c.yaml:5:7: error: two layers have the name 'relu_0'
     5 |     - relu
       |       ^~~~
-  help: a layer without a name is its kind and its index; give one of them another name
+  help: the default name is the kind and its index; give one of them another name
 )");
 }
 
@@ -220,10 +220,10 @@ loss: softmax_cross_entropy
 optimizer: {adam: {}, learning_rate: 0.001}
 train: {duration: 1 step}
 )") ==
-        R"(c.yaml:3:46: error: this row has another shape than the first one beside it
+        R"(c.yaml:3:46: error: the shape of this row differs from that of the first row
     3 |   init: {values: {dense_0: {kernel: [[1, 2], [3]]}}}
       |                                              ^~~
-  help: a tensor is rectangular: every list of one level has the same length
+  help: all lists of the same nesting level must have the same length
 )");
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("an item of the layers that is no layer is refused", "[spec]") {
           - relu
           - flatten
           - {name: head, dense: 10}
-c.yaml:1:21: error: layer names no choice
+c.yaml:1:21: error: layer has no kind
     1 | model: {layers: [~, {name: x}, [relu], {flatten: 3}, {name: "1a", dense: 10}]}
       |                     ^~~~~~~~~
   help: add one of dense, conv, max_pool, avg_pool, global_avg_pool, reshape, layers, flatten, dropout, relu, tanh, gelu, sigmoid, silu, softmax, leaky_relu, elu, softplus
@@ -270,23 +270,22 @@ c.yaml:1:61: error: name takes a name of letters, digits and '_', no digit first
 }
 
 TEST_CASE("padding is a word or two pairs", "[spec]") {
-  CHECK(
-      errors_of(base_with("model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: "
-                          "{features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}")) ==
-      R"(c.yaml:1:69: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not 'full'
+  CHECK(errors_of(base_with("model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: "
+                            "{features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}")) ==
+        R"(c.yaml:1:69: error: padding takes SAME, VALID or a list of two pairs of integers from 0 to 65,536, not 'full'
     1 | model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: {features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}
       |                                                                     ^~~~
   help: for example padding: [[1, 1], [1, 1]]
-c.yaml:1:137: error: padding takes SAME, VALID or a list of two pairs of whole numbers from 0 to 65,536, not a list of 1
+c.yaml:1:137: error: padding takes SAME, VALID or a list of two pairs of integers from 0 to 65,536, not a list of 1
     1 | model: {layers: [{conv: {features: 1, kernel_size: [3, 3], padding: full}}, {conv: {features: 1, kernel_size: [3, 3], padding: [[1, 1], [1]]}}]}
       |                                                                                                                                         ^~~
   help: for example padding: [[1, 1], [1, 1]]
 )");
 }
 
-TEST_CASE("initial values are numbers under names that stand once", "[spec]") {
+TEST_CASE("initial values are numbers, with each name once", "[spec]") {
   CHECK(errors_of(base_with("model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}")) ==
-        R"(c.yaml:1:60: error: 'a.b' stands here a second time
+        R"(c.yaml:1:60: error: duplicate parameter 'a.b'
     1 | model: {layers: [{dense: 1}], init: {values: {a: {b: [1]}, a.b: [2]}}}
       |                                                            ^~~
   help: keep one of the two
@@ -296,7 +295,7 @@ TEST_CASE("initial values are numbers under names that stand once", "[spec]") {
     1 | model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}
       |                                               ^
   help: write its numbers, such as [0.0, 1.0]
-c.yaml:1:55: error: this tensor has no numbers
+c.yaml:1:55: error: this tensor is empty
     1 | model: {layers: [{dense: 1}], init: {values: {a: , b: [], c: x}}}
       |                                                       ^~
   help: write at least one

@@ -31,10 +31,10 @@ TEST_CASE("--set without a value or an equals sign is refused", "[spec]") {
     1 | data.batch_size
       | ^~~~~~~~~~~~~~~
   help: write --set key=value, such as --set data.batch_size=64
---set:1:16: error: there is no value behind the '='
+--set:1:16: error: there is no value after '='
     1 | data.batch_size=
       |                ^
-  help: write one; '=null' restores the default
+  help: write a value; '=null' restores the default
 --set:1:1: error: a part of the key is empty
     1 | =3
       | ^
@@ -66,10 +66,10 @@ TEST_CASE("--set of a list item that is not there is refused", "[spec]") {
     1 | model.layers.5.dense=3
       |              ^
   help: the last is 1
---set:1:14: error: no layer is called 'haed'
+--set:1:14: error: there is no layer 'haed'
     1 | model.layers.haed.dense.features=3
       |              ^~~~
-  help: the layers here are flatten_0, dense_0
+  help: valid layers: flatten_0, dense_0
 )");
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("--devices with several axes says which keys to set", "[spec]") {
 )");
 }
 
-TEST_CASE("--devices over what is no mesh adds no error", "[spec]") {
+TEST_CASE("--devices over an invalid mesh adds no error", "[spec]") {
   for (const char* mesh : {"mesh=[a]", "mesh=3", "mesh.axes=3", "mesh.axes=[4]", "mesh.axes=[]"}) {
     CAPTURE(mesh);
     CHECK(errors_of(base, {mesh}, 3) == errors_of(base, {mesh}));
@@ -93,7 +93,7 @@ TEST_CASE("--devices over what is no mesh adds no error", "[spec]") {
 
 TEST_CASE("--devices -1 is refused", "[spec]") {
   CHECK(errors_of(base, {}, -1) ==
-        R"(--devices:1:11: error: devices takes a whole number from 1 to 65,536, not '-1'
+        R"(--devices:1:11: error: devices takes an integer from 1 to 65,536, not '-1'
     1 | --devices -1
       |           ^~
 )");
@@ -104,31 +104,31 @@ TEST_CASE("a key below a plain value is refused", "[spec]") {
         R"(--set:1:6: error: 'seed' has no keys below it
     1 | seed.x=1
       |      ^
-  help: it takes a whole number from 0 to 18446744073709551615
+  help: it takes an integer from 0 to 18446744073709551615
 )");
 }
 
-TEST_CASE("'${' in --set is reserved, and said once", "[spec]") {
+TEST_CASE("'${' in --set is reserved, and reported once", "[spec]") {
   CHECK(errors_of(base, {"data.batch_size=${x}"}) ==
-        R"(--set:1:17: error: '${' is reserved; nothing is substituted in a config
+        R"(--set:1:17: error: '${' is reserved; there is no substitution in a config
     1 | data.batch_size=${x}
       |                 ^~~~
-  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
+  help: write the value itself; for a literal '${' write "\x24{" in double quotes
 )");
   CHECK(errors_of(base, {"mesh={axes: {devices: ${x}}}"}) ==
-        R"(--set:1:23: error: '${' is reserved; nothing is substituted in a config
+        R"(--set:1:23: error: '${' is reserved; there is no substitution in a config
     1 | mesh={axes: {devices: ${x}}}
       |                       ^~
-  help: write the value itself; where these characters are meant, write "\x24{" in double quotes
+  help: write the value itself; for a literal '${' write "\x24{" in double quotes
 )");
 }
 
-TEST_CASE("a name of one letter is not taken for another", "[spec]") {
+TEST_CASE("no spelling is suggested for a name of one letter", "[spec]") {
   CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 4}]}\n" + std::string(base), {"mesh.axes.c=2"}) ==
         R"(--set:1:11: error: the mesh has no axis 'c'
     1 | mesh.axes.c=2
       |           ^
-  help: the axes here are a, b
+  help: valid axes: a, b
 )");
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("a quote that is not closed and bytes that are no text are refused in 
     1 | data.batch_size=?
 )");
   CHECK(errors_of(base, {R"("data.batch_size=3)"}) ==
-        R"(--set:1:1: error: a quote in the key is not closed
+        R"(--set:1:1: error: unclosed quote in the key
     1 | "data.batch_size=3
       | ^~~~~~~~~~~~~~~~~~
   help: write --set key=value, such as --set data.batch_size=64
@@ -168,7 +168,7 @@ TEST_CASE("=null where there is no default is refused", "[spec]") {
         R"(--set:1:11: error: the size of an axis has no default
     1 | mesh.axes.devices=null
       |           ^~~~~~~
-  help: set it; mesh.axes=null restores the whole mesh
+  help: set a size; mesh.axes=null restores the default mesh
 )");
   CHECK(errors_of(base, {"data.batch_sise=null", "sede=null"}) ==
         R"(--set:1:6: error: unknown key 'batch_sise' in data
@@ -182,7 +182,7 @@ TEST_CASE("=null where there is no default is refused", "[spec]") {
 )");
 }
 
-TEST_CASE("an option over what is wrong in the file adds nothing to what is said", "[spec]") {
+TEST_CASE("an option over an invalid value of the file adds no error", "[spec]") {
   CHECK(errors_of(R"(mesh: {axes: 8}
 )" + base,
                   {}, 4) ==
@@ -207,6 +207,6 @@ TEST_CASE("an option over what is wrong in the file adds nothing to what is said
         R"(c.yaml:1:1: error: the config is a map of keys, not a list
     1 | - a
       | ^
-  help: write 'name: value' lines; pmaptrain init writes a config to start from
+  help: write 'key: value' lines; pmaptrain init writes an example config
 )");
 }

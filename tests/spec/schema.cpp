@@ -41,7 +41,7 @@ const json* property_at(const json& schema, std::string_view path) {
 
 }  // namespace
 
-TEST_CASE("the schema has every key, with what the table says of it", "[spec]") {
+TEST_CASE("the schema has every key with its description in the table", "[spec]") {
   const json schema = json::parse(spec::json_schema());
   CHECK(schema["$schema"] == "https://json-schema.org/draft/2020-12/schema");
   CHECK(schema["title"] == spec::schema_title);
@@ -56,7 +56,7 @@ TEST_CASE("the schema has every key, with what the table says of it", "[spec]") 
     CHECK(description.ends_with(key.example));
     CHECK(found->contains("default") == !key.fallback.empty());
     if (key.need != spec::Need::alternative) {
-      CHECK(description.find("Takes " + spec::takes(key) + "; ") != std::string::npos);
+      CHECK(description.find("Value: " + spec::takes(key) + "; ") != std::string::npos);
     }
   }
 }
@@ -72,16 +72,16 @@ TEST_CASE("the schema's defaults have the types of their keys", "[spec]") {
   CHECK((*property_at(schema, "train.log_every"))["default"] == "100 steps");
 }
 
-TEST_CASE("what a word may be does not depend on quotes", "[spec]") {
+TEST_CASE("quotes do not change the words that a key accepts", "[spec]") {
   CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"auto\"}\n" + base).empty());
   CHECK(errors_of("mesh: {axes: {devices: 2}, workers: \"2\"}\n" + base) ==
-        "c.yaml:1:37: error: workers takes a whole number from 1 to 65,536 or 'auto', not the text \"2\"\n"
+        "c.yaml:1:37: error: workers takes an integer from 1 to 65,536 or 'auto', not the text \"2\"\n"
         "    1 | mesh: {axes: {devices: 2}, workers: \"2\"}\n"
         "      |                                     ^~~\n"
-        "  help: what is quoted is text: leave the quotes out, 2\n");
+        "  help: quoted values are text: remove the quotes, 2\n");
 }
 
-TEST_CASE("an alternative that is a value of its own may not be null", "[spec]") {
+TEST_CASE("an alternative with a plain value may not be null", "[spec]") {
   CHECK(errors_of("data: {source: fashion_mnist, batch_size: 128}\n"
                   "model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"
                   "loss: softmax_cross_entropy\n"

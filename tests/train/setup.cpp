@@ -59,7 +59,7 @@ TEST_CASE("labels of the test split that the model has no output for are refused
   CHECK(setup(train).evaluation != nullptr);
   CHECK(refusal([&] { setup(test); }, ExitStatus::data) ==
         "the labels in '" + test +
-            "' are 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: 6");
+            "' range from 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: 6");
 }
 
 TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {
@@ -112,11 +112,10 @@ TEST_CASE("one-hot targets that are none are refused with their row", "[train]")
   };
   CHECK(refused("[[0, 1], [1, 0]]") == "accepted");
   CHECK(refused("[[0.3, 0.7], [0.9995, 0]]") == "accepted");
-  CHECK(
-      refused("[[0, 1], [1, 1]]") ==
-      "the target of example 1 in values.targets has a sum of 2.0, but softmax_cross_entropy takes a chance for each "
-      "class: none below 0, with a sum of 1 | save labels as integers, or one-hot; sigmoid_cross_entropy takes several "
-      "labels at once");
+  CHECK(refused("[[0, 1], [1, 1]]") ==
+        "the target of example 1 in values.targets has a sum of 2.0, but softmax_cross_entropy takes class "
+        "probabilities: at least 0, with a sum of 1 | store labels as integers or one-hot; for multi-label targets use "
+        "sigmoid_cross_entropy");
   CHECK(refused("[[-0.5, 1.5], [0, 1]]").starts_with("the target of example 0 in values.targets has -0.5, but"));
 }
 
