@@ -38,8 +38,8 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
   estimate.gradients = needs.gradients;
   estimate.activations = needs.temporaries;
   estimate.batch = needs.batches;
-  estimate.kernels = sum_of(needs.kernels, kernel_bytes);
-  estimate.total = sum_of(needs.total(), kernel_bytes);
+  estimate.kernels = sum_of(needs.kernels, library_bytes);
+  estimate.total = sum_of(needs.total(), library_bytes);
   estimate.available = available_memory();
   return estimate;
 }

@@ -55,16 +55,17 @@ Program evaluation_program(const Setup& setup, const data::BatchPlan& batch);
 // whole batches.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
-// What one process will hold beside itself, in bytes: what the backend needs (Needs); under activations also initial
-// values, which are made one at a time, and the slice in which checkpoints leave the module; and what the kernel
-// library takes for its code and its scratch memory.
+// What one process will hold beside what it holds already, the data among it, in bytes: what the backend needs (Needs);
+// under activations also initial values, which are made one at a time, and the slice in which checkpoints leave the
+// module; and under kernels also library_bytes.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
   std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
   std::size_t kernels = 0;
 };
-// Seen on the shipped configs and on dense layers of 4096: 7 to 10 MiB beyond the rest.
-inline constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
+// The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
+// with dense layers alone.
+inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
 // Of a run, or of steps of it, that need so much of the backend.
 MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs);
 // Of an evaluation alone.
