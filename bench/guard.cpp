@@ -164,7 +164,8 @@ double more_parameters(double waste) {
       values.push_back(b.input(Group::params, "p" + std::to_string(i), {DType::f32, {2}, {}}));
     }
     for (std::size_t i = 0; i < parameters; ++i) program.inputs[i].next = b.emit(ops::Add{}, {values[i], values[i]});
-    if (cpu::make_plan(std::make_shared<const Program>(simplify(program))).stages.empty()) throw std::logic_error("no plan");
+    if (cpu::make_plan(std::make_shared<const Program>(simplify(program))).stages.empty())
+      throw std::logic_error("no plan");
   };
   return four_times_the_size(5000, plan, waste);
 }

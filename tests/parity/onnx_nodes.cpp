@@ -10,9 +10,9 @@
 
 #include "core/graph/text.h"
 #include "core/ops/all.h"
-#include "tests/runtime/single.h"
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
+#include "tests/runtime/single.h"
 #include "tests/train/session_run.h"
 
 using namespace pmaptrain;
