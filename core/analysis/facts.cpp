@@ -79,21 +79,14 @@ class Analyser {
 
   void alias(Value result, Value operand) { at(result).root = at(operand).root; }
 
-  // A view of one shape keeps rows; one of another does where dimension 0 stays.
   bool keeps_rows(const Equation& equation) {
-    if (!equation.op.local() && !equation.op.rules().view) return false;
-    if (equation.results.empty()) return false;
     const std::span<const Type> operands = operand_types_.of(program_, equation.operands);
     const std::span<const Type> results = result_types_.of(program_, equation.results);
-    RowRule rule = equation.op.rows(operands, results);
-    if (equation.op.rules().view) {
-      const Shape &from = operands[0].shape, &to = results[0].shape;
-      rule = {!from.empty() && !to.empty() && from[0] == to[0] ? RowRule::Kind::keeps : RowRule::Kind::whole};
-    }
+    const RowRule rule = equation.op.rows(operands, results);
     if (rule.kind != RowRule::Kind::keeps) return false;
     bool any = false;
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      if ((rule.whole_operands >> i & 1U) != 0) continue;
+      if (rule.reads_all_of(i)) continue;
       if (!at(equation.operands[i]).domain.rows) return false;
       any = true;
     }

@@ -93,7 +93,8 @@ struct NoDerivative {
   std::string_view because;
 };
 
-// How an op depends on the rows, dimension 0, of its operands.
+// How an op depends on the rows, dimension 0, of its operands. An op of kind keeps or sums runs on some of the rows
+// when the types of a call say so: its kernels take the number of rows from these types, never from an attribute.
 struct RowRule {
   enum class Kind : std::uint8_t {
     whole,  // a row of a result may need every row of the operands
@@ -107,6 +108,18 @@ struct RowRule {
   // Of kind sums: whether the columns i to j of the first operand, a matrix, make the rows i to j of the only result,
   // so that these can be computed apart.
   bool columns_make_rows = false;
+
+  bool reads_all_of(std::size_t operand) const { return operand < 32 && (whole_operands >> operand & 1U) != 0; }
+};
+
+// For an op that keeps rows where `condition` holds, all of the operands in `whole_operands` aside.
+constexpr RowRule keeps_rows_if(bool condition, std::uint32_t whole_operands = 0) {
+  return condition ? RowRule{RowRule::Kind::keeps, whole_operands} : RowRule{};
+}
+
+// The explicit entry of an op of kind whole.
+struct WholeRows {
+  std::string_view because;
 };
 
 // Whether an op reads other logical devices' values, and how.
@@ -132,7 +145,9 @@ struct OpRules {
   Communication communication;
   AxisSet (*axes)(const void* op);   // of an op over named axes; null for every other op
   LoopRule (*loop)(const void* op);  // of an op that repeats its region; null for every other op
-  RowRule (*rows)(const void* op, std::span<const Type> operands, std::span<const Type> results);  // null: whole
+  RowRule (*rows)(const void* op, std::span<const Type> operands,
+                  std::span<const Type> results);  // null: see whole_rows
+  std::string_view whole_rows;                     // why all are read
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -196,8 +211,12 @@ concept IsLoop = requires(const T& op) {
   { op.loop_rule() } -> std::same_as<LoopRule>;
 };
 template <class T>
-concept SaysRows = requires(const T& op, std::span<const Type> types) {
+concept HasRowRule = requires(const T& op, std::span<const Type> types) {
   { op.row_rule(types, types) } -> std::same_as<RowRule>;
+};
+template <class T>
+concept HasWholeRows = requires {
+  { T::row_rule } -> std::convertible_to<WholeRows>;
 };
 
 template <class T>
@@ -215,10 +234,12 @@ constexpr OpRules make_rules() {
   if constexpr (IsLoop<T>) {
     rules.loop = [](const void* op) { return static_cast<const T*>(op)->loop_rule(); };
   }
-  if constexpr (SaysRows<T>) {
+  if constexpr (HasRowRule<T>) {
     rules.rows = [](const void* op, std::span<const Type> operands, std::span<const Type> results) {
       return static_cast<const T*>(op)->row_rule(operands, results);
     };
+  } else {
+    rules.whole_rows = T::row_rule.because;
   }
   rules.infer = [](const void* op, const InferContext& context) { return static_cast<const T*>(op)->infer(context); };
   rules.cost = [](const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) {
@@ -250,6 +271,9 @@ const OpRules& rules_of() {
   static_assert(HasVjp<T> || HasNoVjp<T>,
                 "this op lacks its derivative: Cotangents derivative(VjpContext&) const, or "
                 "static constexpr NoDerivative derivative{\"because ...\"}");
+  static_assert(HasRowRule<T> || HasWholeRows<T>,
+                "this op does not say how it depends on rows: RowRule row_rule(operands, results) const, or "
+                "static constexpr WholeRows row_rule{\"because ...\"}");
   static constexpr OpRules rules = make_rules<T>();
   return rules;
 }

@@ -54,8 +54,8 @@ class CpuKernel {
   virtual std::int64_t library_calls() const { return 0; }
 };
 
-// Brings an operand that many runs share into the layout that the op's kernel takes it in. Belongs to one worker, like a
-// kernel.
+// Brings an operand that many runs share into the layout that the op's kernel takes it in. Belongs to one worker, like
+// a kernel.
 class CpuPreparation {
  public:
   virtual ~CpuPreparation() = default;

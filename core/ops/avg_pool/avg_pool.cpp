@@ -87,7 +87,7 @@ void AvgPool::reference(const ReferenceCall& call) const {
 }
 
 void AvgPoolGrad::reference(const ReferenceCall& call) const {
-  const PoolGeometry g = pool_geometry(name, input_shape, window, strides, padding);
+  const PoolGeometry g = pool_geometry(name, call.results[0].shape(), window, strides, padding);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
     const T* dy = call.operands[0].as<T>();
     T* dx = call.results[0].as<T>();
@@ -174,7 +174,7 @@ std::unique_ptr<CpuKernel> AvgPool::cpu(const CpuRequest& request) const {
 }
 
 std::unique_ptr<CpuKernel> AvgPoolGrad::cpu(const CpuRequest& request) const {
-  PoolGeometry g = pool_geometry(name, input_shape, window, strides, padding);
+  PoolGeometry g = pool_geometry(name, request.results[0].shape, window, strides, padding);
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[0];
   if (merged) g.n *= request.devices;

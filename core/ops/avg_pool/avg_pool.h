@@ -27,6 +27,7 @@ struct AvgPool {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("window", window);
     visitor.field("strides", strides);
@@ -52,6 +53,7 @@ struct AvgPoolGrad {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("window", window);
     visitor.field("strides", strides);

@@ -121,7 +121,7 @@ Cotangents Broadcast::derivative(VjpContext& context) const {
 
 void Broadcast::reference(const ReferenceCall& call) const {
   if (call.results[0].size() == 0) return;
-  const BroadcastGroups groups = broadcast_groups(shape, dims);
+  const BroadcastGroups groups = broadcast_groups(call.results[0].shape(), dims);
   dispatch(call.results[0].dtype(), [&]<class T>() {
     Writer<T>{groups, call.operands[0].as<T>()}.write(0, call.results[0].as<T>());
   });

@@ -24,6 +24,10 @@ struct Broadcast {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  // Where the operand's dimension 0 is not the result's, each row of the result repeats the whole operand.
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return keeps_rows_if(!shape.empty(), dims.empty() || dims.front() != 0 ? 0b1 : 0);
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("shape", shape);
     visitor.field("dims", dims);

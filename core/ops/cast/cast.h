@@ -23,6 +23,7 @@ struct Cast {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dtype", dtype); }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

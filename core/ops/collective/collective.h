@@ -14,6 +14,7 @@
 namespace pmaptrain::ops {
 
 inline constexpr RuntimeOp carried_by_runtime{"it moves values between logical devices, which the runtime does"};
+inline constexpr WholeRows devices_meet{"it reads values of other logical devices"};
 
 // One operand. The same value, from here on regarded as different per device along `axes`. Transpose: psum.
 struct Pvary {
@@ -26,6 +27,9 @@ struct Pvary {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(!operands[0].shape.empty());
+  }
   void attributes(AttributeVisitor& v) { v.field("axes", axes); }
 };
 
@@ -35,6 +39,7 @@ struct Psum {
 
   static constexpr std::string_view name = "psum";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::sum;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -50,6 +55,7 @@ struct Pmax {
 
   static constexpr std::string_view name = "pmax";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::extreme;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the largest value is not differentiable"};
@@ -64,6 +70,7 @@ struct Pmin {
 
   static constexpr std::string_view name = "pmin";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::extreme;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the smallest value is not differentiable"};
@@ -80,6 +87,7 @@ struct AllGather {
 
   static constexpr std::string_view name = "all_gather";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -100,6 +108,7 @@ struct AllGatherInvariant {
 
   static constexpr std::string_view name = "all_gather_invariant";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -121,6 +130,7 @@ struct AllToAll {
 
   static constexpr std::string_view name = "all_to_all";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -141,6 +151,7 @@ struct PsumScatter {
 
   static constexpr std::string_view name = "psum_scatter";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -161,6 +172,7 @@ struct Ppermute {
 
   static constexpr std::string_view name = "ppermute";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::exchange;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
@@ -179,6 +191,7 @@ struct AxisIndex {
 
   static constexpr std::string_view name = "axis_index";
   static constexpr bool local = false;
+  static constexpr WholeRows row_rule{"its result is a scalar"};
   static constexpr Communication communication = Communication::coordinate;
   static constexpr RuntimeOp cpu{"the plan knows every device's coordinates"};
   static constexpr NoDerivative derivative{"an integer"};

@@ -22,6 +22,7 @@ struct Concatenate {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return keeps_rows_if(dim != 0); }
   void attributes(AttributeVisitor& visitor) { visitor.field("dim", dim); }
   void reference(const ReferenceCall& call) const;
 };

@@ -15,6 +15,7 @@ namespace pmaptrain::ops {
 struct Constant {
   static constexpr std::string_view name = "constant";
   static constexpr bool local = true;
+  static constexpr WholeRows row_rule{"it has no operand"};
   static constexpr UseReference cpu{"it only fills memory"};
   static constexpr NoDerivative derivative{"it has no operand"};
 

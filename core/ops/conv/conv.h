@@ -36,6 +36,9 @@ struct Conv {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return {RowRule::Kind::keeps, 0b110};  // the kernel and the bias
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);
@@ -62,6 +65,9 @@ struct ConvInputGrad {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return {RowRule::Kind::keeps, 0b01};  // the kernel
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);

@@ -141,7 +141,8 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
 }
 
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
-  ConvGeometry g = conv_geometry(name, input_shape, request.operands[0].shape, strides, padding, dilation, groups);
+  ConvGeometry g =
+      conv_geometry(name, request.results[0].shape, request.operands[0].shape, strides, padding, dilation, groups);
   if (takes_depthwise(request, g, true)) return make_depthwise_input_grad(request, g);
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];

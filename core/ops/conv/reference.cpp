@@ -56,7 +56,8 @@ void Conv::reference(const ReferenceCall& call) const {
 }
 
 void ConvInputGrad::reference(const ReferenceCall& call) const {
-  const ConvGeometry g = conv_geometry(name, input_shape, call.operands[0].shape(), strides, padding, dilation, groups);
+  const ConvGeometry g =
+      conv_geometry(name, call.results[0].shape(), call.operands[0].shape(), strides, padding, dilation, groups);
   dispatch_floating(call.results[0].dtype(), [&]<class T>() {
     const T* kernel = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();

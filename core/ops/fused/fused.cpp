@@ -111,6 +111,21 @@ Cost Fused::cost(const Mesh&, std::span<const Type> operands, std::span<const Ty
   return traffic(operands, results);
 }
 
+RowRule Fused::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
+  const Shape& shape = results[0].shape;
+  const auto same_rows = [&](const Type& type) {
+    return !type.shape.empty() && type.shape[0] == shape[0] && numel(type) == numel(shape);
+  };
+  if (shape.empty() || !std::all_of(results.begin(), results.end(), same_rows)) return {};
+  RowRule rule{RowRule::Kind::keeps};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (same_rows(operands[i])) continue;
+    if (numel(operands[i]) != 1 || i >= 32) return {};
+    rule.whole_operands |= 1U << i;
+  }
+  return rule;
+}
+
 void Fused::reference(const ReferenceCall& call) const {
   struct Held {
     Type type;

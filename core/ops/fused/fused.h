@@ -28,6 +28,9 @@ struct Fused {
   std::vector<Type> infer(const InferContext& context) const;
   // Its own traffic; the arithmetic is its region's.
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  // Keeps rows where all operands and results of n elements have the same number of rows and every other operand is a
+  // scalar.
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor&) {}
   // Equation by equation. Operands and results of n elements may be ranges of the whole (one dimension).
   void reference(const ReferenceCall& call) const;

@@ -21,6 +21,9 @@ struct Gather {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(!operands[1].shape.empty(), 0b01);  // the table
+  }
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const;
 };

@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/ops/matmul/matmul.h"
 
 namespace pmaptrain::ops {
 
@@ -23,6 +24,11 @@ struct BatchMatmul {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  // Without batch dimensions, dimension 0 is the one that matmul has rows in.
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    if (operands[0].shape.size() > 2) return {RowRule::Kind::keeps};
+    return Matmul{transpose_a, transpose_b}.row_rule(operands, {});
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);

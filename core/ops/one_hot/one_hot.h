@@ -23,6 +23,9 @@ struct OneHot {
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(!operands[0].shape.empty());
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("depth", depth);
     visitor.field("dtype", dtype);

@@ -23,6 +23,9 @@ struct Pad {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return keeps_rows_if(!low.empty() && low[0] == 0 && high[0] == 0);
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("low", low);
     visitor.field("high", high);

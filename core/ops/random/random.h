@@ -15,6 +15,8 @@
 
 namespace pmaptrain::ops {
 
+inline constexpr RowRule key_is_whole{RowRule::Kind::keeps, 0b01};
+
 // operands: key u32[2], rows i64[B] -> f32[B, shape...]. Uniform in [0, 1), multiples of 2^-24, from the first word.
 struct RandomUniform {
   static constexpr std::string_view name = "random_uniform";
@@ -25,6 +27,7 @@ struct RandomUniform {
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
@@ -40,6 +43,7 @@ struct RandomNormal {
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
@@ -56,6 +60,7 @@ struct RandomBernoulli {
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("shape", shape);
     visitor.field("probability", probability);
@@ -76,6 +81,7 @@ struct RandomPermutation {
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("size", size); }
   void reference(const ReferenceCall& call) const;
 };

@@ -23,6 +23,10 @@ struct Reshape {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    const Shape& from = operands[0].shape;
+    return keeps_rows_if(!from.empty() && !shape.empty() && from[0] == shape[0]);
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
 };

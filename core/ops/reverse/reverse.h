@@ -22,6 +22,9 @@ struct Reverse {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return keeps_rows_if(dims.empty() || dims.front() != 0);
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
   void reference(const ReferenceCall& call) const;
 };

@@ -23,6 +23,9 @@ struct Slice {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(!starts.empty() && starts[0] == 0 && limits[0] == operands[0].shape[0]);
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("starts", starts);
     visitor.field("limits", limits);

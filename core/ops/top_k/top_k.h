@@ -23,6 +23,9 @@ struct TopK {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(operands[0].shape.size() > 1);
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("k", k); }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
