@@ -77,9 +77,9 @@ class Mesh {
   std::vector<Axis> axes_;
 };
 
-// The logical devices cut into at most `most` contiguous blocks, never by the number of workers. A block is the unit of
-// scheduling: its devices may run as one call, and it owns one accumulator in a reduction. Sizes differ by the last
-// block only.
+// Cuts the logical devices into at most `most` contiguous blocks, by these numbers alone and never by the number of
+// workers. The CPU backend's pieces are such blocks: the devices of one may share a call, and a block has one
+// accumulator in a reduction. All blocks but the last have equal sizes.
 struct Block {
   std::int64_t first = 0;
   std::int64_t count = 0;

@@ -1,5 +1,5 @@
-// Runs a program equation by equation on every logical device with the reference kernels: slow, obvious, and the
-// oracle that the planned runtime is tested against.
+// Runs a program equation by equation on every logical device with the reference kernels: slow, simple, and the
+// oracle of the tests.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 namespace pmaptrain {
 namespace {
 
-// Virtual machines take a processor away that pauses in a loop for more than about a microsecond (pause-loop exiting),
-// and give it back some 50 µs later: too late for steps of a few microseconds.
+// A hypervisor takes a processor away that pauses in a loop for more than about a microsecond (pause-loop exiting), and
+// gives it back some 50 µs later: too late for steps of a few microseconds.
 constexpr int eager_spins = 2048;
 
 void pause() {
@@ -20,14 +20,14 @@ void pause() {
 }  // namespace
 
 void Barrier::arrive_and_wait() {
-  // In this order: who reads the generation that break_all began sees that it broke, who reads an older one is woken.
+  // In this order: a thread that reads the generation of break_all sees the flag; one that reads an older one is woken.
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
-    // Sequentially consistent, as what follows in the library is: notify_all() wakes nobody where it counts no waiter,
-    // and a waiter counts itself before it looks at the generation for the last time. A weaker store could become
-    // visible after the count was read: then a waiter would sleep for good.
+    // Sequentially consistent, as the library's code that follows: notify_all() wakes no thread where it counts no
+    // waiter, and a waiter counts itself before it reads the generation for the last time. A weaker store could become
+    // visible after the count was read; then a waiter would sleep for good.
     generation_.store(generation + 1, std::memory_order_seq_cst);
     generation_.notify_all();
     return;

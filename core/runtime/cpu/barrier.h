@@ -1,4 +1,4 @@
-// Where a fixed number of threads meet.
+// A reusable barrier for a fixed number of threads.
 #pragma once
 
 #include <atomic>
@@ -7,17 +7,17 @@
 
 namespace pmaptrain {
 
-// Another worker failed; whoever waited unwinds.
+// Another worker failed: every wait at the barrier ends with this.
 struct BrokenBarrier : std::runtime_error {
   BrokenBarrier() : std::runtime_error("another worker failed") {}
 };
 
-// Whether workers may spin while they wait: with more of them than cores' worth of time, who spins takes the time of
-// those that work.
+// Whether workers may spin while they wait. With more workers than cores' worth of time, spinning takes time from the
+// workers that compute.
 inline bool may_spin(int workers, double cores) { return workers <= cores; }
 
-// Reusable; takes no lock and allocates nothing. Waiters spin for a short while, since a worker that is not delayed
-// arrives within microseconds, and then sleep in the kernel.
+// Takes no lock and allocates nothing. A waiter spins for a short while, since a worker that is not delayed arrives
+// within microseconds, and then sleeps in the kernel.
 class Barrier {
  public:
   explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 2500 : 0) {}
