@@ -22,8 +22,9 @@ struct BatchInputs {
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 
-// The evaluation step: parameters and a batch in; "loss", each metric and "count" out, as sums over all devices' rows
-// (not means), the same on every device after one reduction. Batches of any size add up: means are the host's.
+// The evaluation step: parameters and a batch in; the parts of measures out, in the order of measure_parts, then
+// "count": sums over all devices' rows (not means), the same on every device after one reduction. Batches of any size
+// add up: means are the host's.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops);
 

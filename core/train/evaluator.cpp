@@ -27,11 +27,13 @@ std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return std::nullopt;
     module_.submit(entry_, loader_.next().slot);
+    // The outputs are the parts in their order, then the count.
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::vector<double> found = numbers(module_, module_.output(entry_, parts[i].name));
+      const std::vector<double> found = numbers(module_, module_.output(entry_, i));
       for (std::size_t j = 0; j < found.size(); ++j) sums[i][j] += found[j];
     }
-    count += scalar(module_, module_.output(entry_, "count"));  // waits for the step, before its batch is given back
+    count +=
+        scalar(module_, module_.output(entry_, parts.size()));  // waits for the step, before its batch is given back
   }
   for (std::vector<double>& part : sums) {
     for (double& sum : part) sum /= count;

@@ -22,7 +22,6 @@ class Session::Impl {
       : setup_(setup),
         options_(std::move(options)),
         timetable_(setup.timetable),
-        parts_(model::measure_parts(setup.model)),
         folder_(RunFolder::claim(options_.run_dir, options_.folder)) {
     private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
@@ -154,11 +153,11 @@ class Session::Impl {
 
   // ---- values ----
 
-  double output(const std::string& name) const { return scalar(*module_, module_->output(train_entry, name)); }
-  double state(const std::string& name) const { return scalar(*module_, module_->input(name)); }
+  double output(std::size_t index) const { return scalar(*module_, module_->output(train_entry, index)); }
+  double state(std::size_t index) const { return scalar(*module_, module_->input(train_entry, index)); }
   std::vector<double> parameter(const std::string& name) const { return numbers(*module_, module_->input(name)); }
   std::int64_t steps_skipped() const {
-    return setup_.training->find_input("skipped") == nullptr ? 0 : static_cast<std::int64_t>(state("skipped"));
+    return setup_.roles.skipped ? static_cast<std::int64_t>(state(*setup_.roles.skipped)) : 0;
   }
   std::int64_t epoch_of(std::int64_t step) const { return (step - 1) / timetable_.steps_per_epoch + 1; }
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
@@ -200,12 +199,12 @@ class Session::Impl {
     event.step = step_;
     event.epoch = epoch_of(step_);
     std::vector<std::vector<double>> means;
-    for (const model::MeasurePart& part : parts_) {
-      means.push_back(numbers(*module_, module_->output(train_entry, part.name)));
+    for (std::size_t mean : setup_.roles.means) {
+      means.push_back(numbers(*module_, module_->output(train_entry, mean)));
     }
     event.measures = model::finish_measures(setup_.model, means);
-    event.learning_rate = output("learning_rate");
-    event.grad_norm = output("grad_norm");
+    event.learning_rate = output(setup_.roles.used_learning_rate);
+    event.grad_norm = output(setup_.roles.grad_norm);
     event.seconds = seconds_since(begin_);
     const std::int64_t examples = examples_until(step_);
     const double elapsed = seconds_since(logged_at_);
@@ -221,17 +220,17 @@ class Session::Impl {
   }
 
   void check_count() const {
-    if (output("count") > 0) return;
+    if (output(setup_.roles.count) > 0) return;
     fail_running("step " + std::to_string(step_) + ": no example of the batch counts", "its mask is all zero");
   }
 
   // False once a step was not finite with on_nonfinite: halt. The update itself has kept the last good values since.
-  bool finite() const { return setup_.training->find_input("finite") == nullptr || state("finite") != 0; }
+  bool finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }
 
   // The count of updates says which step was the first bad one, however many have run since.
   void check_finite() {
     if (finite() || !guard_.empty()) return;
-    const auto good = static_cast<std::int64_t>(state("step"));
+    const auto good = static_cast<std::int64_t>(state(setup_.roles.step));
     guard_ = "step " + std::to_string(good + 1) +
              ": the loss, the gradient or the update is not finite; stopped with the "
              "parameters " +
@@ -267,15 +266,16 @@ class Session::Impl {
   // Means over the epoch so far, then the sums begin anew.
   void end_epoch(bool last) {
     check_data_unchanged();
-    const double examples = state("epoch/examples");
+    const double examples = state(setup_.roles.epoch_examples);
     if (examples > 0 && tells_epoch(last)) tell_epoch(examples);
     epoch_began_ = seconds_since(begin_);
-    for (const Input& input : setup_.training->inputs) {
-      const bool sum = input.group == Group::state && input.name.starts_with("epoch/");
-      if (!sum) continue;
-      const std::vector<std::byte> zeros(bytes(setup_.training->type(input.value)));
-      module_->wait(module_->write(module_->input(input.name), every_device, zeros));
-    }
+    const auto clear = [&](std::size_t input) {
+      const Handle value = module_->input(train_entry, input);
+      const std::vector<std::byte> zeros(module_->slice_bytes(value));
+      module_->wait(module_->write(value, every_device, zeros));
+    };
+    for (std::size_t sum : setup_.roles.epoch_sums) clear(sum);
+    clear(setup_.roles.epoch_examples);
   }
 
   void tell_epoch(double examples) {
@@ -285,10 +285,9 @@ class Session::Impl {
     event.examples = static_cast<std::int64_t>(examples);
     event.seconds = seconds_since(begin_) - epoch_began_;
     std::vector<std::vector<double>> means;
-    for (const model::MeasurePart& part : parts_) {
-      const std::string name = "epoch/" + part.name;
-      means.push_back(parameter(name));
-      for (double& sum : means.back()) sum /= examples;
+    for (std::size_t sum : setup_.roles.epoch_sums) {
+      means.push_back(numbers(*module_, module_->input(train_entry, sum)));
+      for (double& value : means.back()) value /= examples;
     }
     event.measures = model::finish_measures(setup_.model, means);
     last_measures_ = event.measures;
@@ -442,7 +441,6 @@ class Session::Impl {
   const SessionOptions options_;
   Timetable timetable_;
   std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
-  std::vector<model::MeasurePart> parts_;
   RunFolder folder_;
   bool private_copies_ = false;
   bool saved_ = false;  // the run's checkpoint

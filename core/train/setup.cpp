@@ -102,7 +102,10 @@ Setup make_setup(spec::Loaded loaded) {
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
-  setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
+  StepProgram step =
+      step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
+  setup.roles = std::move(step.roles);
   if (setup.timetable.eval_every > 0) {
     setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
     setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
