@@ -267,15 +267,4 @@ void fail_option(const std::string& option, const std::string& value, std::strin
   throw Error(ExitStatus::usage, Diagnostic{"usage", place, std::move(message), std::move(help), {}});
 }
 
-std::string shell_quoted(std::string_view argument) {
-  const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return std::string(argument);
-  std::string out = "'";
-  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace pmaptrain::app

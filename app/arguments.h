@@ -65,7 +65,4 @@ class Arguments {
 [[noreturn]] void fail_option(const std::string& option, const std::string& value, std::string message,
                               std::string help = {});
 
-// An argument as a shell reads it back: quoted where it must be.
-std::string shell_quoted(std::string_view argument);
-
 }  // namespace pmaptrain::app

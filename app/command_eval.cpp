@@ -10,8 +10,9 @@
 #include "app/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/evaluator.h"
 #include "core/train/record_lines.h"
-#include "core/train/session.h"
+#include "core/train/run_folder.h"
 
 namespace pmaptrain::app {
 

@@ -12,6 +12,7 @@
 #include "app/json.h"
 #include "app/signals.h"
 #include "app/validate_report.h"
+#include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/train/record_events.h"
 #include "core/train/record_report.h"

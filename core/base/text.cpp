@@ -148,4 +148,15 @@ std::string with_prefix(double value, std::string_view unit) {
   return std::string(buffer.data(), end) + " " + std::string(prefixes[prefix]) + std::string(unit);
 }
 
+std::string shell_quoted(std::string_view argument) {
+  const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return std::string(argument);
+  std::string out = "'";
+  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace pmaptrain

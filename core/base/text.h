@@ -26,6 +26,9 @@ int display_width(std::string_view text);
 std::string exact(double value);
 std::string exact(float value);
 
+// An argument as a shell reads it back, in quotes only where it needs them.
+std::string shell_quoted(std::string_view argument);
+
 // "1,234,567"
 std::string with_commas(std::int64_t value);
 // "1 step", "1,200 steps"; the plural adds an s.

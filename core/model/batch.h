@@ -22,9 +22,9 @@ struct BatchInputs {
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 
-// The program of an evaluation step. Its inputs are the parameters and a batch. Its outputs are "loss", the parts of
-// the metrics and "count", as sums (not means) over the rows of all devices, replicated by one reduction. The host adds
-// the sums of several batches, which may differ in size, and computes the means.
+// The program of an evaluation step. Its inputs are the parameters and a batch. Its outputs are the parts of the
+// measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all devices, replicated by
+// one reduction. The host adds the sums of several batches, which may differ in size, and computes the means.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops);
 

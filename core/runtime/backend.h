@@ -102,6 +102,11 @@ class Module {
   // Throw Error (failed) for a name that there is not. Batch inputs have no handle.
   Handle input(std::string_view name) const;
   Handle output(std::size_t entry, std::string_view name) const;
+  // Of an entry's program, the input or output of this index.
+  Handle input(std::size_t entry, std::size_t index) const { return input(program(entry).inputs[index].name); }
+  Handle output(std::size_t entry, std::size_t index) const {
+    return output(entry, program(entry).outputs[index].name);
+  }
   const Type& type(Handle handle) const { return *values_[static_cast<std::size_t>(handle.id)].type; }
   std::size_t slice_bytes(Handle handle) const { return bytes(type(handle)); }
 

@@ -2,14 +2,25 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/data/loader.h"
 #include "core/runtime/backend.h"
-#include "core/train/session.h"
+#include "core/train/events.h"
+#include "core/train/setup.h"
 
 namespace pmaptrain::train {
+
+struct Evaluation {
+  std::string split;
+  Measures measures;
+  std::int64_t examples = 0;
+  double seconds = 0;
+};
 
 class Evaluator {
  public:
@@ -30,5 +41,10 @@ class Evaluator {
   std::string split_;
   data::Loader loader_;
 };
+
+// Evaluates a run folder's checkpoint ("last" or a step) on a split ("test" or "train"). `setup` is of the run's
+// config. Throws Error.
+Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
+                               const std::string& split);
 
 }  // namespace pmaptrain::train

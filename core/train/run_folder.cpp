@@ -103,23 +103,29 @@ Found find(const fs::path& dir) {
     return found;
   }
   found.directory = Directory(std::move(fd), dir);
+  // Before the marker is read: a process that begins a run here meanwhile writes nothing else until its marker is
+  // complete, so what is listed without one is no run's.
+  const std::vector<std::string> names = found.directory.names();
   const auto open_marker = [&](int how) {
     const int flags = how | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     found.marker = Descriptor(::openat(found.directory.fd(), marker_name.c_str(), flags));
     return static_cast<bool>(found.marker);
   };
+  bool removed = false;  // or never there
   // On some network file systems only a file that is open for writing can be locked.
-  if (!open_marker(O_RDWR) && errno != ENOENT && errno != ELOOP && errno != EISDIR) {
-    found.problem = errno;
-    open_marker(O_RDONLY);
+  if (!open_marker(O_RDWR)) {
+    removed = errno == ENOENT;
+    if (!removed && errno != ELOOP && errno != EISDIR) {
+      found.problem = errno;
+      open_marker(O_RDONLY);
+    }
   }
   if (found.problem == 0 && ::faccessat(found.directory.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) found.problem = errno;
   const std::string text = found.marker ? text_of(found.marker) : "";
   found.ours = text.starts_with(marker_line);
   if (found.ours) return found;
-  const std::vector<std::string> names = found.directory.names();
   const bool nothing_else = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return is_left_behind(name) || (name == marker_name && found.marker);
+    return is_left_behind(name) || (name == marker_name && (found.marker || removed));
   });
   found.unwritten = nothing_else && marker_text.starts_with(text);
   return found;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/train/file_writer.h"
 
 namespace pmaptrain::train {
@@ -17,15 +18,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_usage(std::string message, std::string help) {
   throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
-}
-
-// As a shell reads it back.
-std::string quoted(const std::string& text) {
-  constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
-  if (!text.empty() && text.find_first_not_of(safe) == std::string::npos) return text;
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
 }
 
 // Whether another folder can be named after this one: neither '.' nor '/' can.
@@ -55,16 +47,16 @@ void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool repl
   }
   std::vector<std::pair<std::string, std::string>> commands;
   // How this folder was chosen, to be said again where it is to be used again.
-  const std::string same = options.explicit_dir    ? " --run-dir " + quoted(dir.string())
-                           : options.explicit_name ? " --name " + quoted(dir.filename().string())
+  const std::string same = options.explicit_dir    ? " --run-dir " + shell_quoted(dir.string())
+                           : options.explicit_name ? " --name " + shell_quoted(dir.filename().string())
                                                    : "";
   if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
   if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
   if (has_siblings(dir)) {
     const fs::path other = free_sibling(dir);
-    commands.emplace_back(
-        options.explicit_dir ? " --run-dir " + quoted(other.string()) : " --name " + quoted(other.filename().string()),
-        "keep it, write another");
+    commands.emplace_back(options.explicit_dir ? " --run-dir " + shell_quoted(other.string())
+                                               : " --name " + shell_quoted(other.filename().string()),
+                          "keep it, write another");
   }
   std::size_t width = 0;
   for (const auto& command : commands) width = std::max(width, command.first.size());

@@ -55,16 +55,4 @@ class Session {
 // Both of the above.
 Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers);
 
-struct Evaluation {
-  std::string split;
-  Measures measures;
-  std::int64_t examples = 0;
-  double seconds = 0;
-};
-
-// Evaluates a run folder's checkpoint ("last" or a step) on a split ("test" or "train"). `setup` is of the run's
-// config. Throws Error.
-Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                               const std::string& split);
-
 }  // namespace pmaptrain::train

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "core/analysis/cost.h"
 #include "core/base/text.h"
 #include "core/data/open.h"
 #include "core/graph/passes.h"
-#include "core/graph/type_list.h"
 #include "core/ops/all.h"
-#include "core/ops/loop/loop.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/remove_identities.h"
@@ -61,27 +60,6 @@ std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
   return {"train.eval_every" + where + " does nothing: the data has no test split"};
 }
 
-void add_cost(const Program& program, const std::vector<Equation>& equations, double times, StepCost& total) {
-  TypeList operand_types, result_types;
-  for (const Equation& equation : equations) {
-    if (equation.op.rules().view) continue;  // nothing is carried out
-    double inside = times;
-    if (const auto* loop = equation.op.as<ops::Loop>()) inside *= static_cast<double>(loop->iterations);
-    for (const Region& region : equation.regions) add_cost(program, region.equations, inside, total);
-    const Cost cost = equation.op.cost(program.mesh, operand_types.of(program, equation.operands),
-                                       result_types.of(program, equation.results));
-    bool varies = false;
-    for (Value value : equation.operands) varies |= !program.type(value).varying.empty();
-    for (Value value : equation.results) varies |= !program.type(value).varying.empty();
-    total.flops += times * cost.flops * static_cast<double>(varies ? program.mesh.devices() : 1);
-    for (const auto& [axes, bytes] : cost.wire) {
-      std::size_t outermost = 0;
-      while (!axes.contains(static_cast<int>(outermost))) ++outermost;
-      total.wire_bytes[outermost].second += times * bytes;
-    }
-  }
-}
-
 // What runs: the same bits from fewer passes over memory.
 Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities(std::move(program)))); }
 
@@ -102,7 +80,10 @@ Setup make_setup(spec::Loaded loaded) {
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
-  setup.training = std::make_shared<const Program>(optimize(program_at(setup, Stage::final)));
+  StepProgram step =
+      step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
+  setup.roles = std::move(step.roles);
   if (setup.timetable.eval_every > 0) {
     setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
     setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
@@ -144,9 +125,14 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
 }
 
 StepCost cost_of(const Program& program) {
-  StepCost total;
+  const Cost cost = pmaptrain::cost_of(program);
+  StepCost total{cost.flops, {}};
   for (const Axis& axis : program.mesh.axes()) total.wire_bytes.emplace_back(axis.name, 0.0);
-  add_cost(program, program.equations, 1, total);
+  for (const auto& [axes, bytes] : cost.wire) {
+    std::size_t outermost = 0;
+    while (!axes.contains(static_cast<int>(outermost))) ++outermost;
+    total.wire_bytes[outermost].second += bytes;
+  }
   return total;
 }
 

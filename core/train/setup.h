@@ -35,6 +35,7 @@ struct Setup {
   Timetable timetable;
   std::vector<std::string> warnings;                // keys that do nothing with this data
   std::shared_ptr<const Program> training;          // simplified: what runs
+  StepRoles roles;                                  // of its inputs and outputs
   std::shared_ptr<const Program> evaluation;        // for batches of evaluation_batch
   std::optional<data::BatchPlan> evaluation_batch;  // none without a test split, or where eval_every is never
 

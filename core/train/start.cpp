@@ -9,21 +9,16 @@
 namespace pmaptrain::train {
 namespace {
 
-void write_now(Module& module, const std::string& input, std::span<const std::byte> value) {
-  module.wait(module.write(module.input(input), every_device, value));
+void write_now(Module& module, std::size_t input, std::span<const std::byte> value) {
+  module.wait(module.write(module.input(train_entry, input), every_device, value));
 }
 
-void set_hyper(Module& module, const Setup& setup, const Input& input) {
-  if (input.name == "learning_rate") {
-    const double rate = scaled_learning_rate(setup.spec().optimizer, setup.batch.global);
-    dispatch_floating(setup.training->type(input.value).dtype, [&]<class T>() {
-      const T value = static_cast<T>(rate);
-      write_now(module, input.name, std::as_bytes(std::span(&value, 1)));
-    });
-  } else {  // "dropout/<layer>", which is the stream's name too
-    const PhiloxKey key = stream_key(setup.spec().seed, input.name);
-    write_now(module, input.name, std::as_bytes(std::span(key)));
-  }
+void set_learning_rate(Module& module, const Setup& setup) {
+  const double rate = scaled_learning_rate(setup.spec().optimizer, setup.batch.global);
+  dispatch_floating(setup.model.dtype, [&]<class T>() {
+    const T value = static_cast<T>(rate);
+    write_now(module, setup.roles.learning_rate, std::as_bytes(std::span(&value, 1)));
+  });
 }
 
 }  // namespace
@@ -73,12 +68,17 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
 void set_initial_values(Module& module, const Setup& setup) {
   const Program& program = *setup.training;
   const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
-  for (const model::Parameter& parameter : setup.model.parameters) {
-    write_now(module, parameter.name, values.of(parameter));
+  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+    write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
   }
-  for (const Input& input : program.inputs) {
-    if (input.group == Group::state) write_now(module, input.name, initial_state(program, input));
-    if (input.group == Group::hyper) set_hyper(module, setup, input);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, program.inputs[i]));
+  }
+  set_learning_rate(module, setup);
+  const std::vector<std::string> layers = setup.model.drawing_layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const PhiloxKey key = stream_key(setup.spec().seed, "dropout/" + layers[i]);
+    write_now(module, setup.roles.dropout_keys[i], std::as_bytes(std::span(key)));
   }
 }
 

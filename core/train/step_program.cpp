@@ -66,13 +66,14 @@ class StepBuilder {
     return finish("differentiating the model");
   }
 
-  Program final_stage() {
+  StepProgram final_stage() {
     program_.name = "train_step";
     declare_parameters();
     declare_state();
     declare_batch(batch_.rows_per_device);
     const Value learning_rate = b_.input(Group::hyper, "learning_rate", {model_.dtype, {}, {}});
     declare_dropout();
+    name_inputs(learning_rate);
 
     const Sums global = synchronised(device_sums());
     const Value divisor = examples(global.count);
@@ -88,9 +89,9 @@ class StepBuilder {
     accumulate(global, good);
 
     output_measures(means, global.count);
-    b_.output("grad_norm", norms.global);
-    b_.output("learning_rate", learning_rate);
-    return finish("building the training step");
+    roles_.grad_norm = output("grad_norm", norms.global);
+    roles_.used_learning_rate = output("learning_rate", learning_rate);
+    return {finish("building the training step"), std::move(roles_)};
   }
 
  private:
@@ -126,6 +127,24 @@ class StepBuilder {
     for (const std::string& layer : model_.drawing_layers()) {
       dropout_keys_.push_back(b_.input(Group::hyper, "dropout/" + layer, {DType::u32, {2}, {}}));
     }
+  }
+
+  // All inputs are declared before the first equation, so that an input's value is its place.
+  static std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
+  static std::vector<std::size_t> indices_of(std::span<const Value> inputs) {
+    std::vector<std::size_t> indices;
+    for (Value input : inputs) indices.push_back(index_of(input));
+    return indices;
+  }
+
+  void name_inputs(Value learning_rate) {
+    roles_.parameters = indices_of(parameters_);
+    roles_.step = index_of(step_);
+    (halts() ? roles_.finite : roles_.skipped) = index_of(guard_);
+    roles_.epoch_sums = indices_of(std::span(epoch_).first(epoch_.size() - 1));
+    roles_.epoch_examples = index_of(epoch_.back());
+    roles_.learning_rate = index_of(learning_rate);
+    roles_.dropout_keys = indices_of(dropout_keys_);
   }
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
@@ -321,17 +340,22 @@ class StepBuilder {
     }
   }
 
-  // All inputs are declared before the first equation, so that an input's value is its place.
   void replace(Value input, Value next) {
-    Input& replaced = program_.inputs.at(static_cast<std::size_t>(input.id));
+    Input& replaced = program_.inputs.at(index_of(input));
     assert(replaced.value == input);
     replaced.next = next;
   }
 
   void output_measures(const std::vector<Value>& measures, Value count) {
     const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
-    for (std::size_t i = 0; i < parts.size(); ++i) b_.output(parts[i].name, measures[i]);
-    b_.output("count", count);
+    for (std::size_t i = 0; i < parts.size(); ++i) roles_.means.push_back(output(parts[i].name, measures[i]));
+    roles_.count = output("count", count);
+  }
+
+  // Returns its index.
+  std::size_t output(const std::string& name, Value value) {
+    b_.output(name, value);
+    return program_.outputs.size() - 1;
   }
 
   Program finish(std::string_view what) {
@@ -349,6 +373,7 @@ class StepBuilder {
   std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
   std::vector<std::vector<Value>> slots_;  // by kind, then by parameter
   Value step_, guard_;
+  StepRoles roles_;
 };
 
 }  // namespace
@@ -361,11 +386,16 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const m
     case Stage::grad: return builder.grad_stage();
     case Stage::final: break;
   }
-  return builder.final_stage();
+  return builder.final_stage().program;
+}
+
+StepProgram step_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
+                         const OpSet& ops) {
+  return StepBuilder(model, spec, batch, ops).final_stage();
 }
 
 std::vector<std::byte> initial_state(const Program& program, const Input& input) {
-  const std::byte fill{input.name == "finite" ? std::uint8_t{1} : std::uint8_t{0}};
+  const std::byte fill{program.type(input.value).dtype == DType::boolean ? std::uint8_t{1} : std::uint8_t{0}};
   return std::vector<std::byte>(bytes(program.type(input.value)), fill);
 }
 

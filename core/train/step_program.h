@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "core/graph/program.h"
@@ -36,7 +37,30 @@ enum class Stage {
 Program train_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
                       const OpSet& ops, Stage stage = Stage::final);
 
-// The bytes that a state input begins a run with: zeros, and true for "finite".
+// What the finished step's inputs and outputs are for, as indices among them, which no pass changes.
+struct StepRoles {
+  // Inputs.
+  std::vector<std::size_t> parameters;         // in the order of Model::parameters
+  std::size_t step = 0;                        // updates done
+  std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
+  std::vector<std::size_t> epoch_sums;         // in the order of measure_parts
+  std::size_t epoch_examples = 0;
+  std::size_t learning_rate = 0;
+  std::vector<std::size_t> dropout_keys;  // in the order of Model::drawing_layers
+  // Outputs.
+  std::vector<std::size_t> means;  // in the order of measure_parts
+  std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
+};
+
+struct StepProgram {
+  Program program;
+  StepRoles roles;
+};
+// The finished step.
+StepProgram step_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
+                         const OpSet& ops);
+
+// The bytes that a state input begins a run with: zeros, and true for a flag.
 std::vector<std::byte> initial_state(const Program& program, const Input& input);
 
 }  // namespace pmaptrain::train

@@ -13,6 +13,13 @@
 
 using namespace pmaptrain;
 
+TEST_CASE("an argument is quoted where a shell would read something else", "[base]") {
+  CHECK(shell_quoted("runs/cnn-2_a.b=1,c:d@e%+") == "runs/cnn-2_a.b=1,c:d@e%+");
+  CHECK(shell_quoted("") == "''");
+  CHECK(shell_quoted("a b") == "'a b'");
+  CHECK(shell_quoted("it's $5") == "'it'\\''s $5'");
+}
+
 TEST_CASE("exact numbers have a point and, where it is shorter, an exponent with its sign", "[base]") {
   CHECK(exact(1.0) == "1.0");
   CHECK(exact(-0.0) == "-0.0");

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/train/evaluator.h"
 #include "core/train/safetensors.h"
 #include "core/train/session.h"
 #include "tests/files.h"

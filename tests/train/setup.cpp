@@ -133,6 +133,38 @@ TEST_CASE("a timetable is in steps, and there is no evaluation without a test sp
   CHECK_FALSE(linear.evaluation);
 }
 
+TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") {
+  for (const char* const guard : {"halt", "skip"}) {
+    const train::Setup setup = setup_of_text(
+        small_images, {std::string("train.on_nonfinite=") + guard,
+                       "model.layers=[flatten, {name: epoch, dense: 4}, {name: d, dropout: 0.5}, {dense: 3}]"});
+    const train::StepRoles& roles = setup.roles;
+    const auto input = [&](std::size_t index) { return setup.training->inputs.at(index).name; };
+    const auto output = [&](std::size_t index) { return setup.training->outputs.at(index).name; };
+    REQUIRE(roles.parameters.size() == setup.model.parameters.size());
+    for (std::size_t i = 0; i < roles.parameters.size(); ++i) {
+      CHECK(input(roles.parameters[i]) == setup.model.parameters[i].name);
+    }
+    CHECK(input(roles.step) == "step");
+    CHECK(roles.finite.has_value() == (guard == std::string("halt")));
+    CHECK(input(roles.finite ? *roles.finite : *roles.skipped) == (roles.finite ? "finite" : "skipped"));
+    const std::vector<model::MeasurePart> parts = model::measure_parts(setup.model);
+    REQUIRE(roles.epoch_sums.size() == parts.size());
+    REQUIRE(roles.means.size() == parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      CHECK(input(roles.epoch_sums[i]) == "epoch/" + parts[i].name);
+      CHECK(output(roles.means[i]) == parts[i].name);
+    }
+    CHECK(input(roles.epoch_examples) == "epoch/examples");
+    CHECK(input(roles.learning_rate) == "learning_rate");
+    REQUIRE(roles.dropout_keys.size() == 1);
+    CHECK(input(roles.dropout_keys[0]) == "dropout/d");
+    CHECK(output(roles.count) == "count");
+    CHECK(output(roles.grad_norm) == "grad_norm");
+    CHECK(output(roles.used_learning_rate) == "learning_rate");
+  }
+}
+
 TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[train]") {
   const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
   const auto refused = [&](const train::MemoryEstimate& estimate) {

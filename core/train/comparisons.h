@@ -1,0 +1,18 @@
+// Parameters of which something is known beforehand, shown with what was learned of them when a run ends.
+#pragma once
+
+#include <vector>
+
+#include "core/runtime/backend.h"
+#include "core/train/events.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+// Those that model.init gives values, and those whose true values the data's source knows: with what the module has.
+std::vector<Comparison> initial_comparisons(const Setup& setup, Module& module);
+
+// Adds what the module has now.
+void add_learned(std::vector<Comparison>& comparisons, Module& module);
+
+}  // namespace pmaptrain::train

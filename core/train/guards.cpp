@@ -1,0 +1,68 @@
+#include "core/train/guards.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/train/replicas.h"
+#include "core/train/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::string_view skipped_why =
+    " skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)";
+
+}  // namespace
+
+double Guards::state(std::size_t input) const {
+  return scalar(reader_.module(), reader_.module().input(train_entry, input));
+}
+
+bool Guards::finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }
+
+std::int64_t Guards::steps_skipped() const {
+  return setup_.roles.skipped ? static_cast<std::int64_t>(state(*setup_.roles.skipped)) : 0;
+}
+
+std::string Guards::skipped_steps() const {
+  const std::int64_t skipped = steps_skipped();
+  if (skipped == 0 || stop()) return "";
+  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + std::string(skipped_why);
+}
+
+void Guards::check_count(std::int64_t step) const {
+  Module& module = reader_.module();
+  if (scalar(module, module.output(train_entry, setup_.roles.count)) > 0) return;
+  fail_running("step " + std::to_string(step) + ": no example of the batch counts", "its mask is all zero");
+}
+
+// The count of updates says which step was the first bad one, however many have run since.
+bool Guards::check_finite() {
+  if (finite() || stop()) return false;
+  const auto good = static_cast<std::int64_t>(state(setup_.roles.step));
+  reason_ = "step " + std::to_string(good + 1) +
+            ": the loss, the gradient or the update is not finite; stopped with the "
+            "parameters " +
+            (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
+            " (train.on_nonfinite: halt)";
+  good_steps_ = good;
+  return true;
+}
+
+// With on_nonfinite: skip every step may have been left out, and then nothing was trained.
+bool Guards::check_any_good(std::int64_t steps) {
+  if (steps == 0 || steps_skipped() < steps || stop()) return false;
+  reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") + std::string(skipped_why);
+  return true;
+}
+
+bool Guards::check_replicas(std::int64_t step) {
+  if (compared_at_ == step || stop()) return false;
+  compared_at_ = step;
+  const auto divergence = find_divergence(reader_);
+  if (!divergence) return false;
+  reason_ = "step " + std::to_string(step) + ": " + describe(*divergence, *setup_.training) +
+            "; the checkpoint holds what device 0 has, which may be damaged too";
+  return true;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,49 @@
+// What stops a run that goes wrong.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/train/setup.h"
+#include "core/train/values.h"
+
+namespace pmaptrain::train {
+
+class Guards {
+ public:
+  // Both outlive this; `reader` is of the module that trains.
+  Guards(const Setup& setup, SlicedReader& reader) : setup_(setup), reader_(reader) {}
+
+  // Why the run is to stop; empty while it is not.
+  const std::string& reason() const { return reason_; }
+  bool stop() const { return !reason_.empty(); }
+  // After a step that was not finite: how many good ones the parameters have behind them.
+  std::optional<std::int64_t> good_steps() const { return good_steps_; }
+
+  // False once a step was not finite with on_nonfinite: halt. The update itself has kept the last good values since.
+  bool finite() const;
+  // With on_nonfinite: skip, the steps that were not finite and changed nothing.
+  std::int64_t steps_skipped() const;
+  // What to tell of them where the run goes well otherwise; empty where there are none.
+  std::string skipped_steps() const;
+
+  // Throws Error (failed) when no example of the last step's batch counts.
+  void check_count(std::int64_t step) const;
+  // Each of these says whether it has found the first reason to stop.
+  bool check_finite();
+  bool check_any_good(std::int64_t steps);
+  // Compares private copies, once a step.
+  bool check_replicas(std::int64_t step);
+
+ private:
+  double state(std::size_t input) const;
+
+  const Setup& setup_;
+  SlicedReader& reader_;
+  std::string reason_;
+  std::optional<std::int64_t> good_steps_;
+  std::int64_t compared_at_ = -1;
+};
+
+}  // namespace pmaptrain::train

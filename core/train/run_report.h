@@ -1,0 +1,65 @@
+// What a run tells of itself: events to its consumers and to the run folder's records, and the totals at its end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/runtime/backend.h"
+#include "core/train/evaluator.h"
+#include "core/train/events.h"
+#include "core/train/record_events.h"
+#include "core/train/run_folder.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+class RunReport {
+ public:
+  // Both outlive this; the module is what trains.
+  RunReport(const Setup& setup, Module& module);
+
+  // Starts the clock and the folder's records, and tells how the run begins: `steps` in all, on so many workers.
+  void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
+             std::int64_t steps, int workers);
+  // Records that cannot be written say so once, as an event of their own.
+  void emit(const Event& event);
+
+  void progressed(std::int64_t step) { emit(Progressed{step, epoch_of(step)}); }
+  // The last step's measures.
+  void log(std::int64_t step);
+  std::int64_t logged_step() const { return logged_step_; }
+  // Means over the epoch so far, then the module's sums begin anew. Of epochs that are shorter than the log interval
+  // only those at its steps, and the last, are told.
+  void end_epoch(std::int64_t step, bool last);
+  void evaluated(std::int64_t step, const Evaluation& evaluation);
+
+  // Fills in what `steps` steps amount to, of what was told until now.
+  void add_totals(Ended& ended, std::int64_t steps) const;
+
+  Records& records() { return *records_; }
+  // From now on nothing is written.
+  void leave_records() { std::erase(consumers_, &*records_); }
+
+ private:
+  std::int64_t epoch_of(std::int64_t step) const;
+  std::int64_t examples_until(std::int64_t step) const;
+  Started started(const std::string& run_dir, std::int64_t steps, int workers) const;
+  void tell_epoch(std::int64_t step, double examples);
+  double output(std::size_t index) const;
+
+  const Setup& setup_;
+  Module& module_;
+  std::vector<Consumer*> consumers_;
+  std::optional<Records> records_;
+  std::vector<std::string> recorder_warnings_;
+  Clock::time_point begin_, logged_at_;
+  double epoch_began_ = 0;
+  std::int64_t logged_examples_ = 0, logged_step_ = 0;
+  Measures train_measures_, test_measures_;
+};
+
+}  // namespace pmaptrain::train
