@@ -29,7 +29,7 @@ Base base_of(const Buffer& buffer) {
     case Pool::batch: return Base::batch;
     case Pool::packed: return Base::packed;
     case Pool::arena:
-    case Pool::scratch: break;
+    case Pool::piece: break;
   }
   return Base::arena;
 }

@@ -9,33 +9,12 @@
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
-#include "core/ops/all.h"
 #include "core/runtime/cpu/arena.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
 
 namespace pmaptrain::cpu {
 namespace {
-
-// Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
-constexpr double piece_work = 1 << 20;
-
-// Fewer rows than these leave a large product's inner loops short.
-constexpr std::int64_t least_rows = 64;
-
-// As many as the work pays for, and as have enough rows for each product with a matrix that is worth packing.
-std::int64_t worthwhile_pieces(const Program& program, double work) {
-  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 1.0, static_cast<double>(most_pieces)));
-  for_each_equation(program.equations, [&](const Equation& equation) {
-    const auto prepared = kernels_of(equation.op).prepared_operand;
-    const auto operand = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
-    if (!operand || program.type(equation.results.front()).varying.empty()) return;
-    if (numel(program.type(equation.operands[*operand])) < prepared_elements) return;
-    const std::int64_t rows = program.type(equation.results.front()).shape.front() * program.mesh.devices();
-    pieces = std::min(pieces, std::max<std::int64_t>(1, rows / least_rows));
-  });
-  return pieces;
-}
 
 std::size_t align(std::size_t bytes) { return round_up(bytes, alignment); }
 
@@ -69,7 +48,7 @@ class Planner {
     const Cost cost = cost_of(*plan_.program);
     plan_.work = cost.flops + cost.bytes;
     plan_.pieces = cut_into_blocks(plan_.program->mesh.devices(),
-                                   options.pieces > 0 ? options.pieces : worthwhile_pieces(*plan_.program, plan_.work));
+                                   options.pieces > 0 ? options.pieces : pieces_for(*plan_.program, plan_.work));
     lowered_ = lower(*plan_.program, options, static_cast<std::int64_t>(plan_.pieces.size()));
     lifetimes_ = find_lifetimes(lowered_);
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
@@ -185,13 +164,13 @@ class Planner {
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
                                      [&](const Access& read) { return read.stage != value.written.stage; });
     if (crosses || is_kept(value.root)) return Pool::device;
-    return info(value.root).stacked ? Pool::arena : Pool::scratch;
+    return info(value.root).stacked ? Pool::arena : Pool::piece;
   }
 
   // Values whose memory is found while walking the instructions: the arena's, and shared temporaries.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
-    if (pool == Pool::arena || pool == Pool::scratch) return true;
+    if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
     // What nothing reads would be free again in the very stage in which its parts are written.
     if (info(value.root).by_task && value.reads.empty()) return false;
@@ -206,7 +185,7 @@ class Planner {
     buffer.pool = pool_of(root);
     buffer.elements = numel(type(root));
     // A device's slices are there even for a value that only stages, not devices, tell apart.
-    buffer.stacked = buffer.pool == Pool::device || (buffer.pool != Pool::scratch && info(root).stacked);
+    buffer.stacked = buffer.pool == Pool::device || (buffer.pool != Pool::piece && info(root).stacked);
     if (static_cast<std::size_t>(root) < lowered_.facts.values.size()) {
       buffer.domain = lowered_.facts.values[static_cast<std::size_t>(root)].domain;
     }
@@ -361,7 +340,7 @@ class Planner {
       }
       return hold(root, offset);
     }
-    assert(pool_of(root) == Pool::arena || pool_of(root) == Pool::scratch);
+    assert(pool_of(root) == Pool::arena || pool_of(root) == Pool::piece);
     hold(root, arena_.allocate(arena_bytes(root)));
   }
 
@@ -482,26 +461,10 @@ std::string_view to_string(Pool pool) {
     case Pool::batch: return "batch";
     case Pool::arena: return "arena";
     case Pool::packed: return "packed";
-    case Pool::scratch: break;
+    case Pool::piece: break;
   }
-  return "scratch";
+  return "piece";
 }
-
-std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
-  return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
-}
-
-std::int64_t chunks_of(std::int64_t elements) {
-  return std::clamp<std::int64_t>(elements / chunk_elements, 1, most_chunks);
-}
-
-std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
-  constexpr std::int64_t unit = 64;
-  const std::int64_t size = (chunked.elements + chunked.chunks * unit - 1) / (chunked.chunks * unit) * unit;
-  return std::min(chunked.elements, chunk * size);
-}
-
-bool Plan::is_tiny() const { return work < piece_work; }
 
 void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs) {
   for (const Input& input : program.inputs) {

@@ -28,7 +28,7 @@ enum class Pool : std::uint8_t {
   device,    // one slice per logical device, kept through the step
   batch,     // batch inputs: a slice per device of a value that varies, else one copy
   arena,     // one slice per device of the piece at hand, in the worker's temporary memory
-  scratch,   // one for the piece at hand, the same for its devices, in the worker's temporary memory
+  piece,     // one for the piece at hand, the same for its devices, in the worker's temporary memory
   packed,    // one copy, of a size and at a place that are known when kernels are made; offsets count operands
 };
 std::string_view to_string(Pool pool);
@@ -86,6 +86,10 @@ inline constexpr std::int64_t prepared_elements = std::int64_t{1} << 16;
 // Slices and whole values begin at multiples of this many bytes.
 inline constexpr std::size_t alignment = 64;
 
+// Into how many pieces the devices of a program are cut, at most: as many as its work pays for, and no more than a few
+// where the rows of a product with a matrix that is worth packing would not do for each. `work`: floating operations
+// and bytes of a step.
+std::int64_t pieces_for(const Program& program, double work);
 // The row of the result with which part `part` of `parts` begins, of `rows`: by these numbers alone.
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
 // The element with which chunk `chunk` begins, a multiple of 64: all chunks but the last are equally long.
