@@ -216,22 +216,22 @@ Location Sequence::scratch(const_dnnl_memory_desc_t desc) {
 }
 
 void Sequence::add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once) {
-  Step step;
-  step.once = once;
+  Execution execution;
+  execution.once = once;
   dnnl_primitive_t primitive = nullptr;
   expect(dnnl_primitive_create(&primitive, desc.get()), op_, "a primitive's code");
-  step.primitive.reset(primitive);
+  execution.primitive.reset(primitive);
   for (const Argument& argument : arguments) {
-    step.bound.push_back({make_memory(op_, argument.desc), argument.at});
-    step.arguments.push_back({argument.argument, step.bound.back().memory.get()});
+    execution.bound.push_back({make_memory(op_, argument.desc), argument.at});
+    execution.arguments.push_back({argument.argument, execution.bound.back().memory.get()});
   }
   const const_dnnl_memory_desc_t pad = layout(desc, DNNL_ARG_SCRATCHPAD);
   if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
-    step.pad = make_memory(op_, pad);
-    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.pad.get()});
+    execution.pad = make_memory(op_, pad);
+    execution.arguments.push_back({DNNL_ARG_SCRATCHPAD, execution.pad.get()});
     largest_pad_ = std::max(largest_pad_, aligned(dnnl_memory_desc_get_size(pad)));
   }
-  steps_.push_back(std::move(step));
+  executions_.push_back(std::move(execution));
 }
 
 Location Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
@@ -261,7 +261,7 @@ void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementati
 
 std::int64_t Sequence::library_calls() const {
   std::int64_t calls = 0;
-  for (const Step& step : steps_) calls += step.once ? 1 : calls_;
+  for (const Execution& execution : executions_) calls += execution.once ? 1 : calls_;
   return calls;
 }
 
@@ -280,12 +280,12 @@ void Sequence::run(const CpuArguments& arguments) {
     expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
   };
   for (std::size_t call = 0; call < static_cast<std::size_t>(calls_); ++call) {
-    for (const Step& step : steps_) {
-      if (step.once && call > 0) continue;
-      for (const Bound& bound : step.bound) point(bound.memory, address(bound.at, call));
-      if (step.pad) point(step.pad, arguments.scratch + reserved_);
-      expect(dnnl_primitive_execute(step.primitive.get(), stream_.get(), static_cast<int>(step.arguments.size()),
-                                    step.arguments.data()),
+    for (const Execution& execution : executions_) {
+      if (execution.once && call > 0) continue;
+      for (const Bound& bound : execution.bound) point(bound.memory, address(bound.at, call));
+      if (execution.pad) point(execution.pad, arguments.scratch + reserved_);
+      expect(dnnl_primitive_execute(execution.primitive.get(), stream_.get(),
+                                    static_cast<int>(execution.arguments.size()), execution.arguments.data()),
              op_, "an execution");
     }
   }

@@ -282,7 +282,7 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
         "broadcast: dims=[1,0] does not rise: 0 stands behind 1 (transpose the operand first: broadcast keeps its "
         "dimensions in order)");
   CHECK(refusal_of(ReduceMax{{0}}, {type(DType::f32, {0, 2})}) ==
-        "reduce_max: f32[0,2] has nothing along dimension 0 (the largest of nothing is not defined)");
+        "reduce_max: f32[0,2] has no elements along dimension 0 (the maximum of no elements is undefined)");
   CHECK(refusal_of(ReduceSum{{0}}, {type(DType::boolean, {2})}) ==
         "reduce_sum: works on numbers, not on bool (cast a bool to a number: 0 or 1)");
   CHECK(refusal_of(ReduceSum{{0}}, {type(DType::f32, {1, 1, 1, 1, 1, 1, 1, 1, 1})}) ==

@@ -75,8 +75,8 @@ TEST_CASE("a batch of products that does not fit says which sizes meet", "[ops]"
   CHECK(test::refusal(BatchMatmul{}, {f32({4}), f32({4})}) ==
         "batch_matmul of a f32[4] and b f32[4] | both have the same batch dimensions, and then two of a matrix");
   CHECK(test::refusal(BatchMatmul{true, false}, {f32({2, 3, 4}), f32({2, 4, 5})}) ==
-        "batch_matmul of a f32[2,3,4] (transposed) and b f32[2,4,5]: it would contract 3 elements with 4 | the columns "
-        "of a and the rows of b are as many");
+        "batch_matmul of a f32[2,3,4] (transposed) and b f32[2,4,5]: it would contract 3 elements with 4 | a has as "
+        "many columns as b has rows");
   CHECK(test::refusal(BatchMatmul{}, {f32({2, 3, 4}), {DType::f64, {2, 4, 5}, {}}}) ==
         "batch_matmul of a f32[2,3,4] and b f64[2,4,5] | both operands have the same numeric element type; cast one of "
         "them");

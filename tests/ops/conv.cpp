@@ -139,7 +139,7 @@ TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
   CHECK(refusal({{1, 0}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
         "conv with a stride of 0 in width | a stride is at least 1");
   CHECK(refusal({{1, 1}, {{0, 0}, {0, -1}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
-        "conv with padding [(0,0),(0,-1)] | padding counts rows before and after: no number is negative");
+        "conv with padding [(0,0),(0,-1)] | padding is a number of rows before and after, each 0 or more");
   CHECK(refusal({{1}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
         "conv with 1 strides and 2 paddings | give one of each for height and one for width");
   CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {3, 1}}, {16, 6, 28, 1}, {3, 3, 1, 32}) ==

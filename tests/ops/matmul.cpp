@@ -137,11 +137,11 @@ TEST_CASE("a matmul that does not fit says which sizes meet", "[ops]") {
     return test::refusal(op, {{DType::f32, a, {}}, {DType::f32, b, {}}});
   };
   CHECK(refusal({}, {16, 784}, {128, 10}) ==
-        "matmul of a [16,784] and b [128,10]: it would contract 784 elements with 128 | the columns of a and the rows "
-        "of b are as many");
+        "matmul of a [16,784] and b [128,10]: it would contract 784 elements with 128 | a has as many columns as b "
+        "has rows");
   CHECK(refusal({true, false}, {16, 784}, {784, 10}) ==
-        "matmul of a [16,784] (transposed) and b [784,10]: it would contract 16 elements with 784 | the columns of a "
-        "and the rows of b are as many");
+        "matmul of a [16,784] (transposed) and b [784,10]: it would contract 16 elements with 784 | a has as many "
+        "columns as b has rows");
   CHECK(refusal({}, {16, 28, 28}, {784, 10}) ==
         "matmul of a [16,28,28] and b [784,10] | both operands have two dimensions; reshape the others into them");
   CHECK(test::refusal(Matmul{}, {{DType::f32, {1, 1}, {}}, {DType::i32, {1, 1}, {}}}) ==

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/ops/conv/depthwise_simd.h"
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
-// The elements of the window that targets meet, and the distances between neighbours, in floats.
+// The elements of the window that targets use, and the distances between neighbours, in floats.
 struct Taps {
   std::int64_t rows, columns;
   std::int64_t kernel_row, kernel_column;
@@ -30,7 +30,7 @@ struct Line {
   std::int64_t count, source_step, target_step;
 };
 
-// Targets that meet the same taps: a run of rows by a run of columns. `inner` is the longer side.
+// Targets that use the same taps: a run of rows by a run of columns. `inner` is the longer side.
 struct Rectangle {
   Taps taps;
   std::int64_t kernel, source, target;  // offsets of the first tap, and of the first target's source and own

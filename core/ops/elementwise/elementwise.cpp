@@ -13,21 +13,21 @@
 namespace pmaptrain::ops {
 namespace {
 
-void expect_domain(std::string_view op, DType dtype, Domain domain) {
+void expect_kind(std::string_view op, DType dtype, ElementKinds takes) {
   const auto refuse = [&](std::string_view works_on, std::string_view help) {
     throw TypeError(6, fmt::format("{}: works on {}, not on {}", op, works_on, to_string(dtype)), std::string(help));
   };
-  switch (domain) {
-    case Domain::floating:
+  switch (takes) {
+    case ElementKinds::floating:
       if (!is_floating(dtype)) refuse("f32 and f64", "cast the operand to a floating type first");
       break;
-    case Domain::signed_numbers:
+    case ElementKinds::signed_numbers:
       if (!is_floating(dtype) && dtype != DType::i32 && dtype != DType::i64) {
         refuse("signed numbers", "cast the operand to i32, i64 or a floating type first");
       }
       break;
-    case Domain::numbers: expect_numeric(op, dtype); break;
-    case Domain::any: break;
+    case ElementKinds::numbers: expect_numeric(op, dtype); break;
+    case ElementKinds::any: break;
   }
 }
 
@@ -93,10 +93,10 @@ class LoopKernel final : public CpuKernel {
 }  // namespace
 
 std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
-                                    Domain domain, bool compares) {
+                                    ElementKinds takes, bool compares) {
   expect_operands(op, context.operands, operands);
   for (std::size_t i = 1; i < operands; ++i) expect_equal_dtypes(op, context.operands[0], context.operands[i]);
-  expect_domain(op, context.operands[0].dtype, domain);
+  expect_kind(op, context.operands[0].dtype, takes);
   const DType dtype = compares ? DType::boolean : context.operands[0].dtype;
   return one_result(dtype, common_shape(op, context.operands));
 }

@@ -16,7 +16,7 @@ Cotangents only(Value value) { return {value}; }
 }  // namespace
 
 std::vector<Type> StopGradient::infer(const InferContext& context) const {
-  return infer_elementwise(name, context, 1, Domain::any, false);
+  return infer_elementwise(name, context, 1, ElementKinds::any, false);
 }
 
 void StopGradient::reference(const ReferenceCall& call) const {
@@ -24,7 +24,7 @@ void StopGradient::reference(const ReferenceCall& call) const {
 }
 
 std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const {
-  return infer_elementwise(name, context, 1, Domain::any, false);
+  return infer_elementwise(name, context, 1, ElementKinds::any, false);
 }
 
 void OptimizationBarrier::reference(const ReferenceCall& call) const {

@@ -208,7 +208,7 @@ class Compiler {
     return code_.references.size() - 1;
   }
 
-  // The node as the value of one result: computed, of n elements and nobody else's.
+  // The node as the value of one result: computed, of n elements and not the value of another result.
   int yield(int value) {
     const int number = yields_++;
     const bool computed = at(value).kind == Node::Kind::scratch && !at(value).scalar && at(value).yields < 0;

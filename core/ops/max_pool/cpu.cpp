@@ -39,7 +39,7 @@ const T* slice(const std::byte* data, std::int64_t call, std::int64_t elements) 
   return reinterpret_cast<const T*>(data) + call * elements;
 }
 
-// The images of all devices where all operands are stacked: those of a window do not mind whose neighbours they are.
+// The images of all devices where all operands are stacked: a window's result does not depend on other images.
 std::int64_t merge(const CpuRequest& request, PoolGeometry& g) {
   for (const bool stacked : request.stacked) {
     if (!stacked) return request.devices;

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/ops/max_pool/simd.h"
@@ -69,7 +69,7 @@ HWY_INLINE void pool_2x2(D d, const float* x, float* y, const Taps& taps) {
   hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
-// Adds to dx. Taps are counted in integers: a float would stop at 2^24. -1 is nobody's.
+// Adds to dx. Taps are counted in integers: a float would stop at 2^24. -1 is no tap.
 template <class D>
 HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
   const hn::RebindToSigned<D> places;

@@ -170,8 +170,8 @@ std::vector<Type> ReduceMax::infer(const InferContext& context) const {
   const Type& x = context.operands[0];
   for (std::int64_t d : dims) {
     if (x.shape[static_cast<std::size_t>(d)] > 0) continue;
-    throw TypeError(6, fmt::format("{}: {} has nothing along dimension {}", name, describe(x), d),
-                    "the largest of nothing is not defined");
+    throw TypeError(6, fmt::format("{}: {} has no elements along dimension {}", name, describe(x), d),
+                    "the maximum of no elements is undefined");
   }
   return results;
 }
