@@ -39,6 +39,7 @@ class AttributeVisitor {
   virtual void field(std::string_view name, DType& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
+  virtual void field(std::string_view name, std::vector<double>& value) = 0;
   virtual void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) = 0;
   // Whether attributes that have their usual value are left out.
   virtual bool leaves_out_usual() const { return false; }

@@ -11,8 +11,8 @@ namespace pmaptrain {
 
 inline constexpr std::size_t no_chain = static_cast<std::size_t>(-1);
 
-// Whether an equation is copied into every chain that reads its result, since it costs nothing there: constants, views,
-// and broadcasts that repeat.
+// Whether an equation is copied into every chain that reads its result, since it costs nothing there: constants of one
+// value, views, and broadcasts that repeat.
 bool is_free(const Program& program, const Equation& equation);
 
 // Which equation of its list defines a value. One instance for a whole program, since a region sees its own values

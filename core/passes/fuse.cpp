@@ -147,7 +147,7 @@ class Fuser {
     for (std::size_t i : group.members) {
       for (Value operand : equations_[i].operands) {
         const std::size_t* at = definition(source(operand));
-        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && equations_[*at].op.as<ops::Constant>() == nullptr);
+        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && !ops::splat_of(equations_[*at].op));
         for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
           broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
           if (equations_[*at].operands.empty()) break;

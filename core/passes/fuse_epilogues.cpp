@@ -67,7 +67,7 @@ class EpilogueFuser {
   }
   bool used_once(Value value) const { return flow_.uses[static_cast<std::size_t>(value.id)] == 1; }
   bool is_zero(Value value) {
-    if (const auto* constant = made_by<ops::Constant>(value)) return constant->value == 0;
+    if (made_by<ops::Constant>(value) != nullptr) return ops::splat_of(maker(value)->op) == 0;
     if (made_by<ops::Pvary>(value) != nullptr) return is_zero(maker(value)->operands[0]);
     return false;
   }

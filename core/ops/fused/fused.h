@@ -15,9 +15,10 @@
 namespace pmaptrain::ops {
 
 // The region has a parameter for each operand, of its type, and yields the results, all of one number of elements, n.
-// Its equations are elementwise ops, casts, constants, views, and broadcasts along neighbouring dimensions. A value in
-// it has n elements or one, except that an operand of another size may be read by broadcasts. So element i of a result
-// needs element i of the operands of n elements only, and a result may be the memory of one of those.
+// Its equations are elementwise ops, casts, constants of one value, views, and broadcasts along neighbouring
+// dimensions. A value in it has n elements or one, except that an operand of another size may be read by broadcasts. So
+// element i of a result needs element i of the operands of n elements only, and a result may be the memory of one of
+// those.
 struct Fused {
   static constexpr std::string_view name = "fused";
   static constexpr bool local = true;
