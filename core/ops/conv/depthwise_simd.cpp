@@ -19,7 +19,7 @@ namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
 // The elements of the window that targets use, and the distances between neighbours, in floats.
-struct Taps {
+struct KernelTaps {
   std::int64_t rows, columns;
   std::int64_t kernel_row, kernel_column;
   std::int64_t source_row, source_column;
@@ -32,7 +32,7 @@ struct Line {
 
 // Targets that use the same taps: a run of rows by a run of columns. `inner` is the longer side.
 struct Rectangle {
-  Taps taps;
+  KernelTaps taps;
   std::int64_t kernel, source, target;  // offsets of the first tap, and of the first target's source and own
   Line outer, inner;
 };
@@ -59,8 +59,8 @@ Rectangle rectangle(const DepthwisePass& pass, const Run& row, const Run& column
 // A kernel's vector serves `tile` targets side by side, which also hide each other's latency. `columns` is taps.columns
 // where the compiler is to know it, else 0.
 template <int tile, int columns, class D>
-HWY_INLINE void sum_taps(D d, const Taps& taps, const float* source, std::int64_t source_step, const float* kernel,
-                         const float* bias, bool relu, float* target, std::int64_t target_step) {
+HWY_INLINE void sum_taps(D d, const KernelTaps& taps, const float* source, std::int64_t source_step,
+                         const float* kernel, const float* bias, bool relu, float* target, std::int64_t target_step) {
   constexpr std::size_t size = tile;
   hn::Vec<D> sums[size];
   const hn::Vec<D> start = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
@@ -87,7 +87,7 @@ HWY_INLINE void sum_taps(D d, const Taps& taps, const float* source, std::int64_
 
 // All features of a tile. On its own, so that its loops have the registers to themselves.
 template <int tile, int columns>
-HWY_NOINLINE void sum_tile(const Taps& taps, std::int64_t features, const float* source, std::int64_t source_step,
+HWY_NOINLINE void sum_tile(const KernelTaps& taps, std::int64_t features, const float* source, std::int64_t source_step,
                            const float* kernel, const float* bias, bool relu, float* target, std::int64_t target_step) {
   for_each_vector(features, [&](auto d, std::int64_t f) HWY_ATTR {
     sum_taps<tile, columns>(d, taps, source + f, source_step, kernel + f, bias == nullptr ? bias : bias + f, relu,
@@ -168,7 +168,7 @@ void depthwise_kernel_sums(const DepthwisePass& pass, const float* source, const
   for (const Run& row : pass.rows) {
     for (const Run& column : pass.columns) {
       const Rectangle part = rectangle(pass, row, column);
-      const Taps& taps = part.taps;
+      const KernelTaps& taps = part.taps;
       for (std::int64_t i = 0; i < taps.rows; i += 3) {
         for (std::int64_t j = 0; j < taps.columns; j += 3) {
           const std::int64_t rows = std::min<std::int64_t>(taps.rows - i, 3);
