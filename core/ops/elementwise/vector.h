@@ -17,6 +17,13 @@ using VectorFunction = void (*)(const std::byte* a, const std::byte* b, const st
 // that operand i is a scalar; not all of several operands are. Null where there is none: the reference is then as fast.
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars);
 
+// Elements that are only moved are read and written as whole numbers of their size, whatever their type: as
+// Bits<T>::Any, since a plain T must not alias them.
+template <class T>
+struct Bits {
+  typedef T Any __attribute__((may_alias));  // in place of `using`, which drops the attribute of a template's argument
+};
+
 // Copies n elements of `size` bytes, or repeats one.
 VectorFunction find_copy(std::size_t size, bool scalar);
 

@@ -320,8 +320,9 @@ class Compiler {
 // Elements [first, first + count) of what is repeated.
 template <class T>
 void expand(const std::byte* from, const Spread& spread, std::int64_t first, std::int64_t count, std::byte* out) {
-  const T* const vector = reinterpret_cast<const T*>(from);
-  T* to = reinterpret_cast<T*>(out);
+  using Any = typename Bits<T>::Any;
+  const Any* const vector = reinterpret_cast<const Any*>(from);
+  Any* to = reinterpret_cast<Any*>(out);
   std::int64_t at = first / spread.inner % spread.size;
   if (spread.inner == 1) {
     while (count > 0) {
@@ -336,7 +337,9 @@ void expand(const std::byte* from, const Spread& spread, std::int64_t first, std
   std::int64_t run = spread.inner - first % spread.inner;
   while (count > 0) {
     run = std::min(run, count);
-    to = std::fill_n(to, run, vector[at]);
+    const T value = vector[at];
+    for (std::int64_t i = 0; i < run; ++i) to[i] = value;
+    to += run;
     count -= run;
     at = at + 1 == spread.size ? 0 : at + 1;
     run = spread.inner;
