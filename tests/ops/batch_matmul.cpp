@@ -44,7 +44,11 @@ TEST_CASE("batches of products are close to exact for every size and stacking", 
       const Shape b = transpose_b ? Shape{batch, n, k} : Shape{batch, k, n};
       for (const std::vector<bool>& stacked : {std::vector{true, false}, {false, true}, {true, true}}) {
         CHECK(test::distance(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked}, k) < 4);
-        CHECK(test::same_bits_alone(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked}));
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+        if (batch * m * n * k < least_products) continue;
+        CHECK(test::same_bits_alone(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked},
+                                    stacked[0] && stacked[1] ? test::Devices::merged : test::Devices::apart));
+#endif
       }
     }
   }
