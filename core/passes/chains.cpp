@@ -226,12 +226,14 @@ bool is_free(const Program& program, const Equation& equation) {
 
 void Definitions::add(const std::vector<Equation>& equations) {
   for (std::size_t i = 0; i < equations.size(); ++i) {
-    for (Value result : equations[i].results) {
-      const auto at = static_cast<std::size_t>(result.id);
-      if (at >= places_.size()) places_.resize(at + 1, nowhere);
-      places_[at] = i;
-    }
+    for (Value result : equations[i].results) set(result, i);
   }
+}
+
+void Definitions::set(Value value, std::size_t place) {
+  const auto at = static_cast<std::size_t>(value.id);
+  if (at >= places_.size()) places_.resize(at + 1, nowhere);
+  places_[at] = place;
 }
 
 void Definitions::remove(const std::vector<Equation>& equations) {

@@ -21,6 +21,7 @@ class Definitions {
  public:
   void add(const std::vector<Equation>& equations);
   void remove(const std::vector<Equation>& equations);
+  void set(Value value, std::size_t place);
   // The equation's place in its list; null for a value that none of the added equations defines.
   const std::size_t* find(Value value) const {
     const auto at = static_cast<std::size_t>(value.id);

@@ -136,23 +136,29 @@ struct Relu : Elementwise<Relu> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The same value, through which no derivative passes. Any element type.
-struct StopGradient : Elementwise<StopGradient> {
-  static constexpr std::string_view name = "stop_gradient";
+// The same value, of any element type.
+template <class Self>
+struct Identity : Elementwise<Self> {
   static constexpr bool view = true;
-  std::vector<Type> infer(const InferContext& context) const;
-  Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+  std::vector<Type> infer(const InferContext& context) const {
+    return infer_elementwise(Self::name, context, 1, ElementKinds::any, false);
+  }
+  void reference(const ReferenceCall& call) const {
+    dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
+  }
 };
 
-// The same value, which no pass knows to be that: what is computed from it is not shared with what is computed from x.
-// As in JAX; computing something again may be cheaper than keeping it. Any element type.
-struct OptimizationBarrier : Elementwise<OptimizationBarrier> {
-  static constexpr std::string_view name = "optimization_barrier";
-  static constexpr bool view = true;
-  std::vector<Type> infer(const InferContext& context) const;
+// No derivative passes through it.
+struct StopGradient : Identity<StopGradient> {
+  static constexpr std::string_view name = "stop_gradient";
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// No pass treats the result as x: equations on it are not shared with equal ones on x. As in JAX; computing something
+// again may be cheaper than keeping it.
+struct OptimizationBarrier : Identity<OptimizationBarrier> {
+  static constexpr std::string_view name = "optimization_barrier";
+  Cotangents derivative(VjpContext& context) const;
 };
 
 }  // namespace pmaptrain::ops
