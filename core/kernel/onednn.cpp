@@ -83,11 +83,11 @@ Attributes attributes(std::string_view op, bool relu) {
   expect(dnnl_primitive_attr_set_scratchpad_mode(created, dnnl_scratchpad_mode_user), op, "scratch from its caller");
   expect(dnnl_primitive_attr_set_fpmath_mode(created, dnnl_fpmath_mode_strict), op, "arithmetic in f32");
   if (relu) {
-    dnnl_post_ops_t steps = nullptr;
-    expect(dnnl_post_ops_create(&steps), op, "a list of what follows");
-    const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owner(steps);
-    expect(dnnl_post_ops_append_prelu(steps, 0), op, "relu");
-    expect(dnnl_primitive_attr_set_post_ops(created, steps), op, "relu");
+    dnnl_post_ops_t post_ops = nullptr;
+    expect(dnnl_post_ops_create(&post_ops), op, "a list of post-ops");
+    const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owner(post_ops);
+    expect(dnnl_post_ops_append_prelu(post_ops, 0), op, "relu");
+    expect(dnnl_primitive_attr_set_post_ops(created, post_ops), op, "relu");
   }
   return attributes;
 }
@@ -201,9 +201,9 @@ std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
     : op_(op), calls_(merged ? 1 : request.devices) {
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    operand_step_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+    operand_stride_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
   }
-  for (const Type& type : request.results) result_step_.push_back(bytes(type));
+  for (const Type& type : request.results) result_stride_.push_back(bytes(type));
   dnnl_stream_t stream = nullptr;
   expect(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), op_, "a stream");
   stream_.reset(stream);
@@ -269,8 +269,8 @@ void Sequence::run(const CpuArguments& arguments) {
   alignas(64) static constexpr float negative_zero = -0.0F;
   const auto address = [&](Location at, std::size_t call) -> const std::byte* {
     switch (at.in) {
-      case Location::In::operand: return arguments.operands[at.index] + call * operand_step_[at.index];
-      case Location::In::result: return arguments.results[at.index] + call * result_step_[at.index];
+      case Location::In::operand: return arguments.operands[at.index] + call * operand_stride_[at.index];
+      case Location::In::result: return arguments.results[at.index] + call * result_stride_[at.index];
       case Location::In::negative_zero: return reinterpret_cast<const std::byte*>(&negative_zero);
       default: return arguments.scratch + at.index;
     }
@@ -291,7 +291,7 @@ void Sequence::run(const CpuArguments& arguments) {
   }
   expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
   for (std::size_t call = 0; relu_elements_ > 0 && call < static_cast<std::size_t>(calls_); ++call) {
-    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_step_[0]);
+    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_stride_[0]);
     for (std::size_t i = 0; i < relu_elements_; ++i) y[i] = 0.0F > y[i] ? 0.0F : y[i];
   }
 }

@@ -135,7 +135,7 @@ class Sequence : public CpuKernel {
 
   std::string op_;
   std::int64_t calls_;
-  std::vector<std::size_t> operand_step_, result_step_;  // bytes from one call's array to the next one's
+  std::vector<std::size_t> operand_stride_, result_stride_;  // bytes from one call's array to the next one's
   std::vector<Execution> executions_;
   std::vector<LayoutChange> layout_changes_;
   std::size_t reserved_ = 0;

@@ -8,12 +8,12 @@
 
 namespace pmaptrain::ops {
 
-// Targets first + q · step, for 0 <= q < count. All of them use the same elements of the window, tap + t · tap_step
-// for 0 <= t < taps; target q uses element t with the source + q · source_step + t · source_tap_step.
+// Targets first + q · stride, for 0 <= q < count. All of them use the same elements of the window, tap + t · tap_stride
+// for 0 <= t < taps; target q uses element t with the source + q · source_stride + t · source_tap_stride.
 struct Run {
-  std::int64_t first = 0, step = 1, count = 0;
-  std::int64_t tap = 0, tap_step = 1, taps = 0;
-  std::int64_t source = 0, source_step = 1, source_tap_step = 1;
+  std::int64_t first = 0, stride = 1, count = 0;
+  std::int64_t tap = 0, tap_stride = 1, taps = 0;
+  std::int64_t source = 0, source_stride = 1, source_tap_stride = 1;
 };
 
 // Every position of the window as a target, elements of the image as sources: the sums of a convolution.

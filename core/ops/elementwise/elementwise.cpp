@@ -58,10 +58,10 @@ class LoopKernel final : public CpuKernel {
       : function_(function),
         elements_(static_cast<std::size_t>(numel(request.results[0]))),
         calls_(static_cast<std::size_t>(request.devices)),
-        result_step_(bytes(request.results[0])) {
+        result_stride_(bytes(request.results[0])) {
     bool one_call = true;
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
-      operand_steps_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+      operand_strides_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
       one_call &= request.stacked[i] != is_scalar(request, i);
     }
     if (one_call) elements_ *= std::exchange(calls_, 1);
@@ -76,18 +76,18 @@ class LoopKernel final : public CpuKernel {
     if (elements_ == 0) return;
     std::array<const std::byte*, 3> operands{};
     for (std::size_t call = 0; call < calls_; ++call) {
-      for (std::size_t i = 0; i < operand_steps_.size(); ++i) {
-        operands[i] = arguments.operands[i] + call * operand_steps_[i];
+      for (std::size_t i = 0; i < operand_strides_.size(); ++i) {
+        operands[i] = arguments.operands[i] + call * operand_strides_[i];
       }
-      function_(operands[0], operands[1], operands[2], arguments.results[0] + call * result_step_, elements_);
+      function_(operands[0], operands[1], operands[2], arguments.results[0] + call * result_stride_, elements_);
     }
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
   VectorFunction function_;
-  std::size_t elements_, calls_, result_step_;
-  std::vector<std::size_t> operand_steps_;  // bytes from call to call
+  std::size_t elements_, calls_, result_stride_;
+  std::vector<std::size_t> operand_strides_;  // bytes from call to call
 };
 
 }  // namespace
