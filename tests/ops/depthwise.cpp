@@ -235,11 +235,11 @@ TEST_CASE("the runs of a window cover each target once and say whom it meets, wh
               std::vector<int> covered(static_cast<std::size_t>(targets));
               for (const Run& run : runs) {
                 for (std::int64_t q = 0; q < run.count; ++q) {
-                  const std::int64_t target = run.first + q * run.step;
+                  const std::int64_t target = run.first + q * run.stride;
                   ++covered.at(static_cast<std::size_t>(target));
                   for (std::int64_t t = 0; t < run.taps; ++t) {
-                    const std::int64_t source = run.source + q * run.source_step + t * run.source_tap_step;
-                    const std::int64_t tap = run.tap + t * run.tap_step;
+                    const std::int64_t source = run.source + q * run.source_stride + t * run.source_tap_stride;
+                    const std::int64_t tap = run.tap + t * run.tap_stride;
                     found.push_back(transposed ? Meeting{source, tap, target} : Meeting{target, tap, source});
                   }
                 }
