@@ -28,7 +28,7 @@ class Builder {
   Value input(Group group, std::string name, Type type);
   void output(std::string name, Value value) { program_.outputs.push_back({std::move(name), value}); }
 
-  // One equation. For a local op whose operands have different sets, inserts the pvary that rule 1 asks for. Throws
+  // One equation. For a local op whose operands have different sets, inserts the pvary that rule 1 requires. Throws
   // Error (usage) located at the current origin when the types do not fit.
   Value emit(const Op& op, std::span<const Value> operands);
   Value emit(const Op& op, std::initializer_list<Value> operands) {
@@ -67,7 +67,7 @@ class Builder {
 
  private:
   Value new_value(Type type);
-  // Operands as rule 1 asks for.
+  // The operands, varied where rule 1 requires it.
   std::vector<Value> varied(const Op& op, std::span<const Value> operands);
   // Gives the equation's results: valid until the next one.
   const std::vector<Value>& append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);

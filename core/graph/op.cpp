@@ -23,6 +23,11 @@ class AttributePrinter : public AttributeVisitor {
     add(name, mesh_ != nullptr ? mesh_->to_string(value) : "{#" + std::to_string(value.bits()) + "}");
   }
   void field(std::string_view name, std::vector<std::int64_t>& value) override { add(name, to_string(value)); }
+  void field(std::string_view name, std::vector<double>& value) override {
+    std::string text = "[";
+    for (const double element : value) text += (text.size() > 1 ? "," : "") + exact(element);
+    add(name, text + "]");
+  }
   void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     std::string text = "[";
     for (const auto& [first, second] : value) {
@@ -49,16 +54,17 @@ class KeyMaker : public AttributeVisitor {
   explicit KeyMaker(std::string& key) : key_(key) {}
 
   void field(std::string_view /*name*/, std::int64_t& value) override { add(value); }
-  // All that is not a number is the same, as in an op's text.
-  void field(std::string_view /*name*/, double& value) override {
-    add(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
-  }
+  void field(std::string_view /*name*/, double& value) override { add_number(value); }
   void field(std::string_view /*name*/, bool& value) override { add(value); }
   void field(std::string_view /*name*/, DType& value) override { add(value); }
   void field(std::string_view /*name*/, AxisSet& value) override { add(value.bits()); }
   void field(std::string_view /*name*/, std::vector<std::int64_t>& value) override {
     add(value.size());
     for (const std::int64_t element : value) add(element);
+  }
+  void field(std::string_view /*name*/, std::vector<double>& value) override {
+    add(value.size());
+    for (const double element : value) add_number(element);
   }
   void field(std::string_view /*name*/, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     add(value.size());
@@ -73,6 +79,8 @@ class KeyMaker : public AttributeVisitor {
   void add(const T& value) {
     key_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
+  // All NaNs are equal, as in an op's text.
+  void add_number(double value) { add(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value); }
 
   std::string& key_;
 };

@@ -1,7 +1,7 @@
 // What an operation is to the graph: a small immutable value and a pointer to its static table of rules.
 //
-// The graph knows no particular op. Each op is a struct in core/ops with the members that IsOp asks for; a struct
-// that lacks one does not compile, and the message says which.
+// The graph names no particular op. Each op is a struct in core/ops with the members that rules_of requires; a struct
+// without one of them does not compile, and the message names it.
 #pragma once
 
 #include <concepts>
@@ -39,11 +39,12 @@ class AttributeVisitor {
   virtual void field(std::string_view name, DType& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
+  virtual void field(std::string_view name, std::vector<double>& value) = 0;
   virtual void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) = 0;
-  // Whether what has its usual value is passed over.
+  // Whether attributes that have their usual value are left out.
   virtual bool leaves_out_usual() const { return false; }
 
-  // A variant that an op seldom takes: printed only where it is not the usual one.
+  // An attribute that seldom differs from its usual value: printed only where it does.
   template <class T>
   void seldom(std::string_view name, T& value, const T& usual) {
     if (!leaves_out_usual() || value != usual) field(name, value);
@@ -84,11 +85,11 @@ struct VjpContext {
   std::span<const Value> operands;
   std::span<const Value> results;
   std::span<const std::optional<Value>> cotangents;
-  std::span<const bool> needed;  // by operand: whether anybody asks for its cotangent
+  std::span<const bool> needed;  // by operand: whether its cotangent is needed
 };
 using Cotangents = std::vector<std::optional<Value>>;
 
-// The explicit entry of an op that has no derivative. Where a cotangent reaches one, that is the user's error.
+// The explicit entry of an op that has no derivative. A cotangent that reaches one is the user's error.
 struct NoDerivative {
   std::string_view because;
 };

@@ -50,6 +50,15 @@ class AttributeParser : public AttributeVisitor {
   void field(std::string_view name, std::vector<std::int64_t>& value) override {
     if (seek(name)) value = parse_shape(lexer_);
   }
+  void field(std::string_view name, std::vector<double>& value) override {
+    if (!seek(name)) return;
+    value.clear();
+    lexer_.expect("[");
+    if (lexer_.accept("]")) return;
+    do value.push_back(lexer_.expect_number());
+    while (lexer_.accept(","));
+    lexer_.expect("]");
+  }
   void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     if (!seek(name)) return;
     value.clear();

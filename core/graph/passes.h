@@ -10,7 +10,7 @@
 namespace pmaptrain {
 
 // Removes equations that no output and no update needs, and computes equal equations once. Every op is pure, so this
-// needs to know none of them; it never reorders and never changes a bit of a result.
+// depends on no particular op; it never reorders and never changes a bit of a result.
 Program simplify(Program program);
 
 // What a value is to become: the same value, reduced over the axes that `target` does not vary over.

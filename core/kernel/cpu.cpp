@@ -23,11 +23,11 @@ class ReferenceKernel final : public CpuKernel {
     assert(request.stacked.size() == request.operands.size());
     for (std::size_t i = 0; i < operand_types_.size(); ++i) {
       operands_.push_back({&operand_types_[i], nullptr});
-      operand_steps_.push_back(request.stacked[i] ? bytes(operand_types_[i]) : 0);
+      operand_strides_.push_back(request.stacked[i] ? bytes(operand_types_[i]) : 0);
     }
     for (const Type& type : result_types_) {
       results_.push_back({&type, nullptr});
-      result_steps_.push_back(bytes(type));
+      result_strides_.push_back(bytes(type));
     }
   }
 
@@ -35,10 +35,10 @@ class ReferenceKernel final : public CpuKernel {
     for (std::int64_t d = 0; d < devices_; ++d) {
       const auto device = static_cast<std::size_t>(d);
       for (std::size_t i = 0; i < operands_.size(); ++i) {
-        operands_[i].data = arguments.operands[i] + device * operand_steps_[i];
+        operands_[i].data = arguments.operands[i] + device * operand_strides_[i];
       }
       for (std::size_t i = 0; i < results_.size(); ++i) {
-        results_[i].data = arguments.results[i] + device * result_steps_[i];
+        results_[i].data = arguments.results[i] + device * result_strides_[i];
       }
       function_(op_.get(), {operands_, results_, region_, types_});
     }
@@ -57,8 +57,8 @@ class ReferenceKernel final : public CpuKernel {
   std::span<const Type> types_;
   std::vector<ConstArray> operands_;  // point into the types; data is set in each run
   std::vector<Array> results_;
-  std::vector<std::size_t> operand_steps_;  // bytes from one device's slice to the next
-  std::vector<std::size_t> result_steps_;
+  std::vector<std::size_t> operand_strides_;  // bytes from one device's slice to the next
+  std::vector<std::size_t> result_strides_;
 };
 
 }  // namespace

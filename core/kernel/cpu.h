@@ -32,10 +32,10 @@ struct CpuRequest {
 struct CpuArguments {
   const std::byte* const* operands;
   std::byte* const* results;
-  std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, nobody else's during the call
+  std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, of this call alone while it runs
 };
 
-// A copy into another layout that a kernel makes at each run, since its library computes in layouts of its own.
+// A copy into another layout (a reorder) that a kernel makes in each run, since its library computes in other layouts.
 struct LayoutChange {
   std::string of;         // "operand 1", "result 0"
   std::size_t bytes = 0;  // read and written in one run
@@ -47,15 +47,15 @@ class CpuKernel {
   virtual ~CpuKernel() = default;
   virtual void run(const CpuArguments& arguments) = 0;
   virtual std::size_t scratch_bytes() const { return 0; }
-  // "reference", or the library's own name for what it chose.
+  // "reference", or the library's name of the implementation that it chose.
   virtual std::string implementation() const = 0;
   virtual std::vector<LayoutChange> layout_changes() const { return {}; }
-  // How often a run asks a library, changes of layout included.
+  // How many primitives of a library a run executes, changes of layout included.
   virtual std::int64_t library_calls() const { return 0; }
 };
 
-// Brings an operand that many runs share into the layout that the op's kernel takes it in. Belongs to one worker, like
-// a kernel.
+// Copies an operand that many runs share into the layout in which the op's kernel takes it: packed weights. Belongs to
+// one worker, like a kernel.
 class CpuPreparation {
  public:
   virtual ~CpuPreparation() = default;
@@ -66,23 +66,23 @@ class CpuPreparation {
   virtual void run(const std::byte* from, std::byte* to, std::byte* scratch) = 0;
 };
 
-// An op whose CPU kernel is its reference says so, and why, in place of a cpu() of its own.
+// The explicit entry, in place of cpu(), of an op whose CPU kernel is its reference.
 struct UseReference {
   std::string_view because;
 };
-// An op that the runtime itself carries out (collectives, the loop, pvary).
+// The explicit entry of an op that the runtime itself carries out (collectives, the loop, pvary).
 struct RuntimeOp {
   std::string_view because;
 };
 
 using ReferenceFunction = void (*)(const void* op, const ReferenceCall& call);
 
-// A kernel that calls a reference function, or another with the same arguments, for each device in turn.
+// A kernel that calls `function`, a reference or another with the same arguments, for each device in turn.
 std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
                                                  const CpuRequest& request, std::string name = "reference");
 
-// One thread's OpenMP team has one member from here on. Every thread that makes or runs kernels calls it first, since
-// a new thread starts with a team of all cores.
+// Limits the OpenMP team of the calling thread to one member. Every thread that makes or runs kernels calls it first,
+// since a new thread starts with a team of all cores.
 void use_one_thread_in_libraries();
 
 }  // namespace pmaptrain

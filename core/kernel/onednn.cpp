@@ -83,11 +83,11 @@ Attributes attributes(std::string_view op, bool relu) {
   expect(dnnl_primitive_attr_set_scratchpad_mode(created, dnnl_scratchpad_mode_user), op, "scratch from its caller");
   expect(dnnl_primitive_attr_set_fpmath_mode(created, dnnl_fpmath_mode_strict), op, "arithmetic in f32");
   if (relu) {
-    dnnl_post_ops_t steps = nullptr;
-    expect(dnnl_post_ops_create(&steps), op, "a list of what follows");
-    const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owner(steps);
-    expect(dnnl_post_ops_append_prelu(steps, 0), op, "relu");
-    expect(dnnl_primitive_attr_set_post_ops(created, steps), op, "relu");
+    dnnl_post_ops_t post_ops = nullptr;
+    expect(dnnl_post_ops_create(&post_ops), op, "a list of post-ops");
+    const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owner(post_ops);
+    expect(dnnl_post_ops_append_prelu(post_ops, 0), op, "relu");
+    expect(dnnl_primitive_attr_set_post_ops(created, post_ops), op, "relu");
   }
   return attributes;
 }
@@ -201,9 +201,9 @@ std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl
 Sequence::Sequence(std::string_view op, const CpuRequest& request, bool merged)
     : op_(op), calls_(merged ? 1 : request.devices) {
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    operand_step_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+    operand_stride_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
   }
-  for (const Type& type : request.results) result_step_.push_back(bytes(type));
+  for (const Type& type : request.results) result_stride_.push_back(bytes(type));
   dnnl_stream_t stream = nullptr;
   expect(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), op_, "a stream");
   stream_.reset(stream);
@@ -216,22 +216,22 @@ Location Sequence::scratch(const_dnnl_memory_desc_t desc) {
 }
 
 void Sequence::add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once) {
-  Step step;
-  step.once = once;
+  Execution execution;
+  execution.once = once;
   dnnl_primitive_t primitive = nullptr;
   expect(dnnl_primitive_create(&primitive, desc.get()), op_, "a primitive's code");
-  step.primitive.reset(primitive);
+  execution.primitive.reset(primitive);
   for (const Argument& argument : arguments) {
-    step.bound.push_back({make_memory(op_, argument.desc), argument.at});
-    step.arguments.push_back({argument.argument, step.bound.back().memory.get()});
+    execution.bound.push_back({make_memory(op_, argument.desc), argument.at});
+    execution.arguments.push_back({argument.argument, execution.bound.back().memory.get()});
   }
   const const_dnnl_memory_desc_t pad = layout(desc, DNNL_ARG_SCRATCHPAD);
   if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
-    step.pad = make_memory(op_, pad);
-    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.pad.get()});
+    execution.pad = make_memory(op_, pad);
+    execution.arguments.push_back({DNNL_ARG_SCRATCHPAD, execution.pad.get()});
     largest_pad_ = std::max(largest_pad_, aligned(dnnl_memory_desc_get_size(pad)));
   }
-  steps_.push_back(std::move(step));
+  executions_.push_back(std::move(execution));
 }
 
 Location Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
@@ -261,7 +261,7 @@ void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementati
 
 std::int64_t Sequence::library_calls() const {
   std::int64_t calls = 0;
-  for (const Step& step : steps_) calls += step.once ? 1 : calls_;
+  for (const Execution& execution : executions_) calls += execution.once ? 1 : calls_;
   return calls;
 }
 
@@ -269,8 +269,8 @@ void Sequence::run(const CpuArguments& arguments) {
   alignas(64) static constexpr float negative_zero = -0.0F;
   const auto address = [&](Location at, std::size_t call) -> const std::byte* {
     switch (at.in) {
-      case Location::In::operand: return arguments.operands[at.index] + call * operand_step_[at.index];
-      case Location::In::result: return arguments.results[at.index] + call * result_step_[at.index];
+      case Location::In::operand: return arguments.operands[at.index] + call * operand_stride_[at.index];
+      case Location::In::result: return arguments.results[at.index] + call * result_stride_[at.index];
       case Location::In::negative_zero: return reinterpret_cast<const std::byte*>(&negative_zero);
       default: return arguments.scratch + at.index;
     }
@@ -280,18 +280,18 @@ void Sequence::run(const CpuArguments& arguments) {
     expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
   };
   for (std::size_t call = 0; call < static_cast<std::size_t>(calls_); ++call) {
-    for (const Step& step : steps_) {
-      if (step.once && call > 0) continue;
-      for (const Bound& bound : step.bound) point(bound.memory, address(bound.at, call));
-      if (step.pad) point(step.pad, arguments.scratch + reserved_);
-      expect(dnnl_primitive_execute(step.primitive.get(), stream_.get(), static_cast<int>(step.arguments.size()),
-                                    step.arguments.data()),
+    for (const Execution& execution : executions_) {
+      if (execution.once && call > 0) continue;
+      for (const Bound& bound : execution.bound) point(bound.memory, address(bound.at, call));
+      if (execution.pad) point(execution.pad, arguments.scratch + reserved_);
+      expect(dnnl_primitive_execute(execution.primitive.get(), stream_.get(),
+                                    static_cast<int>(execution.arguments.size()), execution.arguments.data()),
              op_, "an execution");
     }
   }
   expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
   for (std::size_t call = 0; relu_elements_ > 0 && call < static_cast<std::size_t>(calls_); ++call) {
-    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_step_[0]);
+    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_stride_[0]);
     for (std::size_t i = 0; i < relu_elements_; ++i) y[i] = 0.0F > y[i] ? 0.0F : y[i];
   }
 }

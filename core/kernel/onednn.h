@@ -1,4 +1,4 @@
-// oneDNN's C API behind values that own what they hold. The C API, because with it the argument arrays of an execution
+// Owning handles for oneDNN's C API. The C API, because with it the argument arrays of an execution
 // are built once; its C++ wrapper builds a hash map for each.
 //
 // Everything is f32 at the boundary, in plain layouts; scratch memory is the caller's.
@@ -39,14 +39,14 @@ void expect(dnnl_status_t status, std::string_view op, std::string_view what);
 
 // f32 of logical sizes `dims` (in oneDNN's order, channels before height), `strides` elements between neighbours.
 Desc strided(std::string_view op, const Shape& dims, const Shape& strides);
-// f32 in the layout that the primitive likes best.
+// f32 in any layout: the primitive chooses.
 Desc any_layout(std::string_view op, const Shape& dims);
 // A row-major NHWC image and a row-major HWIO kernel, with oneDNN's logical sizes NCHW and OIHW.
 Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
 Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
 
-// Scratch memory from the caller; f32 computed in f32, whatever the process's environment asks of the library. With
-// `relu`, the primitive passes its result through relu and needs the argument relu_slope.
+// Attributes for scratch memory from the caller and f32 computed in f32, whatever the environment variables of the
+// library say. With `relu`, the primitive passes its result through relu and needs the argument relu_slope.
 //
 // The relu is the library's prelu with a slope of -0: its relu would turn a NaN into 0, and the guard against values
 // that are not finite would miss it. This one keeps a NaN, gives +0 for what is below 0, and NaN for -inf.
@@ -58,7 +58,7 @@ PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_des
 // The layout that a primitive chose for one of its arguments; lives as long as `desc`.
 const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument);
 
-// Where an argument of a step lies: the i-th operand or result of the call, or an offset into the scratch memory.
+// Where an argument of a primitive lies: the i-th operand or result of the call, or an offset into the scratch memory.
 struct Location {
   enum class In { operand, result, scratch, negative_zero } in;
   std::size_t index;
@@ -72,17 +72,18 @@ struct Argument {
   Location at;
 };
 
-// What a primitive with the attribute `relu` needs besides its own arguments.
+// The additional argument of a primitive with the attribute `relu`.
 Argument relu_slope();
 
-// Whether the library does what follows a primitive (relu) in plain, slow loops: its references and, outside brgemm,
-// its GEMM-based primitives, which machines without AVX2 meet (measured there: relu takes 100 times the convolution).
+// Whether the library executes the post-ops of a primitive (relu) in plain, slow loops: its references do, and outside
+// brgemm its GEMM-based primitives, which machines without AVX2 use (measured there: relu takes 100 times as long as
+// the convolution).
 bool is_slow_to_follow(const PrimitiveDesc& desc);
 
-// The library's name for the primitive's implementation: "brg:avx512_core", "gemm:jit:f32".
+// The library's name of the primitive's implementation: "brg:avx512_core", "gemm:jit:f32".
 std::string implementation_of(const PrimitiveDesc& desc);
 
-// A change of layout; null where the two are equal. `to` belongs to the caller and may go.
+// A change of layout (a reorder); null where the two are equal. The caller may destroy `to` afterwards.
 std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl_memory_desc_t from,
                                                  const_dnnl_memory_desc_t to);
 
@@ -92,11 +93,11 @@ class Sequence : public CpuKernel {
  public:
   Sequence(std::string_view op, const CpuRequest& request, bool merged);
 
-  // Reserves scratch memory for an array that steps pass on.
+  // Reserves scratch memory for an array that one primitive writes and a later one reads.
   Location scratch(const_dnnl_memory_desc_t desc);
 
-  // Appends a primitive. A step that is done `once` runs for the first device only: what it computes from operands
-  // that are not stacked serves all.
+  // Appends a primitive. With `once` it runs for the first device only: its result, computed from operands that are not
+  // stacked, serves all devices.
   void add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once = false);
   // Appends a change of layout, or nothing where the layouts are equal. Returns where `to` is then found.
   Location reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
@@ -105,10 +106,11 @@ class Sequence : public CpuKernel {
   void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc,
                bool once = false);
 
-  // After the steps, the first result passes through our own relu: for primitives that cannot do it well.
+  // After the primitives, relu is applied to the first result by a loop of ours, for primitives that are slow to
+  // follow.
   void relu_after(std::int64_t elements) { relu_elements_ = static_cast<std::size_t>(elements); }
 
-  // What implementation() answers: the library's name for the primitive that matters.
+  // Sets implementation() to the library's name of this primitive, the one that takes most of the time.
   void named(const PrimitiveDesc& desc);
 
   std::int64_t library_calls() const override;
@@ -123,7 +125,7 @@ class Sequence : public CpuKernel {
     Memory memory;
     Location at;
   };
-  struct Step {
+  struct Execution {
     Primitive primitive;
     std::vector<Bound> bound;
     std::vector<dnnl_exec_arg_t> arguments;
@@ -133,11 +135,11 @@ class Sequence : public CpuKernel {
 
   std::string op_;
   std::int64_t calls_;
-  std::vector<std::size_t> operand_step_, result_step_;  // bytes from one call's array to the next one's
-  std::vector<Step> steps_;
+  std::vector<std::size_t> operand_stride_, result_stride_;  // bytes from one call's array to the next one's
+  std::vector<Execution> executions_;
   std::vector<LayoutChange> layout_changes_;
   std::size_t reserved_ = 0;
-  std::size_t largest_pad_ = 0;    // steps share it: it follows what is reserved
+  std::size_t largest_pad_ = 0;    // shared by all primitives: it follows the reserved memory
   std::size_t relu_elements_ = 0;  // of the first result in one call
   std::string implementation_;
   Stream stream_;

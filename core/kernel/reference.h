@@ -1,4 +1,4 @@
-// Plain kernels on one logical device: the oracle in tests, and what builds without a kernel library run.
+// Plain kernels on one logical device: the oracle in tests, and the kernels of builds without a kernel library.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ struct ReferenceCall {
   std::span<const Type> types = {};  // with a region: of all values of the program
 };
 
-// A collective as one member of its group sees it: the operands of all members in group order (operands[i][m]), its
+// A collective for one member of its group: the operands of all members in group order (operands[i][m]), its
 // own position among them, and its results.
 struct CollectiveCall {
   std::span<const std::span<const ConstArray>> operands;

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_math.h"

@@ -1,8 +1,8 @@
-// Functions of f32 arrays, and sums of rows, with the widest instructions that the machine has.
+// Functions of f32 arrays, and sums of rows, with the widest vector instructions of the CPU.
 //
 // The functions are within 4 units in the last place of the exact result (tests hold them to libm), erf within 2 and
 // pow within 1, for every f32: infinities, NaN, -0 and subnormal numbers as libm has them. An element's bits depend on
-// the machine (those of erf and pow do not) and on its value alone: not on where it lies or on how many there are, so a
+// the CPU (those of erf and pow do not) and on its value alone, not on its position or the number of elements, so a
 // range may be cut anywhere. A result may be the memory of an operand.
 #pragma once
 
@@ -17,7 +17,7 @@ using VectorMath2 = void (*)(std::size_t n, const float* x, std::size_t x_step, 
 
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
 
-// The plain loops are right, and these are null.
+// Plain loops are used, and these are null.
 inline constexpr bool has_vector_math = false;
 inline constexpr VectorMath vector_exp = nullptr, vector_expm1 = nullptr, vector_log = nullptr, vector_log1p = nullptr,
                             vector_sin = nullptr, vector_cos = nullptr, vector_tanh = nullptr, vector_erf = nullptr;

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_product.h"
@@ -208,10 +208,10 @@ HWY_INLINE void fold(std::size_t& n, const float*& x, float& total) {
   const hn::CappedTag<float, width> d;
   constexpr std::size_t lanes = hn::MaxLanes(d), vectors = width / lanes, block = 256;
   while (n >= width) {
-    const std::size_t steps = std::min(n / width, block);
+    const std::size_t rounds = std::min(n / width, block);
     hn::Vec<decltype(d)> sum[vectors];
     for (std::size_t v = 0; v < vectors; ++v) sum[v] = hn::LoadU(d, x + v * lanes);
-    for (std::size_t i = 1; i < steps; ++i) {
+    for (std::size_t i = 1; i < rounds; ++i) {
       for (std::size_t v = 0; v < vectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, x + i * width + v * lanes));
     }
     for (std::size_t half = vectors / 2; half > 0; half /= 2) {
@@ -223,8 +223,8 @@ HWY_INLINE void fold(std::size_t& n, const float*& x, float& total) {
       for (std::size_t i = 0; i < half; ++i) last[i] += last[i + half];
     }
     total += last[0];
-    x += steps * width;
-    n -= steps * width;
+    x += rounds * width;
+    n -= rounds * width;
   }
 }
 

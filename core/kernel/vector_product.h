@@ -1,4 +1,4 @@
-// Products of narrow f32 rows with a vector, and sums, with the widest instructions that the machine has.
+// Products of narrow f32 rows with a vector, and sums, with the widest vector instructions of the CPU.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -10,7 +10,7 @@
 namespace pmaptrain {
 
 // Matrices of rows of `width` <= widest contiguous elements, which follow each other without a gap. Rows so short do
-// not fill vectors; here several of them are worked on at a time.
+// not fill vector registers, so several are computed at a time.
 class NarrowRows {
  public:
   static constexpr std::size_t widest = 16;
@@ -22,12 +22,12 @@ class NarrowRows {
   void times(std::size_t rows, const float* x, const float* w, const float* bias, float* y) const;
 
   // out[f] = the sum over rows of x[r, f] g[r]. The order of additions depends on the number of rows, the width and the
-  // length of the machine's vectors.
+  // length of the CPU's vector registers.
   void weighted_sum(std::size_t rows, const float* x, const float* g, float* out) const;
 
  private:
   std::size_t width_;
-  std::vector<std::int32_t> transposition_, row_of_element_;  // tables for the machine's shuffles
+  std::vector<std::int32_t> transposition_, row_of_element_;  // tables for the CPU's shuffle instructions
 };
 
 // The sum of n elements in SumFold's order (core/ops/reduce/fold.h), so with its bits.

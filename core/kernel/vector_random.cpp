@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_random.h"
@@ -36,7 +36,7 @@ void philox(PhiloxKey key, std::size_t n, const std::uint32_t* c0, const std::ui
 using Words = hn::ScalableTag<std::uint32_t>;
 using Vector = hn::Vec<Words>;
 
-// Four words of each counter, in the even lanes; odd lanes hold what nobody reads.
+// Four words of each counter, in the even lanes; odd lanes are unused.
 struct Block {
   Vector c0, c1, c2, c3;
 };

@@ -1,4 +1,4 @@
-// Random words with the widest instructions that the machine has: those of philox4x32 (core/base/philox.h), bit for
+// Random words with the widest vector instructions of the CPU: those of philox4x32 (core/base/philox.h), bit for
 // bit.
 #pragma once
 

@@ -51,16 +51,8 @@ inline Value softplus(Builder& b, Value x) {
   return add(b, positive, rest);
 }
 
-// A vector of constants. All elements of a `constant` are equal, so this uses one `select` for each element but one.
 inline Value vector_constant(Builder& b, DType dtype, const std::vector<double>& values) {
-  const Shape shape{static_cast<std::int64_t>(values.size())};
-  const Value index = b.emit(ops::Iota{DType::i32, shape, 0}, {});
-  Value result = b.constant(dtype, values.back(), shape);
-  for (std::size_t i = 0; i + 1 < values.size(); ++i) {
-    const Value here = b.emit(ops::Eq{}, {index, b.constant(DType::i32, static_cast<double>(i))});
-    result = select(b, here, b.constant(dtype, values[i]), result);
-  }
-  return result;
+  return b.emit(ops::Constant{dtype, {std::ssize(values)}, 0, values}, {});
 }
 
 }  // namespace pmaptrain::model

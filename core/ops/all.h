@@ -1,4 +1,4 @@
-// All ops: the table that parser, builder and differentiation are given, and the kernels behind it.
+// All ops: the table for parser, builder and differentiation, and the kernels.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace pmaptrain {
 
 const OpSet& all_ops();
 
-// What carries an op out. Exactly one of reference and exchange is set, except for ops that the runtime or the
+// The kernels of an op. Exactly one of reference and exchange is set, except for ops that the runtime or the
 // interpreter carries out itself (pvary, axis_index, loop), which have neither.
 struct KernelRules {
   ReferenceFunction reference = nullptr;
   std::unique_ptr<CpuKernel> (*cpu)(const void* op, const CpuRequest& request) = nullptr;
   void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
-  // The operand that the CPU kernel would rather have in a layout of its own, and what brings it there. Null from
-  // `prepare`: there is none for this request, or it gains nothing.
+  // The operand that the CPU kernel takes faster in a layout of its own, and the copy into that layout. Null from
+  // `prepare`: there is none for this request, or it saves no time.
   std::optional<std::size_t> (*prepared_operand)(const void* op) = nullptr;
   std::unique_ptr<CpuPreparation> (*prepare)(const void* op, const CpuRequest& request) = nullptr;
 };
@@ -31,8 +31,8 @@ enum class KernelChoice { best, reference };
 std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& request,
                                            KernelChoice choice = KernelChoice::best);
 
-// What prepares the op's operand for the kernel that make_cpu_kernel makes of the same request; null where it takes the
-// operand as it is.
+// The preparation of the op's operand for the kernel that make_cpu_kernel makes of the same request; null where it
+// takes the operand as it is.
 std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request,
                                                  KernelChoice choice = KernelChoice::best);
 

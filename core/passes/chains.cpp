@@ -218,7 +218,7 @@ class Joiner {
 }  // namespace
 
 bool is_free(const Program& program, const Equation& equation) {
-  if (equation.op.as<ops::Constant>() != nullptr || equation.op.rules().view) return true;
+  if (ops::splat_of(equation.op) || equation.op.rules().view) return true;
   const auto* broadcast = equation.op.as<ops::Broadcast>();
   if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
   return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));
@@ -226,12 +226,14 @@ bool is_free(const Program& program, const Equation& equation) {
 
 void Definitions::add(const std::vector<Equation>& equations) {
   for (std::size_t i = 0; i < equations.size(); ++i) {
-    for (Value result : equations[i].results) {
-      const auto at = static_cast<std::size_t>(result.id);
-      if (at >= places_.size()) places_.resize(at + 1, nowhere);
-      places_[at] = i;
-    }
+    for (Value result : equations[i].results) set(result, i);
   }
+}
+
+void Definitions::set(Value value, std::size_t place) {
+  const auto at = static_cast<std::size_t>(value.id);
+  if (at >= places_.size()) places_.resize(at + 1, nowhere);
+  places_[at] = place;
 }
 
 void Definitions::remove(const std::vector<Equation>& equations) {

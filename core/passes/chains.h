@@ -11,16 +11,18 @@ namespace pmaptrain {
 
 inline constexpr std::size_t no_chain = static_cast<std::size_t>(-1);
 
-// What goes into every chain that reads it, as often as there are any, since it costs nothing there: constants, views,
-// and broadcasts that repeat.
+// Whether an equation is copied into every chain that reads its result, since it costs nothing there: constants of one
+// value, views, and broadcasts that repeat.
 bool is_free(const Program& program, const Equation& equation);
 
-// Which equation of its list gives a value. One for a whole program, since a region sees its own values only.
+// Which equation of its list defines a value. One instance for a whole program, since a region sees its own values
+// only.
 class Definitions {
  public:
   void add(const std::vector<Equation>& equations);
   void remove(const std::vector<Equation>& equations);
-  // The equation's place in its list; null for a value that none of those added gives.
+  void set(Value value, std::size_t place);
+  // The equation's place in its list; null for a value that none of the added equations defines.
   const std::size_t* find(Value value) const {
     const auto at = static_cast<std::size_t>(value.id);
     return at < places_.size() && places_[at] != nowhere ? &places_[at] : nullptr;
@@ -31,7 +33,7 @@ class Definitions {
   std::vector<std::size_t> places_;  // by value
 };
 
-// The equations of one region (or of the program), by their place in it, and who gives what.
+// The equations of one region (or of the program), by their place in it, and which of them defines each value.
 class Dataflow {
  public:
   Dataflow(const Program& program, const std::vector<Equation>& equations, const Definitions& definitions);
@@ -41,9 +43,9 @@ class Dataflow {
   std::size_t size() const { return equations_.size(); }
   const Type& result_type(std::size_t i) const { return program_.type(equations_[i].results.front()); }
 
-  // The equation that gives `value`; null where it comes from outside.
+  // The equation that defines `value`; null where it comes from outside.
   const std::size_t* definition(Value value) const { return definitions_.find(value); }
-  // What a chain that reads `value` really depends on, through what goes inside.
+  // The value that a chain depends on when it reads `value`: equations that are copied into the chain are skipped.
   Value source(Value value) const {
     const std::size_t* const at = definition(value);
     return at == nullptr || equations_[*at].results.size() != 1 ? value : sources_[*at];
@@ -67,8 +69,8 @@ struct Chains {
   std::vector<std::size_t> of;  // by equation; no_chain
 };
 
-// Connected elementwise equations over one number of elements and one set of axes are in one chain, and so is all
-// arithmetic on scalars, where no chain then waits for another that waits for it.
+// Puts connected elementwise equations over one number of elements and one set of axes into one chain, and all
+// arithmetic on scalars into one, as long as the dependencies between chains stay acyclic.
 Chains find_chains(const Dataflow& flow, FuseWork& work);
 
 }  // namespace pmaptrain

@@ -44,7 +44,7 @@ class Fuser {
     group_of_ = std::move(found.of);
     sink_ends();
     for (const Chain& group : groups_) {
-      if (is_worth_it(group)) continue;
+      if (is_useful(group)) continue;
       for (std::size_t member : group.members) group_of_[member] = none;
     }
     emit();
@@ -63,7 +63,8 @@ class Fuser {
   Value source(Value value) const { return flow_.source(value); }
 
   void sink_ends() {
-    // The end of a chain that moves stays in a chain: who reads what remains as it is.
+    // An equation at the end of a chain that moves is in another chain then: which equations read which does not
+    // change.
     const Lists readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::size_t> others;
@@ -139,14 +140,14 @@ class Fuser {
     return read.size() + written;
   }
 
-  // A chain reads something, and one of a single equation is worth its name only where a broadcast goes inside.
-  bool is_worth_it(const Chain& group) const {
+  // Whether a group becomes a fused equation: it reads a value, and has several equations or a broadcast to take in.
+  bool is_useful(const Chain& group) const {
     if (group.members.empty()) return false;
     bool reads = false, broadcasts = false;
     for (std::size_t i : group.members) {
       for (Value operand : equations_[i].operands) {
         const std::size_t* at = definition(source(operand));
-        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && equations_[*at].op.as<ops::Constant>() == nullptr);
+        reads |= at == nullptr || (group_of_[*at] != group_of_[i] && !ops::splat_of(equations_[*at].op));
         for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
           broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
           if (equations_[*at].operands.empty()) break;
@@ -220,7 +221,7 @@ class Fuser {
       }
       equations_.push_back(std::move(nodes[n]));
     }
-    assert(equations_.size() == nodes.size());  // groups wait for no one who waits for them
+    assert(equations_.size() == nodes.size());  // else the groups' dependencies have a cycle
   }
 
   // By equation: whether something outside of its group reads a result.

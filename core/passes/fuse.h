@@ -8,13 +8,13 @@
 namespace pmaptrain {
 
 // Elementwise equations over one number of elements and one set of axes become one `fused` equation where they are
-// connected (one reads what another gives, or both read the same value), and all arithmetic on scalars does. Constants
-// and broadcasts that a chain reads go inside, so that they are never stored. Inside the regions of loops too. Changes
-// no bit of a result. Of a simplified program, so that no chain computes what nobody needs; it comes out simplified and
-// checked.
+// connected (one reads a result of another, or both read the same value); so does all arithmetic on scalars. Constants
+// of one value and broadcasts that a chain reads are copied into it, so that they are never stored. Inside the regions
+// of loops too. Changes no bit of a result. The program must be simplified, so that no chain computes unused values;
+// the result is simplified and checked.
 Program fuse(Program program);
 
-// How often that looks at an equation to see what it needs, and to order it.
+// How many visits of equations the search for dependencies and the ordering took.
 struct FuseWork {
   std::int64_t searched = 0, lifted = 0;
 };

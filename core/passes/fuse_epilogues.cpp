@@ -5,35 +5,41 @@
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
 #include "core/ops/list.h"
+#include "core/passes/chains.h"
 
 namespace pmaptrain {
 namespace {
 
-constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-
-// By value of a program: the place of the equation that makes it, in its own list, and how often it is used.
-struct Flow {
-  std::vector<std::size_t> maker;
-  std::vector<int> uses;
-
-  explicit Flow(std::size_t values) : maker(values, nowhere), uses(values) {}
-  void use(Value value) { ++uses[static_cast<std::size_t>(value.id)]; }
-  void note(const std::vector<Equation>& equations) {
-    for (std::size_t i = 0; i < equations.size(); ++i) {
-      for (Value result : equations[i].results) maker[static_cast<std::size_t>(result.id)] = i;
-      for (Value operand : equations[i].operands) use(operand);
-      for (const Region& region : equations[i].regions) {
-        note(region.equations);
-        for (Value result : region.results) use(result);
+// How often each value of a program is used.
+class Uses {
+ public:
+  explicit Uses(const Program& program) : by_value_(program.types.size()) {
+    for_each_equation(program.equations, [&](const Equation& equation) {
+      for (Value operand : equation.operands) add(operand);
+      for (const Region& region : equation.regions) {
+        for (Value result : region.results) add(result);
       }
+    });
+    for (const Output& output : program.outputs) add(output.value);
+    for (const Input& input : program.inputs) {
+      if (input.next) add(*input.next);
     }
   }
+  int of(Value value) const { return by_value_[static_cast<std::size_t>(value.id)]; }
+
+ private:
+  void add(Value value) { ++by_value_[static_cast<std::size_t>(value.id)]; }
+
+  std::vector<int> by_value_;
 };
 
 // One list of equations, of the program or of a region.
 class EpilogueFuser {
  public:
-  EpilogueFuser(std::vector<Equation>& equations, Flow& flow) : equations_(equations), flow_(flow) {}
+  EpilogueFuser(std::vector<Equation>& equations, Definitions& definitions, const Uses& uses)
+      : equations_(equations), definitions_(definitions), uses_(uses) {
+    definitions_.add(equations_);
+  }
 
   // Whether anything has moved.
   bool run() {
@@ -57,17 +63,17 @@ class EpilogueFuser {
  private:
   // The equation of this list that makes a value; null for inputs and parameters.
   Equation* maker(Value value) {
-    const std::size_t place = flow_.maker[static_cast<std::size_t>(value.id)];
-    return place == nowhere ? nullptr : &equations_[place];
+    const std::size_t* const place = definitions_.find(value);
+    return place == nullptr ? nullptr : &equations_[*place];
   }
   template <class T>
   const T* made_by(Value value) {
     const Equation* equation = maker(value);
     return equation == nullptr ? nullptr : equation->op.as<T>();
   }
-  bool used_once(Value value) const { return flow_.uses[static_cast<std::size_t>(value.id)] == 1; }
+  bool used_once(Value value) const { return uses_.of(value) == 1; }
   bool is_zero(Value value) {
-    if (const auto* constant = made_by<ops::Constant>(value)) return constant->value == 0;
+    if (made_by<ops::Constant>(value) != nullptr) return ops::splat_of(maker(value)->op) == 0;
     if (made_by<ops::Pvary>(value) != nullptr) return is_zero(maker(value)->operands[0]);
     return false;
   }
@@ -88,10 +94,10 @@ class EpilogueFuser {
 
   // What makes `value`, now as `op`, makes the result of equation `at` instead.
   void replace_by(Value value, std::size_t at, const Op& op) {
-    const std::size_t earlier = flow_.maker[static_cast<std::size_t>(value.id)];
+    const std::size_t earlier = *definitions_.find(value);
     equations_[earlier].op = op;
     equations_[earlier].results = equations_[at].results;
-    flow_.maker[static_cast<std::size_t>(equations_[at].results[0].id)] = earlier;
+    definitions_.set(equations_[at].results[0], earlier);
     gone_[at] = true;
   }
 
@@ -125,28 +131,25 @@ class EpilogueFuser {
   }
 
   std::vector<Equation>& equations_;
-  Flow& flow_;
+  Definitions& definitions_;
+  const Uses& uses_;
   std::vector<bool> gone_;
 };
 
-bool fuse(std::vector<Equation>& equations, Flow& flow) {
+bool fuse(std::vector<Equation>& equations, Definitions& definitions, const Uses& uses) {
   bool moved = false;
   for (Equation& equation : equations) {
-    for (Region& region : equation.regions) moved |= fuse(region.equations, flow);
+    for (Region& region : equation.regions) moved |= fuse(region.equations, definitions, uses);
   }
-  return EpilogueFuser(equations, flow).run() || moved;
+  return EpilogueFuser(equations, definitions, uses).run() || moved;
 }
 
 }  // namespace
 
 Program fuse_epilogues(Program program) {
-  Flow flow(program.types.size());
-  flow.note(program.equations);
-  for (const Output& output : program.outputs) flow.use(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) flow.use(*input.next);
-  }
-  if (!fuse(program.equations, flow)) return program;
+  const Uses uses(program);
+  Definitions definitions;
+  if (!fuse(program.equations, definitions, uses)) return program;
   check(program, "fuse_epilogues");
   return simplify(std::move(program));
 }

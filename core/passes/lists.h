@@ -7,8 +7,8 @@
 
 namespace pmaptrain {
 
-// Lists of numbers, by number, in one piece of memory: a vector for each would take most of the time of what uses them.
-// What is added to a list comes last in it.
+// Lists of numbers in one array of links: with a vector for each list, allocations would take most of the time of the
+// passes that use them. A number is added at the end of its list.
 class Lists {
  public:
   explicit Lists(std::size_t count) : lists_(count) {}

@@ -47,8 +47,7 @@ class Remover {
   }
 
   void note_ones(const Equation& equation) {
-    const auto* constant = equation.op.as<ops::Constant>();
-    const bool is_one = constant != nullptr && constant->value == 1;
+    const bool is_one = ops::splat_of(equation.op) == 1;
     const bool passes_on = equation.op.as<ops::Pvary>() != nullptr || equation.op.as<ops::Broadcast>() != nullptr ||
                            equation.op.as<ops::Reshape>() != nullptr;
     if (is_one || (passes_on && ones_.contains(equation.operands[0].id))) ones_.insert(equation.results[0].id);

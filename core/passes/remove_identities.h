@@ -1,12 +1,12 @@
-// A pass that knows ops, which those of core/graph do not.
+// A pass that depends on particular ops, unlike those of core/graph.
 #pragma once
 
 #include "core/graph/program.h"
 
 namespace pmaptrain {
 
-// Takes out arithmetic that changes no bit: x · 1, which differentiation leaves where its seed meets a product. The
-// program comes out simplified and checked.
+// Removes arithmetic that changes no bit: x · 1, which differentiation makes of its seed and a product. The result is
+// simplified and checked.
 Program remove_identities(Program program);
 
 }  // namespace pmaptrain

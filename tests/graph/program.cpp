@@ -86,6 +86,29 @@ return d = %3
   CHECK(to_text(parse(text)) == text);
 }
 
+TEST_CASE("a constant with a list of values keeps each exactly", "[graph]") {
+  const std::string text = R"(%0:f32[2,3]{} = constant[dtype=f32, shape=[2,3], values=[0.1,-0.0,.nan,-.inf,1.0e-08,3.0]]
+%1:i64[2]{} = constant[dtype=i64, shape=[2], values=[-7.0,9007199254740992.0]]
+return a = %0
+return b = %1
+)";
+  CHECK(to_text(parse(text)) == text);
+}
+
+TEST_CASE("constants are shared where all of their values are the same bits", "[graph]") {
+  const Program program = simplify(parse(R"(%a = constant[dtype=f32, shape=[2], values=[0.0,.nan]]
+%b = constant[dtype=f32, shape=[2], values=[0.0,.nan]]
+%c = constant[dtype=f32, shape=[2], values=[-0.0,.nan]]
+%d = constant[dtype=f32, shape=[2], value=0.0]
+return a = %a
+return b = %b
+return c = %c
+return d = %d
+)"));
+  CHECK(program.equations.size() == 3);
+  CHECK(program.find_output("a")->value == program.find_output("b")->value);
+}
+
 TEST_CASE("an input that is named by a number keeps its name to itself", "[graph]") {
   const std::string text = R"(batch %1:f32[]{}
 %0:f32[]{} = neg %1

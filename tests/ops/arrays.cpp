@@ -239,6 +239,7 @@ TEST_CASE("one_hot, iota and constant fill as they say", "[ops]") {
   CHECK(apply(Iota{DType::i32, {2, 3}, 0}, {}).as<std::int32_t>() == Ints{0, 0, 0, 1, 1, 1});
   CHECK(apply(Constant{DType::f32, {2}, 0.1}, {}).as<float>() == Floats{0.1F, 0.1F});
   CHECK(apply(Constant{DType::i64, {}, -3}, {}).as<std::int64_t>() == std::vector<std::int64_t>{-3});
+  CHECK(apply(Constant{DType::f32, {2, 2}, 0, {0.1, 2, -1, 4}}, {}).as<float>() == Floats{0.1F, 2, -1, 4});
 }
 
 TEST_CASE("random values depend on the key, the row and the element alone", "[ops]") {
@@ -282,7 +283,7 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
         "broadcast: dims=[1,0] does not rise: 0 stands behind 1 (transpose the operand first: broadcast keeps its "
         "dimensions in order)");
   CHECK(refusal_of(ReduceMax{{0}}, {type(DType::f32, {0, 2})}) ==
-        "reduce_max: f32[0,2] has nothing along dimension 0 (the largest of nothing is not defined)");
+        "reduce_max: f32[0,2] has no elements along dimension 0 (the maximum of no elements is undefined)");
   CHECK(refusal_of(ReduceSum{{0}}, {type(DType::boolean, {2})}) ==
         "reduce_sum: works on numbers, not on bool (cast a bool to a number: 0 or 1)");
   CHECK(refusal_of(ReduceSum{{0}}, {type(DType::f32, {1, 1, 1, 1, 1, 1, 1, 1, 1})}) ==
@@ -295,6 +296,14 @@ TEST_CASE("ops on shapes say what does not fit", "[ops]") {
   CHECK(refusal_of(Constant{DType::i32, {}, 1.5}, {}) ==
         "constant: 1.5 is not a value of i32 (a bool is 0 or 1, an integer has no fraction, and each type has its "
         "range)");
+  CHECK(refusal_of(Constant{DType::boolean, {2}, 0, {1, 2}}, {}) ==
+        "constant: 2.0 is not a value of bool (a bool is 0 or 1, an integer has no fraction, and each type has its "
+        "range)");
+  CHECK(refusal_of(Constant{DType::f32, {3}, 0, {1, 2}}, {}) ==
+        "constant: 2 values for 3 elements of shape [3] (values has a number for each element, in row-major order; "
+        "value is one number for all)");
+  CHECK(refusal_of(Constant{DType::f32, {2}, 3, {1, 2}}, {}) ==
+        "constant: both value and values are given (value is one number for all elements, values has one for each)");
   CHECK(refusal_of(Iota{DType::u8, {3, 258}, 1}, {}) ==
         "iota: u8 does not hold the 258 indices of dimension 1 of [3,258] (it holds every whole number up to 255; i64 "
         "holds more)");

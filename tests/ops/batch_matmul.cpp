@@ -44,7 +44,11 @@ TEST_CASE("batches of products are close to exact for every size and stacking", 
       const Shape b = transpose_b ? Shape{batch, n, k} : Shape{batch, k, n};
       for (const std::vector<bool>& stacked : {std::vector{true, false}, {false, true}, {true, true}}) {
         CHECK(test::distance(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked}, k) < 4);
-        CHECK(test::same_bits_alone(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked}));
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+        if (batch * m * n * k < least_products) continue;
+        CHECK(test::same_bits_alone(BatchMatmul{transpose_a, transpose_b}, {{a, b}, 3, stacked},
+                                    stacked[0] && stacked[1] ? test::Devices::merged : test::Devices::apart));
+#endif
       }
     }
   }
@@ -75,8 +79,8 @@ TEST_CASE("a batch of products that does not fit says which sizes meet", "[ops]"
   CHECK(test::refusal(BatchMatmul{}, {f32({4}), f32({4})}) ==
         "batch_matmul of a f32[4] and b f32[4] | both have the same batch dimensions, and then two of a matrix");
   CHECK(test::refusal(BatchMatmul{true, false}, {f32({2, 3, 4}), f32({2, 4, 5})}) ==
-        "batch_matmul of a f32[2,3,4] (transposed) and b f32[2,4,5]: it would contract 3 elements with 4 | the columns "
-        "of a and the rows of b are as many");
+        "batch_matmul of a f32[2,3,4] (transposed) and b f32[2,4,5]: it would contract 3 elements with 4 | a has as "
+        "many columns as b has rows");
   CHECK(test::refusal(BatchMatmul{}, {f32({2, 3, 4}), {DType::f64, {2, 4, 5}, {}}}) ==
         "batch_matmul of a f32[2,3,4] and b f64[2,4,5] | both operands have the same numeric element type; cast one of "
         "them");

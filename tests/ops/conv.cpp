@@ -10,6 +10,7 @@ namespace {
 
 using namespace ops;
 using test::Case;
+using test::Devices;
 using Values = std::vector<std::vector<float>>;
 
 struct Sizes {
@@ -106,17 +107,19 @@ TEST_CASE("an example's bits in a convolution do not depend on the examples besi
   const Sizes s = GENERATE(Sizes{16, 28, 28, 1, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}},
                            Sizes{16, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}});
   for (const std::int64_t devices : {2, 3, 8}) {
-    CHECK(test::same_bits_alone(Conv{ones, same}, {{s.x(), s.kernel()}, devices, {true, false}}));
-    CHECK(test::same_bits_alone(ConvInputGrad{ones, same, s.x()}, {{s.kernel(), s.y()}, devices, {false, true}}));
-    CHECK(test::same_bits_alone(ConvKernelGrad{ones, same, s.kernel()}, {{s.x(), s.y()}, devices, {true, true}}));
+    CHECK(test::same_bits_alone(Conv{ones, same}, {{s.x(), s.kernel()}, devices, {true, false}}, Devices::merged));
+    CHECK(test::same_bits_alone(ConvInputGrad{ones, same, s.x()}, {{s.kernel(), s.y()}, devices, {false, true}},
+                                Devices::merged));
+    CHECK(test::same_bits_alone(ConvKernelGrad{ones, same, s.kernel()}, {{s.x(), s.y()}, devices, {true, true}},
+                                Devices::apart));
   }
   for (const Sizes& v : {Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},
                          Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
                          Sizes{4, 14, 14, 32, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32}}) {
     CAPTURE(v);
-    CHECK(test::same_bits_alone(v.conv(), {{v.x(), v.kernel()}, 3, {true, false}}));
-    CHECK(test::same_bits_alone(v.input_grad(), {{v.kernel(), v.y()}, 3, {false, true}}));
-    CHECK(test::same_bits_alone(v.kernel_grad(), {{v.x(), v.y()}, 3, {true, true}}));
+    CHECK(test::same_bits_alone(v.conv(), {{v.x(), v.kernel()}, 3, {true, false}}, Devices::merged));
+    CHECK(test::same_bits_alone(v.input_grad(), {{v.kernel(), v.y()}, 3, {false, true}}, Devices::merged));
+    CHECK(test::same_bits_alone(v.kernel_grad(), {{v.x(), v.y()}, 3, {true, true}}, Devices::apart));
   }
 }
 
@@ -139,7 +142,7 @@ TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
   CHECK(refusal({{1, 0}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
         "conv with a stride of 0 in width | a stride is at least 1");
   CHECK(refusal({{1, 1}, {{0, 0}, {0, -1}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
-        "conv with padding [(0,0),(0,-1)] | padding counts rows before and after: no number is negative");
+        "conv with padding [(0,0),(0,-1)] | padding is a number of rows before and after, each 0 or more");
   CHECK(refusal({{1}, {{0, 0}, {0, 0}}}, {16, 28, 28, 1}, {3, 3, 1, 32}) ==
         "conv with 1 strides and 2 paddings | give one of each for height and one for width");
   CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {3, 1}}, {16, 6, 28, 1}, {3, 3, 1, 32}) ==

@@ -241,6 +241,28 @@ return s = %11
   CHECK(to_text(*test::program_of(text)) == text);
 }
 
+TEST_CASE("a constant with a list of values is an operand of the chains that read it", "[passes]") {
+  const std::string text = R"(
+batch %x:f32[2,3]{a}
+%c = constant[dtype=f32, shape=[3], values=[0.5,-1.0,2.0]]
+%b = broadcast[shape=[2,3], dims=[1]] %c
+%v = pvary[axes={a}] %b
+%y = sub %x, %v
+%d = constant[dtype=f32, shape=[2,3], values=[1.0,2.0,3.0,4.0,5.0,6.0]]
+%e = exp %d
+%f = pvary[axes={a}] %e
+%z = mul %y, %f
+return z = %z
+return e = %e
+)";
+  check_fused(text);
+  const auto after = fused(*test::program_of("mesh a=2" + text));
+  INFO(to_text(*after));
+  CHECK(count(*after, "constant") == 2);
+  CHECK(count(*after, "broadcast") == 0);
+  CHECK(count(*after, "fused") == 1);
+}
+
 TEST_CASE("an operand varies as its chain does, wherever that was said", "[passes]") {
   check_fused(R"(
 batch %x:f32[3,4]{a}
@@ -474,6 +496,7 @@ TEST_CASE("what does not belong into a chain is refused", "[passes]") {
   };
   CHECK(with("neg %a") == "accepted");
   CHECK(with("matmul %a, %a") == "fused: matmul is not elementwise");
+  CHECK(with("constant[dtype=f32, shape=[2], values=[1.0,2.0]]") == "fused: a constant with values is not elementwise");
   CHECK(refusal("batch %x:f32[6]{}\nbatch %v:f32[2]{}\n%1 = fused %x, %v (%a:f32[6]{}, %b:f32[2]{}) {\n  %r = neg %b\n"
                 "  %s = broadcast[shape=[3,2], dims=[1]] %r\n  yield %s\n}\nreturn r = %1\n") ==
         "fused: neg reads f32[2], in a chain over 6 elements");

@@ -11,6 +11,16 @@ std::string passed(const std::string& text) {
   return to_text(remove_identities(parse_program(text, "test.prog", all_ops())));
 }
 
+TEST_CASE("a product with a list of values is not its other factor, though the first is one", "[passes]") {
+  const std::string text = passed(R"(
+batch %x:f32[2]{}
+%scale = constant[dtype=f32, shape=[2], values=[1.0,2.0]]
+%y = mul %x, %scale
+return y = %y
+)");
+  CHECK(text.find("mul %x, %") != std::string::npos);
+}
+
 TEST_CASE("a product with ones, however they were spread, is its other factor", "[passes]") {
   const std::string text = passed(R"(
 mesh batch=2

@@ -43,7 +43,8 @@ class Writer {
   }
 
  private:
-  // Of shape [], [6] or [5000], which is large enough to be split between workers; a bit of `set` for each axis.
+  // Of shape [], [6], [5000], which is large enough to be split between workers, or half of one of these, where a loop
+  // of two iterations cuts it; a bit of `set` for each axis.
   struct Named {
     std::string name;
     int shape;
@@ -56,15 +57,15 @@ class Writer {
   }
   void line(const std::string& text) { text_ += text + "\n"; }
   std::string fresh() { return "v" + std::to_string(count_++); }
-  static std::string shape_text(int shape, int parts = 1) {
-    return shape == 0 ? "[]" : "[" + std::to_string((shape == 1 ? 6 : 5000) / parts) + "]";
+  static int half_of(int shape) { return shape + 2; }
+  static std::string shape_text(int shape) {
+    const char* const shapes[] = {"[]", "[6]", "[5000]", "[3]", "[2500]"};
+    return shapes[shape];
   }
   static std::string axes(std::uint32_t set) {
     return set == 3 ? "{a, b}" : set == 1 ? "{a}" : set == 2 ? "{b}" : "{}";
   }
-  static std::string type(int shape, std::uint32_t set, int parts = 1) {
-    return "i32" + shape_text(shape, parts) + axes(set);
-  }
+  static std::string type(int shape, std::uint32_t set) { return "i32" + shape_text(shape) + axes(set); }
 
   // One of those that fit, by preference a late one. At least one fits.
   template <class Fits>
@@ -140,28 +141,38 @@ class Writer {
     const auto within = [&](const Named& v) { return (v.set & ~set) == 0; };
     const auto carried = [&](const Named& v) { return v.set == set; };
     if (std::none_of(values_.begin(), values_.end(), carried)) return;
-    const int parts = 1 + static_cast<int>(below(2));
+    const std::uint32_t iterations = 1 + below(2);
     std::vector<Named> operands;
     const std::uint32_t consts = below(3), carries = 1 + below(3);
     for (std::uint32_t i = 0; i < consts; ++i) operands.push_back(pick(values_, within));
     for (std::uint32_t i = 0; i < carries; ++i) operands.push_back(pick(values_, carried));
-    const auto sliced = [&](const Named& v) { return v.shape == 1 && within(v); };
-    if (parts == 1 && std::any_of(values_.begin(), values_.end(), sliced)) operands.push_back(pick(values_, sliced));
+    const auto has_rows = [&](const Named& v) { return v.shape != 0 && within(v); };
+    if (std::any_of(values_.begin(), values_.end(), has_rows)) {
+      for (std::uint32_t i = below(3); i > 0; --i) operands.push_back(pick(values_, has_rows));
+    }
 
     std::vector<Named> inside;
     std::string head, arguments, params;
-    for (const Named& operand : operands) {
-      inside.push_back({fresh(), operand.shape, operand.set});
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool is_cut = iterations > 1 && i >= consts + carries;
+      const Named& operand = operands[i];
+      inside.push_back({fresh(), is_cut ? half_of(operand.shape) : operand.shape, operand.set});
       arguments += (arguments.empty() ? "%" : ", %") + operand.name;
-      params += (params.empty() ? "%" : ", %") + inside.back().name + ":" + type(operand.shape, operand.set);
+      params += (params.empty() ? "%" : ", %") + inside.back().name + ":" + type(inside.back().shape, operand.set);
     }
     std::vector<Named> results;
     for (std::uint32_t i = 0; i < carries; ++i) {
       results.push_back({fresh(), operands[consts + i].shape, set});
       head += (head.empty() ? "%" : ", %") + results.back().name;
     }
-    line(head + " = loop[iterations=" + std::to_string(parts) + ", consts=" + std::to_string(consts) +
+    line(head + " = loop[iterations=" + std::to_string(iterations) + ", consts=" + std::to_string(consts) +
          ", carries=" + std::to_string(carries) + "] " + arguments + " (" + params + ") {");
+    // No carry has a slice's shape where it is cut: its sum reaches them.
+    for (std::size_t i = consts + carries; i < operands.size(); ++i) {
+      const Named sum{fresh(), 0, operands[i].set};
+      line("  %" + sum.name + " = reduce_sum[dims=[0]] %" + inside[i].name);
+      inside.push_back(sum);
+    }
     for (std::uint32_t i = 1 + below(6); i > 0; --i) add_elementwise(inside, "  ");
     std::string yields;
     for (const Named& result : results) {
@@ -226,6 +237,11 @@ void check_plans(std::shared_ptr<const Program> program, const test::Values& inp
         REQUIRE(same);
       }
     }
+    // The best kernels, and pieces of other numbers of devices.
+    INFO("workers " << workers << ", best kernels");
+    const bool same =
+        test::run(program, inputs, {workers, false, 4, false, KernelChoice::best, 2 + workers}) == expected;
+    REQUIRE(same);
   }
 }
 
@@ -244,6 +260,60 @@ TEST_CASE("random programs over two axes run as the interpreter says, with passe
     const test::Values expected = test::interpreted(*program, inputs, 4);
     check_plans(program, inputs, expected);
     check_plans(std::make_shared<const Program>(fuse(fuse_epilogues(simplify(*program)))), inputs, expected);
+  }
+}
+
+TEST_CASE("pieces of different numbers of devices have the same bits under the best kernels for all workers",
+          "[runtime]") {
+  const std::string body = R"(params %k:f32[3,3,8,16]{}
+params %c:f32[16]{}
+params %w:f32[400,40]{}
+params %b:f32[40]{}
+batch %i:f32[4,10,10,8]{a}
+%small = constant[dtype=f32, shape=[], value=0.013]
+%x = mul %i, %small
+%z = conv[strides=[1,1], padding=[1:1,1:1], relu=true] %x, %k, %c
+%p = max_pool[window=[2,2], strides=[2,2], padding=[0:0,0:0]] %z
+%f = reshape[shape=[4,400]] %p
+%h = matmul %f, %w, %b
+%hs = mul %h, %small
+%t = tanh %hs
+%gw = matmul[transpose_a=true] %f, %t
+%gf = matmul[transpose_b=true] %t, %w
+%gp = reshape[shape=[4,5,5,16]] %gf
+%gz = max_pool_grad[window=[2,2], strides=[2,2], padding=[0:0,0:0]] %z, %gp
+%gk, %gc = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,8,16], bias=true] %x, %gz
+%gx = conv_input_grad[strides=[1,1], padding=[1:1,1:1], input_shape=[4,10,10,8]] %k, %gz
+%gb = reduce_sum[dims=[0]] %t
+%sk, %sc, %sw, %sb = psum[axes={a}] %gk, %gc, %gw, %gb
+%dw = mul %sw, %small
+%w2 = sub %w, %dw
+update %w = %w2
+return sk = %sk
+return sc = %sc
+return sb = %sb
+return gx = %gx
+)";
+  struct Ragged {
+    std::int64_t devices, pieces;
+  };
+  for (const Ragged& ragged : {Ragged{17, 8}, Ragged{5, 2}, Ragged{7, 3}}) {
+    const auto program = test::program_of("mesh a=1\n" + body, {{"a", ragged.devices}});
+    const cpu::Plan plan = cpu::make_plan(program, {false, ragged.pieces});
+    INFO(ragged.devices << " devices in " << ragged.pieces << " pieces");
+    CHECK(plan.pieces.front().count > plan.pieces.back().count);
+    const test::Values inputs = test::random_inputs(*program, 5);
+    const auto run = [&](int workers, bool private_copies, bool step_by_step) {
+      return test::run(program, inputs, {workers, private_copies, 3, step_by_step, KernelChoice::best, ragged.pieces});
+    };
+    const test::Values expected = run(1, false, false);
+    for (const int workers : {1, 2, 3, 5}) {
+      for (const bool private_copies : {false, true}) {
+        INFO("workers " << workers << ", private copies " << private_copies);
+        const bool same = run(workers, private_copies, workers == 2) == expected;
+        CHECK(same);
+      }
+    }
   }
 }
 

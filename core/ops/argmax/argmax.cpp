@@ -22,7 +22,7 @@ bool beats(T x, T best) {
   }
 }
 
-// Where `value`, which is one of n elements, or a NaN, is found first. Most of the way whole blocks are asked, which
+// Where `value`, which is one of n elements, or a NaN, is found first. Whole blocks are tested first, which
 // the compiler does by vectors.
 template <class T>
 std::int64_t first_place(const T* x, std::int64_t n, T value) {
@@ -38,7 +38,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T value) {
   return i;
 }
 
-// Of n neighbours; a short row is not worth two passes.
+// Of n neighbours; for a short row one pass is faster than two.
 template <class T>
 std::int64_t argmax_of_row(const T* x, std::int64_t n) {
   if (n >= 64) return first_place(x, n, fold_contiguous<MaxFold>(x, static_cast<std::size_t>(n)));

@@ -16,7 +16,7 @@ namespace pmaptrain::ops {
 struct Argmax {
   static constexpr std::string_view name = "argmax";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"one pass over memory is all it does"};
+  static constexpr UseReference cpu{"it is limited by memory bandwidth"};
   static constexpr NoDerivative derivative{"its result is an integer"};
 
   std::int64_t dim = 0;

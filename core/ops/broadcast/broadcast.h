@@ -16,7 +16,7 @@ namespace pmaptrain::ops {
 struct Broadcast {
   static constexpr std::string_view name = "broadcast";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+  static constexpr UseReference cpu{"it only copies memory, in the longest contiguous runs"};
 
   Shape shape = {};
   std::vector<std::int64_t> dims = {};

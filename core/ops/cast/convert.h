@@ -1,4 +1,4 @@
-// One element in another element type: what Cast and the fused chains that hold one compute.
+// One element in another element type: for Cast and for fused chains that contain one.
 #pragma once
 
 #include <cstdint>

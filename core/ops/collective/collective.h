@@ -1,4 +1,4 @@
-// Collectives over named axes, and what changes a value's set of axes without communication.
+// Collectives over named axes, and the ops that change a value's set of axes without communication.
 //
 // The table of docs/program.md, rule 3: each collective has its transpose beside it, as in JAX's shard_map with
 // varying-axes checking. Members of a group stand in mesh order. `axes` may name several axes where that is said.
@@ -16,7 +16,7 @@ namespace pmaptrain::ops {
 inline constexpr RuntimeOp carried_by_runtime{"it moves values between logical devices, which the runtime does"};
 inline constexpr WholeRows devices_meet{"it reads values of other logical devices"};
 
-// One operand. The same value, from here on regarded as different per device along `axes`. Transpose: psum.
+// One operand. The same value, with a type that varies over `axes` too. Transpose: psum.
 struct Pvary {
   AxisSet axes;
 
@@ -122,7 +122,7 @@ struct AllGatherInvariant {
 };
 
 // One operand. Each member cuts its value along `split` into equal parts, sends the i-th to member i, and concatenates
-// what it gets along `concat`, in group order. Transpose: the same with split and concat exchanged.
+// the received parts along `concat`, in group order. Transpose: the same with split and concat exchanged.
 struct AllToAll {
   AxisSet axes;
   std::int64_t split = 0;
@@ -164,7 +164,7 @@ struct PsumScatter {
   void exchange(const CollectiveCall& call) const;
 };
 
-// One operand. Pair (from, to) sends a member's value to another; a member that nobody sends to gets zeros. Each
+// One operand. Pair (from, to) sends a member's value to another; a member that receives nothing has zeros. Each
 // member sends and receives at most once. Transpose: the pairs reversed.
 struct Ppermute {
   AxisSet axes;
@@ -193,8 +193,8 @@ struct AxisIndex {
   static constexpr bool local = false;
   static constexpr WholeRows row_rule{"its result is a scalar"};
   static constexpr Communication communication = Communication::coordinate;
-  static constexpr RuntimeOp cpu{"the plan knows every device's coordinates"};
-  static constexpr NoDerivative derivative{"an integer"};
+  static constexpr RuntimeOp cpu{"every device's coordinates are constants of the plan"};
+  static constexpr NoDerivative derivative{"its result is an integer"};
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }
   void attributes(AttributeVisitor& v) { v.field("axes", axes); }

@@ -59,8 +59,8 @@ void check_dim(std::string_view op, std::int64_t dim, const Type& operand) {
       6, std::string(op) + ": dim=" + std::to_string(dim) + " is not a dimension of " + to_string(operand.shape));
 }
 
-// What the shared-memory collectives do: each operand is read once by others, who are none in a group of one device.
-// Axes of size 1 carry nothing.
+// What the shared-memory collectives do: each operand is read once by the other devices of the group, of which a group
+// of one device has none. Axes of size 1 carry nothing.
 Cost sends_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operands, bool adds) {
   Cost cost;
   double wire = 0;

@@ -31,9 +31,22 @@ bool holds(double value) {
 std::vector<Type> Constant::infer(const InferContext& context) const {
   expect_operands(name, context.operands, 0);
   expect_sizes(name, shape);
-  if (!dispatch(dtype, [&]<class T>() { return holds<T>(value); })) {
-    throw TypeError(6, fmt::format("{}: {} is not a value of {}", name, exact(value), to_string(dtype)),
+  const auto expect_held = [&](double number) {
+    if (dispatch(dtype, [&]<class T>() { return holds<T>(number); })) return;
+    throw TypeError(6, fmt::format("{}: {} is not a value of {}", name, exact(number), to_string(dtype)),
                     "a bool is 0 or 1, an integer has no fraction, and each type has its range");
+  };
+  expect_held(value);
+  for (const double number : values) expect_held(number);
+  if (!values.empty() && value != 0) {
+    throw TypeError(6, fmt::format("{}: both value and values are given", name),
+                    "value is one number for all elements, values has one for each");
+  }
+  if (!values.empty() && std::ssize(values) != numel(shape)) {
+    throw TypeError(
+        6,
+        fmt::format("{}: {} values for {} elements of shape {}", name, values.size(), numel(shape), to_string(shape)),
+        "values has a number for each element, in row-major order; value is one number for all");
   }
   return one_result(dtype, shape);
 }
@@ -43,8 +56,19 @@ Cost Constant::cost(const Mesh&, std::span<const Type> operands, std::span<const
 }
 
 void Constant::reference(const ReferenceCall& call) const {
-  dispatch(dtype,
-           [&]<class T>() { std::fill_n(call.results[0].as<T>(), call.results[0].size(), static_cast<T>(value)); });
+  dispatch(dtype, [&]<class T>() {
+    T* const out = call.results[0].as<T>();
+    if (values.empty()) {
+      std::fill_n(out, call.results[0].size(), static_cast<T>(value));
+    } else {
+      std::transform(values.begin(), values.end(), out, [](double number) { return static_cast<T>(number); });
+    }
+  });
+}
+
+std::optional<double> splat_of(const Op& op) {
+  const auto* constant = op.as<Constant>();
+  return constant != nullptr && constant->values.empty() ? std::optional(constant->value) : std::nullopt;
 }
 
 }  // namespace pmaptrain::ops

@@ -1,7 +1,8 @@
-// The same number in every element.
+// Numbers that the program holds.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,9 @@
 
 namespace pmaptrain::ops {
 
-// No operand. The value must be exact for integers and booleans (0 or 1), and within range for floating types.
+// No operand. `value` in every element (a splat), or a number for each element in row-major order: `values`, beside
+// which `value` stays 0. A number must be exact for integers and booleans (0 or 1), and within range for floating
+// types.
 struct Constant {
   static constexpr std::string_view name = "constant";
   static constexpr bool local = true;
@@ -22,15 +25,20 @@ struct Constant {
   DType dtype = DType::f32;
   Shape shape = {};
   double value = 0;
+  std::vector<double> values = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor& visitor) {
     visitor.field("dtype", dtype);
     visitor.field("shape", shape);
-    visitor.field("value", value);
+    if (values.empty() || !visitor.leaves_out_usual()) visitor.field("value", value);
+    visitor.seldom("values", values, {});
   }
   void reference(const ReferenceCall& call) const;
 };
+
+// The value of every element that `op` makes; nothing where it is no constant, or one with a list of values.
+std::optional<double> splat_of(const Op& op);
 
 }  // namespace pmaptrain::ops

@@ -1,5 +1,5 @@
 // Two-dimensional convolution (cross-correlation, as in every framework) and its two gradients. Images are NHWC,
-// kernels HWIO. Each of the three is linear in image, kernel and cotangent (but for relu, where asked for) and the
+// kernels HWIO. Each of the three is linear in image, kernel and cotangent (but for `relu`) and the
 // three are each other's derivatives, so any order of derivative is expressible.
 #pragma once
 
@@ -19,10 +19,10 @@ using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 // x [N,H,W,C], kernel [KH,KW,C/groups,O] -> y [N,OH,OW,O], where OH = (H + low + high - extent) / stride + 1, rounded
 // down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width; padding is
-// zeros, rows before and after; the kernel's elements meet the image `dilation` apart. With several `groups`, channels
-// in and out are cut into as many equal parts, and each part of y is made from its part of x alone. A third operand,
-// the bias [O], is added to each of y's pixels; with `relu`, y is then what the op relu makes of it. A NaN stays, but a
-// sum that has overflowed to -inf may become NaN rather than 0.
+// zeros, rows before and after; the kernel's elements are `dilation` apart on the image. With several `groups`,
+// channels in and out are cut into as many equal parts, and each part of y is made from its part of x alone. A third
+// operand, the bias [O], is added to each of y's pixels; with `relu`, the op relu is then applied to y. A NaN stays,
+// but a sum that has overflowed to -inf may become NaN rather than 0.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;

@@ -68,8 +68,8 @@ struct Library {
   }
 };
 
-// Whether a request is worth the library's call. Decided by one device's shapes, so that the bits do not depend on how
-// many devices run as one call.
+// Whether the library's call is faster than plain loops. Decided by one device's shapes, so that the bits do not depend
+// on how many devices run as one call.
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
   return request.results[0].dtype == DType::f32 && g.flops() >= least_operations;
 }

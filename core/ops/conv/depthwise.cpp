@@ -75,16 +75,16 @@ bool takes_depthwise(const CpuRequest& request, const ConvGeometry& g, bool grad
 
 std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvGeometry& g, bool relu) {
   const Part x(g.x_shape(), request.stacked[0]), y(g.y_shape(), true);
-  const std::int64_t kernel_step = request.stacked[1] ? numel(g.kernel_shape()) : 0;
+  const std::int64_t kernel_stride = request.stacked[1] ? numel(g.kernel_shape()) : 0;
   const bool with_bias = request.operands.size() == 3;
-  const std::int64_t bias_step = with_bias && request.stacked[2] ? g.o : 0;
+  const std::int64_t bias_stride = with_bias && request.stacked[2] ? g.o : 0;
   return depthwise_kernel(
       request, g,
       [=, n = g.n, times = g.o_of_group(), pass = pass_to_y(g)](const CpuArguments& a, std::int64_t d, float* scratch) {
-        const float* const bias = with_bias ? operand_floats(a, 2) + d * bias_step : nullptr;
+        const float* const bias = with_bias ? operand_floats(a, 2) + d * bias_stride : nullptr;
         for (std::int64_t i = 0; i < n; ++i) {
           const float* const from = operand_floats(a, 0) + d * x.device + i * x.image;
-          depthwise_sums(pass, widened(from, x.image, times, scratch), operand_floats(a, 1) + d * kernel_step, bias,
+          depthwise_sums(pass, widened(from, x.image, times, scratch), operand_floats(a, 1) + d * kernel_stride, bias,
                          relu, result_floats(a, 0) + d * y.device + i * y.image);
         }
       });
@@ -92,14 +92,14 @@ std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvG
 
 std::unique_ptr<CpuKernel> make_depthwise_input_grad(const CpuRequest& request, const ConvGeometry& g) {
   const Part dx(g.x_shape(), true), dy(g.y_shape(), request.stacked[1]);
-  const std::int64_t kernel_step = request.stacked[0] ? numel(g.kernel_shape()) : 0;
+  const std::int64_t kernel_stride = request.stacked[0] ? numel(g.kernel_shape()) : 0;
   return depthwise_kernel(
       request, g,
       [=, n = g.n, times = g.o_of_group(), pass = pass_to_x(g)](const CpuArguments& a, std::int64_t d, float* scratch) {
         for (std::int64_t i = 0; i < n; ++i) {
           float* const to = result_floats(a, 0) + d * dx.device + i * dx.image;
           depthwise_sums(pass, operand_floats(a, 1) + d * dy.device + i * dy.image,
-                         operand_floats(a, 0) + d * kernel_step, nullptr, false, times == 1 ? to : scratch);
+                         operand_floats(a, 0) + d * kernel_stride, nullptr, false, times == 1 ? to : scratch);
           if (times == 1) continue;
           add_neighbours(static_cast<std::size_t>(dx.image), static_cast<std::size_t>(times), scratch, to);
         }

@@ -1,5 +1,5 @@
-// Depthwise convolutions, in which each channel makes its own results, by loops of our own where the library has no
-// depthwise kernel: its general ones take 2 to 75 times as long (measured; with 3 channels about as long).
+// Depthwise convolutions, in which each channel has results of its own, by loops of ours where the library has no
+// depthwise kernel: its general kernels take 2 to 75 times as long (measured; with 3 channels about as long).
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -11,8 +11,8 @@
 
 namespace pmaptrain::ops {
 
-// Whether a request takes these loops: one whose channels make several results each, and a gradient whose kernel is
-// dilated. Of the others the library has kernels as fast as these (measured). Decided by one device's shapes.
+// Whether a request takes these loops: one with several results for each channel, and a gradient with a dilated
+// kernel. For the others the library's kernels are as fast (measured). Decided by one device's shapes.
 bool takes_depthwise(const CpuRequest& request, const ConvGeometry& g, bool gradient);
 
 std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvGeometry& g, bool relu);

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/ops/conv/depthwise_simd.h"
@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
-// The elements of the window that targets meet, and the distances between neighbours, in floats.
-struct Taps {
+// The elements of the window that targets use, and the distances between neighbours, in floats.
+struct KernelTaps {
   std::int64_t rows, columns;
   std::int64_t kernel_row, kernel_column;
   std::int64_t source_row, source_column;
@@ -27,12 +27,12 @@ struct Taps {
 
 // Targets side by side, in floats.
 struct Line {
-  std::int64_t count, source_step, target_step;
+  std::int64_t count, source_stride, target_stride;
 };
 
-// Targets that meet the same taps: a run of rows by a run of columns. `inner` is the longer side.
+// Targets that use the same taps: a run of rows by a run of columns. `inner` is the longer side.
 struct Rectangle {
-  Taps taps;
+  KernelTaps taps;
   std::int64_t kernel, source, target;  // offsets of the first tap, and of the first target's source and own
   Line outer, inner;
 };
@@ -40,15 +40,15 @@ struct Rectangle {
 Rectangle rectangle(const DepthwisePass& pass, const Run& row, const Run& column) {
   const std::int64_t pixel = pass.features, source_row = pass.source_columns * pixel;
   const std::int64_t target_row = pass.target_columns * pixel, kernel_row = pass.window_columns * pixel;
-  const Line down{row.count, row.source_step * source_row, row.step * target_row};
-  const Line along{column.count, column.source_step * pixel, column.step * pixel};
+  const Line down{row.count, row.source_stride * source_row, row.stride * target_row};
+  const Line along{column.count, column.source_stride * pixel, column.stride * pixel};
   const bool wide = along.count >= down.count;
   return {.taps = {.rows = row.taps,
                    .columns = column.taps,
-                   .kernel_row = row.tap_step * kernel_row,
-                   .kernel_column = column.tap_step * pixel,
-                   .source_row = row.source_tap_step * source_row,
-                   .source_column = column.source_tap_step * pixel},
+                   .kernel_row = row.tap_stride * kernel_row,
+                   .kernel_column = column.tap_stride * pixel,
+                   .source_row = row.source_tap_stride * source_row,
+                   .source_column = column.source_tap_stride * pixel},
           .kernel = row.tap * kernel_row + column.tap * pixel,
           .source = row.source * source_row + column.source * pixel,
           .target = row.first * target_row + column.first * pixel,
@@ -59,15 +59,15 @@ Rectangle rectangle(const DepthwisePass& pass, const Run& row, const Run& column
 // A kernel's vector serves `tile` targets side by side, which also hide each other's latency. `columns` is taps.columns
 // where the compiler is to know it, else 0.
 template <int tile, int columns, class D>
-HWY_INLINE void sum_taps(D d, const Taps& taps, const float* source, std::int64_t source_step, const float* kernel,
-                         const float* bias, bool relu, float* target, std::int64_t target_step) {
+HWY_INLINE void sum_taps(D d, const KernelTaps& taps, const float* source, std::int64_t source_stride,
+                         const float* kernel, const float* bias, bool relu, float* target, std::int64_t target_stride) {
   constexpr std::size_t size = tile;
   hn::Vec<D> sums[size];
   const hn::Vec<D> start = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
   for (int t = 0; t < tile; ++t) sums[t] = start;
   const auto add = [&](const float* from, const float* weights) HWY_ATTR {
     const hn::Vec<D> weight = hn::LoadU(d, weights);
-    for (int t = 0; t < tile; ++t) sums[t] = hn::MulAdd(hn::LoadU(d, from + t * source_step), weight, sums[t]);
+    for (int t = 0; t < tile; ++t) sums[t] = hn::MulAdd(hn::LoadU(d, from + t * source_stride), weight, sums[t]);
   };
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     const float* const from = source + i * taps.source_row;
@@ -81,17 +81,18 @@ HWY_INLINE void sum_taps(D d, const Taps& taps, const float* source, std::int64_
   }
   for (int t = 0; t < tile; ++t) {
     if (relu) sums[t] = hn::IfThenZeroElse(hn::Lt(sums[t], hn::Zero(d)), sums[t]);  // a NaN stays
-    hn::StoreU(sums[t], d, target + t * target_step);
+    hn::StoreU(sums[t], d, target + t * target_stride);
   }
 }
 
 // All features of a tile. On its own, so that its loops have the registers to themselves.
 template <int tile, int columns>
-HWY_NOINLINE void sum_tile(const Taps& taps, std::int64_t features, const float* source, std::int64_t source_step,
-                           const float* kernel, const float* bias, bool relu, float* target, std::int64_t target_step) {
+HWY_NOINLINE void sum_tile(const KernelTaps& taps, std::int64_t features, const float* source,
+                           std::int64_t source_stride, const float* kernel, const float* bias, bool relu, float* target,
+                           std::int64_t target_stride) {
   for_each_vector(features, [&](auto d, std::int64_t f) HWY_ATTR {
-    sum_taps<tile, columns>(d, taps, source + f, source_step, kernel + f, bias == nullptr ? bias : bias + f, relu,
-                            target + f, target_step);
+    sum_taps<tile, columns>(d, taps, source + f, source_stride, kernel + f, bias == nullptr ? bias : bias + f, relu,
+                            target + f, target_stride);
   });
 }
 
@@ -102,10 +103,10 @@ void depthwise_sums(const DepthwisePass& pass, const float* source, const float*
     const auto take = [&](auto tile) HWY_ATTR {
       const auto function = part.taps.columns == 3 ? sum_tile<tile(), 3> : sum_tile<tile(), 0>;
       for (; q + tile() <= part.inner.count; q += tile()) {
-        const float* const from = source + part.source + p * part.outer.source_step + q * part.inner.source_step;
-        float* const to = target + part.target + p * part.outer.target_step + q * part.inner.target_step;
-        function(part.taps, pass.features, from, part.inner.source_step, kernel + part.kernel, bias, relu, to,
-                 part.inner.target_step);
+        const float* const from = source + part.source + p * part.outer.source_stride + q * part.inner.source_stride;
+        float* const to = target + part.target + p * part.outer.target_stride + q * part.inner.target_stride;
+        function(part.taps, pass.features, from, part.inner.source_stride, kernel + part.kernel, bias, relu, to,
+                 part.inner.target_stride);
       }
     };
     take(std::integral_constant<int, 8>());
@@ -129,8 +130,8 @@ HWY_INLINE void sum_pixels(D d, const Rectangle& part, const float* source, cons
     for (auto& sum : row) sum = hn::Zero(d);
   }
   for (std::int64_t p = 0; p < part.outer.count; ++p) {
-    const float* from = source + p * part.outer.source_step;
-    const float* at = target + p * part.outer.target_step;
+    const float* from = source + p * part.outer.source_stride;
+    const float* at = target + p * part.outer.target_stride;
     for (std::int64_t q = 0; q < part.inner.count; ++q) {
       const hn::Vec<D> pixel = hn::LoadU(d, at);
       for (int i = 0; i < rows; ++i) {
@@ -139,8 +140,8 @@ HWY_INLINE void sum_pixels(D d, const Rectangle& part, const float* source, cons
           sums[i][j] = hn::MulAdd(x, pixel, sums[i][j]);
         }
       }
-      from += part.inner.source_step;
-      at += part.inner.target_step;
+      from += part.inner.source_stride;
+      at += part.inner.target_stride;
     }
   }
   for (int i = 0; i < rows; ++i) {
@@ -168,7 +169,7 @@ void depthwise_kernel_sums(const DepthwisePass& pass, const float* source, const
   for (const Run& row : pass.rows) {
     for (const Run& column : pass.columns) {
       const Rectangle part = rectangle(pass, row, column);
-      const Taps& taps = part.taps;
+      const KernelTaps& taps = part.taps;
       for (std::int64_t i = 0; i < taps.rows; i += 3) {
         for (std::int64_t j = 0; j < taps.columns; j += 3) {
           const std::int64_t rows = std::min<std::int64_t>(taps.rows - i, 3);

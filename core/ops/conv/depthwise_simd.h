@@ -1,4 +1,4 @@
-// Depthwise convolution of f32 with the widest instructions that the machine has: the loops over one image.
+// Depthwise convolution of f32 with the widest vector instructions of the CPU: the loops over one image.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -11,14 +11,14 @@
 
 namespace pmaptrain::ops {
 
-// What an image of `target_columns` x `features` rows takes from one of `source_columns` x `features`.
+// The windows of an image of `target_columns` x `features` rows on one of `source_columns` x `features`.
 struct DepthwisePass {
   std::vector<Run> rows, columns;
   std::int64_t source_columns = 0, target_columns = 0, window_columns = 0, features = 0;
 };
 
 // target[p, f] = bias[f] (null: 0) + the sum over the window of kernel[t, f] source[p + t, f], in the kernel's order,
-// and then relu where asked for.
+// and then relu where `relu` is set.
 void depthwise_sums(const DepthwisePass& pass, const float* source, const float* kernel, const float* bias, bool relu,
                     float* target);
 

@@ -5,12 +5,12 @@
 namespace pmaptrain::ops {
 namespace {
 
-// `reach(target)` is a run of this one target. Neighbours, `step` apart, that meet the same taps become one.
+// `reach(target)` is a run of this one target. Neighbours, `stride` apart, that meet the same taps become one.
 template <class F>
-std::vector<Run> runs(std::int64_t targets, std::int64_t step, const F& reach) {
+std::vector<Run> runs(std::int64_t targets, std::int64_t stride, const F& reach) {
   std::vector<Run> found;
-  for (std::int64_t phase = 0; phase < std::min(step, targets); ++phase) {
-    for (std::int64_t target = phase; target < targets; target += step) {
+  for (std::int64_t phase = 0; phase < std::min(stride, targets); ++phase) {
+    for (std::int64_t target = phase; target < targets; target += stride) {
       const Run next = reach(target);
       if (target != phase && found.back().taps == next.taps && found.back().tap == next.tap) {
         ++found.back().count;
@@ -27,7 +27,7 @@ std::vector<Run> runs(std::int64_t targets, std::int64_t step, const F& reach) {
 std::vector<Run> runs_to_positions(const Window& window) {
   return runs(window.out, 1, [&](std::int64_t position) {
     const std::int64_t tap = window.first(position), taps = std::max<std::int64_t>(0, window.last(position) - tap);
-    Run run{.first = position, .count = 1, .source_step = window.stride, .source_tap_step = window.dilation};
+    Run run{.first = position, .count = 1, .source_stride = window.stride, .source_tap_stride = window.dilation};
     if (taps == 0) return run;
     run.tap = tap;
     run.taps = taps;
@@ -38,7 +38,7 @@ std::vector<Run> runs_to_positions(const Window& window) {
 
 std::vector<Run> runs_to_elements(const Window& window) {
   return runs(window.in, window.stride, [&](std::int64_t element) {
-    Run run{.first = element, .step = window.stride, .count = 1};
+    Run run{.first = element, .stride = window.stride, .count = 1};
     for (std::int64_t tap = 0; tap < window.window; ++tap) {
       const std::int64_t start = element + window.low - tap * window.dilation;  // of the window that has its tap here
       if (start < 0) break;
@@ -48,8 +48,8 @@ std::vector<Run> runs_to_elements(const Window& window) {
         run.tap = tap;
         run.source = position;
       } else if (run.taps == 1) {
-        run.tap_step = tap - run.tap;
-        run.source_tap_step = position - run.source;
+        run.tap_stride = tap - run.tap;
+        run.source_tap_stride = position - run.source;
       }
       ++run.taps;
     }

@@ -74,7 +74,7 @@ Windows slide(std::string_view op, const Shape& image, std::span<const std::int6
     }
     if (low < 0 || high < 0 || low > largest || high > largest) {
       throw TypeError(6, fmt::format("{} with padding {}", op, pairs_text(padding)),
-                      "padding counts rows before and after: no number is negative");
+                      "padding is a number of rows before and after, each 0 or more");
     }
     const std::int64_t in = image[d + 1];
     if (in < 0 || in > most_elements) {

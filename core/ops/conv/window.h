@@ -45,7 +45,8 @@ struct Window {
 using Windows = std::array<Window, 2>;  // height, width
 
 // Checks sizes and attributes of the op called `op` and computes the output sizes. `image` is its NHWC shape and `hw`
-// the window's height and width; no dilation is one of 1. Throws TypeError that names what does not fit.
+// the window's height and width; no dilation is one of 1. Throws TypeError that names the attribute or size that does
+// not fit.
 Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
               std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
               std::span<const std::int64_t> dilation = {});

@@ -35,12 +35,12 @@ void Cumsum::reference(const ReferenceCall& call) const {
       for (std::int64_t start = 0; start < all; start += size * inner) {
         const T* x = call.operands[0].as<T>() + start;
         T* y = call.results[0].as<T>() + start;
-        const std::int64_t step = reverse ? -inner : inner;
+        const std::int64_t stride = reverse ? -inner : inner;
         const std::int64_t first = reverse ? (size - 1) * inner : 0;
         std::copy_n(x + first, inner, y + first);
         for (std::int64_t i = 1; i < size; ++i) {
-          const std::int64_t at = first + i * step;
-          for (std::int64_t j = 0; j < inner; ++j) y[at + j] = wrapping_add(y[at - step + j], x[at + j]);
+          const std::int64_t at = first + i * stride;
+          for (std::int64_t j = 0; j < inner; ++j) y[at + j] = wrapping_add(y[at - stride + j], x[at + j]);
         }
       }
     }

@@ -16,7 +16,8 @@ namespace pmaptrain::ops {
 struct Cumsum {
   static constexpr std::string_view name = "cumsum";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"each element waits for the one before; other dimensions are its vectors"};
+  static constexpr UseReference cpu{
+      "each element depends on the one before it; the other dimensions are computed in vectors"};
 
   std::int64_t dim = 0;
   bool reverse = false;

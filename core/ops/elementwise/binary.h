@@ -11,7 +11,7 @@ namespace pmaptrain::ops {
 // a + b
 struct Add : Elementwise<Add> {
   static constexpr std::string_view name = "add";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = AddOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -19,7 +19,7 @@ struct Add : Elementwise<Add> {
 // a - b
 struct Sub : Elementwise<Sub> {
   static constexpr std::string_view name = "sub";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = SubOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -27,7 +27,7 @@ struct Sub : Elementwise<Sub> {
 // a * b
 struct Mul : Elementwise<Mul> {
   static constexpr std::string_view name = "mul";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = MulOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -35,16 +35,16 @@ struct Mul : Elementwise<Mul> {
 // a / b. An integer divided by 0 is 0, so that padding cannot trap; the quotient is rounded towards zero.
 struct Div : Elementwise<Div> {
   static constexpr std::string_view name = "div";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = DivOf;
   Cotangents derivative(VjpContext& context) const;
 };
 
-// What a division that rounds towards zero leaves: it has the sign of a. An integer by 0 leaves a; a floating value
-// NaN.
+// The remainder of a division that rounds towards zero: it has the sign of a. By 0 it is a for integers, and NaN for
+// floating values.
 struct Rem : Elementwise<Rem> {
   static constexpr std::string_view name = "rem";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = RemOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -52,7 +52,7 @@ struct Rem : Elementwise<Rem> {
 // a to the power b, with the C library's special values. Beside a base of 0, the derivative in b is 0.
 struct Pow : Elementwise<Pow> {
   static constexpr std::string_view name = "pow";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = PowOf;
   static constexpr VectorMath2 vectors = vector_pow;
   Cotangents derivative(VjpContext& context) const;
@@ -61,7 +61,7 @@ struct Pow : Elementwise<Pow> {
 // The larger; a NaN in either operand is the result. Two equals split the cotangent in halves (rule 5).
 struct Max : Elementwise<Max> {
   static constexpr std::string_view name = "max";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = MaxOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -69,16 +69,16 @@ struct Max : Elementwise<Max> {
 // The smaller; a NaN in either operand is the result. Two equals split the cotangent in halves (rule 5).
 struct Min : Elementwise<Min> {
   static constexpr std::string_view name = "min";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = MinOf;
   Cotangents derivative(VjpContext& context) const;
 };
 
 // low, x, high -> x, or the bound that it lies beyond; high wins where low is above it. A NaN is the result. Where x
-// meets a bound exactly, nobody gets the cotangent (rule 5).
+// equals a bound, no operand gets the cotangent (rule 5).
 struct Clamp : Elementwise<Clamp> {
   static constexpr std::string_view name = "clamp";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = ClampOf;
   Cotangents derivative(VjpContext& context) const;
 };

@@ -14,7 +14,7 @@ inline constexpr NoDerivative boolean_result{"its result is boolean"};
 // a == b, for every element type.
 struct Eq : Elementwise<Eq> {
   static constexpr std::string_view name = "eq";
-  static constexpr Domain domain = Domain::any;
+  static constexpr ElementKinds takes = ElementKinds::any;
   using Of = std::equal_to<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -22,7 +22,7 @@ struct Eq : Elementwise<Eq> {
 // a != b; true where either is NaN.
 struct Ne : Elementwise<Ne> {
   static constexpr std::string_view name = "ne";
-  static constexpr Domain domain = Domain::any;
+  static constexpr ElementKinds takes = ElementKinds::any;
   using Of = std::not_equal_to<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -30,7 +30,7 @@ struct Ne : Elementwise<Ne> {
 // a < b; false where either is NaN, as the three that follow.
 struct Lt : Elementwise<Lt> {
   static constexpr std::string_view name = "lt";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = std::less<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -38,7 +38,7 @@ struct Lt : Elementwise<Lt> {
 // a <= b.
 struct Le : Elementwise<Le> {
   static constexpr std::string_view name = "le";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = std::less_equal<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -46,7 +46,7 @@ struct Le : Elementwise<Le> {
 // a > b.
 struct Gt : Elementwise<Gt> {
   static constexpr std::string_view name = "gt";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = std::greater<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -54,7 +54,7 @@ struct Gt : Elementwise<Gt> {
 // a >= b.
 struct Ge : Elementwise<Ge> {
   static constexpr std::string_view name = "ge";
-  static constexpr Domain domain = Domain::numbers;
+  static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = std::greater_equal<>;
   static constexpr NoDerivative derivative = boolean_result;
 };
@@ -62,12 +62,12 @@ struct Ge : Elementwise<Ge> {
 // Neither infinite nor NaN.
 struct IsFinite : Elementwise<IsFinite> {
   static constexpr std::string_view name = "is_finite";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = IsFiniteOf;
   static constexpr NoDerivative derivative = boolean_result;
 };
 
-// predicate, on_true, on_false -> on_true where the predicate holds, else on_false. Each operand has the result's
+// predicate, on_true, on_false -> on_true where the predicate is true, else on_false. Each operand has the result's
 // shape or [].
 struct Select : Elementwise<Select> {
   static constexpr std::string_view name = "select";

@@ -13,21 +13,21 @@
 namespace pmaptrain::ops {
 namespace {
 
-void expect_domain(std::string_view op, DType dtype, Domain domain) {
+void expect_kind(std::string_view op, DType dtype, ElementKinds takes) {
   const auto refuse = [&](std::string_view works_on, std::string_view help) {
     throw TypeError(6, fmt::format("{}: works on {}, not on {}", op, works_on, to_string(dtype)), std::string(help));
   };
-  switch (domain) {
-    case Domain::floating:
+  switch (takes) {
+    case ElementKinds::floating:
       if (!is_floating(dtype)) refuse("f32 and f64", "cast the operand to a floating type first");
       break;
-    case Domain::signed_numbers:
+    case ElementKinds::signed_numbers:
       if (!is_floating(dtype) && dtype != DType::i32 && dtype != DType::i64) {
         refuse("signed numbers", "cast the operand to i32, i64 or a floating type first");
       }
       break;
-    case Domain::numbers: expect_numeric(op, dtype); break;
-    case Domain::any: break;
+    case ElementKinds::numbers: expect_numeric(op, dtype); break;
+    case ElementKinds::any: break;
   }
 }
 
@@ -58,10 +58,10 @@ class LoopKernel final : public CpuKernel {
       : function_(function),
         elements_(static_cast<std::size_t>(numel(request.results[0]))),
         calls_(static_cast<std::size_t>(request.devices)),
-        result_step_(bytes(request.results[0])) {
+        result_stride_(bytes(request.results[0])) {
     bool one_call = true;
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
-      operand_steps_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+      operand_strides_.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
       one_call &= request.stacked[i] != is_scalar(request, i);
     }
     if (one_call) elements_ *= std::exchange(calls_, 1);
@@ -76,27 +76,27 @@ class LoopKernel final : public CpuKernel {
     if (elements_ == 0) return;
     std::array<const std::byte*, 3> operands{};
     for (std::size_t call = 0; call < calls_; ++call) {
-      for (std::size_t i = 0; i < operand_steps_.size(); ++i) {
-        operands[i] = arguments.operands[i] + call * operand_steps_[i];
+      for (std::size_t i = 0; i < operand_strides_.size(); ++i) {
+        operands[i] = arguments.operands[i] + call * operand_strides_[i];
       }
-      function_(operands[0], operands[1], operands[2], arguments.results[0] + call * result_step_, elements_);
+      function_(operands[0], operands[1], operands[2], arguments.results[0] + call * result_stride_, elements_);
     }
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
   VectorFunction function_;
-  std::size_t elements_, calls_, result_step_;
-  std::vector<std::size_t> operand_steps_;  // bytes from call to call
+  std::size_t elements_, calls_, result_stride_;
+  std::vector<std::size_t> operand_strides_;  // bytes from call to call
 };
 
 }  // namespace
 
 std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
-                                    Domain domain, bool compares) {
+                                    ElementKinds takes, bool compares) {
   expect_operands(op, context.operands, operands);
   for (std::size_t i = 1; i < operands; ++i) expect_equal_dtypes(op, context.operands[0], context.operands[i]);
-  expect_domain(op, context.operands[0].dtype, domain);
+  expect_kind(op, context.operands[0].dtype, takes);
   const DType dtype = compares ? DType::boolean : context.operands[0].dtype;
   return one_result(dtype, common_shape(op, context.operands));
 }

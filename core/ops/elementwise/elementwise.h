@@ -1,5 +1,5 @@
-// What the elementwise ops share. Each is a functor and a derivative; type, cost, text form and kernels are the
-// family's.
+// The common part of the elementwise ops. Each is a functor and a derivative; type, cost, text form and kernels are
+// those of the family.
 //
 // Shapes are equal, except that an operand of shape [] is then the same for every element. A result may be the memory
 // of one of its operands of the same size.
@@ -19,12 +19,12 @@
 
 namespace pmaptrain::ops {
 
-enum class Domain { floating, signed_numbers, numbers, any };
+enum class ElementKinds { floating, signed_numbers, numbers, any };
 
 // The type of an op on `operands` values of equal element type: boolean where it compares them, else theirs. Throws
 // TypeError (rule 6).
 std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
-                                    Domain domain, bool compares);
+                                    ElementKinds takes, bool compares);
 std::vector<Type> infer_select(const InferContext& context);
 
 Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> results);
@@ -35,7 +35,8 @@ RowRule elementwise_rows(std::span<const Type> operands);
 // element type.
 std::unique_ptr<CpuKernel> make_elementwise_kernel(const Op& op, const CpuRequest& request);
 
-// An op has a name, a domain, its functor as `Of` and, where there is one, an f32 function in vectors as `vectors`.
+// An op has a name, the kinds of element types that it takes as `takes`, its functor as `Of` and, where there is one,
+// an f32 function in vectors as `vectors`.
 template <class Self>
 struct Elementwise {
   static constexpr bool local = true;
@@ -44,13 +45,13 @@ struct Elementwise {
   std::vector<Type> infer(const InferContext& context) const {
     using F = typename Self::Of;
     if constexpr (std::is_invocable_v<F, float>) {
-      return infer_elementwise(Self::name, context, 1, Self::domain,
+      return infer_elementwise(Self::name, context, 1, Self::takes,
                                std::is_same_v<std::invoke_result_t<F, float>, bool>);
     } else if constexpr (std::is_invocable_v<F, float, float>) {
       constexpr bool compares = std::is_same_v<std::invoke_result_t<F, float, float>, bool>;
-      return infer_elementwise(Self::name, context, 2, Self::domain, compares);
+      return infer_elementwise(Self::name, context, 2, Self::takes, compares);
     } else {
-      return infer_elementwise(Self::name, context, 3, Self::domain, false);
+      return infer_elementwise(Self::name, context, 3, Self::takes, false);
     }
   }
   Cost cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {

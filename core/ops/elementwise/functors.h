@@ -1,6 +1,6 @@
 // Elementwise ops on one element: the one definition behind the kernels of the single ops and of fused chains, so that
-// both give the same bits. What a functor can be called with says which element types it has loops for, how many
-// operands it takes and whether its result is boolean.
+// both give the same bits. The types with which a functor can be called determine the element types that it has loops
+// for, the number of its operands and whether its result is boolean.
 #pragma once
 
 #include <cmath>
@@ -121,7 +121,7 @@ struct AbsOf {
   }
 };
 
-// What is neither above nor below 0 is its own sign: 0, -0 and NaN.
+// A value that is neither above nor below 0 is its own sign: 0, -0 and NaN.
 struct SignOf {
   template <Signed T>
   T operator()(T x) const {
@@ -207,7 +207,7 @@ struct RsqrtOf {
   }
 };
 
-// In this order a NaN is kept, and the machine's maximum does it in one instruction.
+// In this order a NaN is kept, and the CPU's maximum instruction computes it.
 struct ReluOf {
   template <Signed T>
   T operator()(T x) const {

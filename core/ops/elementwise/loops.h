@@ -23,7 +23,7 @@ void map_unary(const ReferenceCall& call, F f) {
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 
-// R out[i] = f(T a[i], T b[i]), where an operand of one element stands for all.
+// R out[i] = f(T a[i], T b[i]), where an operand of one element is the same for all.
 template <class T, class R, class F>
 void map_binary(const ReferenceCall& call, F f) {
   const auto n = static_cast<std::size_t>(call.results[0].size());
@@ -49,7 +49,7 @@ void map_binary(const ReferenceCall& call, F f) {
   }
 }
 
-// R out[i] = f(T a[i], T b[i], T c[i]), where an operand of one element stands for all.
+// R out[i] = f(T a[i], T b[i], T c[i]), where an operand of one element is the same for all.
 template <class T, class R, class F>
 void map_ternary(const ReferenceCall& call, F f) {
   const auto n = static_cast<std::size_t>(call.results[0].size());

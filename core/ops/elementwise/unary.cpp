@@ -15,22 +15,6 @@ Cotangents only(Value value) { return {value}; }
 
 }  // namespace
 
-std::vector<Type> StopGradient::infer(const InferContext& context) const {
-  return infer_elementwise(name, context, 1, Domain::any, false);
-}
-
-void StopGradient::reference(const ReferenceCall& call) const {
-  dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
-}
-
-std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const {
-  return infer_elementwise(name, context, 1, Domain::any, false);
-}
-
-void OptimizationBarrier::reference(const ReferenceCall& call) const {
-  dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
-}
-
 Cotangents Neg::derivative(VjpContext& context) const { return only(context.b.emit(Neg{}, {*context.cotangents[0]})); }
 
 Cotangents Exp::derivative(VjpContext& context) const {

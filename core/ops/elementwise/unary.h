@@ -11,7 +11,7 @@ namespace pmaptrain::ops {
 // -x, for floating and signed values.
 struct Neg : Elementwise<Neg> {
   static constexpr std::string_view name = "neg";
-  static constexpr Domain domain = Domain::signed_numbers;
+  static constexpr ElementKinds takes = ElementKinds::signed_numbers;
   using Of = NegOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -19,7 +19,7 @@ struct Neg : Elementwise<Neg> {
 // The distance from 0; an integer wraps. The derivative is the sign.
 struct Abs : Elementwise<Abs> {
   static constexpr std::string_view name = "abs";
-  static constexpr Domain domain = Domain::signed_numbers;
+  static constexpr ElementKinds takes = ElementKinds::signed_numbers;
   using Of = AbsOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -27,7 +27,7 @@ struct Abs : Elementwise<Abs> {
 // -1 below 0, 1 above; 0 and NaN are themselves. The derivative is 0 everywhere.
 struct Sign : Elementwise<Sign> {
   static constexpr std::string_view name = "sign";
-  static constexpr Domain domain = Domain::signed_numbers;
+  static constexpr ElementKinds takes = ElementKinds::signed_numbers;
   using Of = SignOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -35,7 +35,7 @@ struct Sign : Elementwise<Sign> {
 // The largest whole number that is not above x. The derivative is 0 everywhere.
 struct Floor : Elementwise<Floor> {
   static constexpr std::string_view name = "floor";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = FloorOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -43,7 +43,7 @@ struct Floor : Elementwise<Floor> {
 // e to the x.
 struct Exp : Elementwise<Exp> {
   static constexpr std::string_view name = "exp";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = ExpOf;
   static constexpr VectorMath vectors = vector_exp;
   Cotangents derivative(VjpContext& context) const;
@@ -52,7 +52,7 @@ struct Exp : Elementwise<Exp> {
 // e to the x, less 1, exact near 0.
 struct Expm1 : Elementwise<Expm1> {
   static constexpr std::string_view name = "expm1";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = Expm1Of;
   static constexpr VectorMath vectors = vector_expm1;
   Cotangents derivative(VjpContext& context) const;
@@ -61,7 +61,7 @@ struct Expm1 : Elementwise<Expm1> {
 // The natural logarithm; -inf at 0 and NaN below.
 struct Log : Elementwise<Log> {
   static constexpr std::string_view name = "log";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = LogOf;
   static constexpr VectorMath vectors = vector_log;
   Cotangents derivative(VjpContext& context) const;
@@ -70,7 +70,7 @@ struct Log : Elementwise<Log> {
 // The natural logarithm of 1 + x, exact near 0; -inf at -1 and NaN below.
 struct Log1p : Elementwise<Log1p> {
   static constexpr std::string_view name = "log1p";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = Log1pOf;
   static constexpr VectorMath vectors = vector_log1p;
   Cotangents derivative(VjpContext& context) const;
@@ -79,7 +79,7 @@ struct Log1p : Elementwise<Log1p> {
 // The square root; NaN below 0.
 struct Sqrt : Elementwise<Sqrt> {
   static constexpr std::string_view name = "sqrt";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = SqrtOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -87,7 +87,7 @@ struct Sqrt : Elementwise<Sqrt> {
 // 1 / the square root; inf at 0 and NaN below.
 struct Rsqrt : Elementwise<Rsqrt> {
   static constexpr std::string_view name = "rsqrt";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = RsqrtOf;
   Cotangents derivative(VjpContext& context) const;
 };
@@ -95,7 +95,7 @@ struct Rsqrt : Elementwise<Rsqrt> {
 // The sine; NaN of infinities.
 struct Sin : Elementwise<Sin> {
   static constexpr std::string_view name = "sin";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = SinOf;
   static constexpr VectorMath vectors = vector_sin;
   Cotangents derivative(VjpContext& context) const;
@@ -104,7 +104,7 @@ struct Sin : Elementwise<Sin> {
 // The cosine; NaN of infinities.
 struct Cos : Elementwise<Cos> {
   static constexpr std::string_view name = "cos";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = CosOf;
   static constexpr VectorMath vectors = vector_cos;
   Cotangents derivative(VjpContext& context) const;
@@ -113,7 +113,7 @@ struct Cos : Elementwise<Cos> {
 // The hyperbolic tangent.
 struct Tanh : Elementwise<Tanh> {
   static constexpr std::string_view name = "tanh";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = TanhOf;
   static constexpr VectorMath vectors = vector_tanh;
   Cotangents derivative(VjpContext& context) const;
@@ -122,7 +122,7 @@ struct Tanh : Elementwise<Tanh> {
 // The error function.
 struct Erf : Elementwise<Erf> {
   static constexpr std::string_view name = "erf";
-  static constexpr Domain domain = Domain::floating;
+  static constexpr ElementKinds takes = ElementKinds::floating;
   using Of = ErfOf;
   static constexpr VectorMath vectors = vector_erf;
   Cotangents derivative(VjpContext& context) const;
@@ -131,28 +131,34 @@ struct Erf : Elementwise<Erf> {
 // x where it is above 0, else 0; a NaN stays. The derivative at 0 is 0 (rule 5).
 struct Relu : Elementwise<Relu> {
   static constexpr std::string_view name = "relu";
-  static constexpr Domain domain = Domain::signed_numbers;
+  static constexpr ElementKinds takes = ElementKinds::signed_numbers;
   using Of = ReluOf;
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The same value, through which no derivative passes. Any element type.
-struct StopGradient : Elementwise<StopGradient> {
-  static constexpr std::string_view name = "stop_gradient";
+// The same value, of any element type.
+template <class Self>
+struct Identity : Elementwise<Self> {
   static constexpr bool view = true;
-  std::vector<Type> infer(const InferContext& context) const;
-  Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+  std::vector<Type> infer(const InferContext& context) const {
+    return infer_elementwise(Self::name, context, 1, ElementKinds::any, false);
+  }
+  void reference(const ReferenceCall& call) const {
+    dispatch(call.results[0].dtype(), [&]<class T>() { map_unary<T, T>(call, [](T x) { return x; }); });
+  }
 };
 
-// The same value, which no pass knows to be that: what is computed from it is not shared with what is computed from x.
-// As in JAX; computing something again may be cheaper than keeping it. Any element type.
-struct OptimizationBarrier : Elementwise<OptimizationBarrier> {
-  static constexpr std::string_view name = "optimization_barrier";
-  static constexpr bool view = true;
-  std::vector<Type> infer(const InferContext& context) const;
+// No derivative passes through it.
+struct StopGradient : Identity<StopGradient> {
+  static constexpr std::string_view name = "stop_gradient";
   Cotangents derivative(VjpContext& context) const;
-  void reference(const ReferenceCall& call) const;
+};
+
+// No pass treats the result as x: equations on it are not shared with equal ones on x. As in JAX; computing something
+// again may be cheaper than keeping it.
+struct OptimizationBarrier : Identity<OptimizationBarrier> {
+  static constexpr std::string_view name = "optimization_barrier";
+  Cotangents derivative(VjpContext& context) const;
 };
 
 }  // namespace pmaptrain::ops

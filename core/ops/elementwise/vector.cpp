@@ -53,8 +53,9 @@ bool has_widest_vectors() {
 
 template <class T>
 void repeat(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
-  const T value = *reinterpret_cast<const T*>(a);
-  T* const to = reinterpret_cast<T*>(out);
+  using Any = typename Bits<T>::Any;
+  const T value = *reinterpret_cast<const Any*>(a);
+  Any* const to = reinterpret_cast<Any*>(out);
   for (std::size_t i = 0; i < n; ++i) to[i] = value;
 }
 

@@ -1,4 +1,4 @@
-// Loops over elements: what an elementwise op runs, and what a fused chain is compiled to.
+// Loops over elements, for elementwise ops and for the instructions of fused chains.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,17 @@ namespace pmaptrain::ops {
 using VectorFunction = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out,
                                 std::size_t n);
 
-// The loop for an elementwise op on operands of this element type (for select: that of what is selected), widened to
-// the machine's vectors; the bits are those of its functor, or of its function in vectors. Bit i of `scalars` says that
-// operand i is a scalar; not all of several operands are. Null where there is none: the reference is then as good.
+// The loop for an elementwise op on operands of this element type (for select: that of what is selected), compiled for
+// the CPU's vector registers; the bits are those of its functor, or of its function in vectors. Bit i of `scalars` says
+// that operand i is a scalar; not all of several operands are. Null where there is none: the reference is then as fast.
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars);
+
+// Elements that are only moved are read and written as whole numbers of their size, whatever their type: as
+// Bits<T>::Any, since a plain T must not alias them.
+template <class T>
+struct Bits {
+  typedef T Any __attribute__((may_alias));  // in place of `using`, which drops the attribute of a template's argument
+};
 
 // Copies n elements of `size` bytes, or repeats one.
 VectorFunction find_copy(std::size_t size, bool scalar);

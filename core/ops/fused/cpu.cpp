@@ -40,7 +40,7 @@ struct Instruction {
 };
 
 // An op without a loop of ours, by its reference over one tile.
-struct ReferenceStep {
+struct ReferenceInstruction {
   std::shared_ptr<const void> op;
   ReferenceFunction function;
   std::vector<Type> operand_types;
@@ -51,12 +51,12 @@ struct ReferenceStep {
 struct Code {
   std::vector<Node> nodes;
   std::vector<Instruction> instructions;
-  std::vector<ReferenceStep> references;
+  std::vector<ReferenceInstruction> references;
   std::vector<std::byte> constants;
-  std::vector<int> yields;                               // by result: the node
-  std::vector<std::size_t> operand_steps, result_steps;  // bytes from one pass to the next
-  std::int64_t passes = 1;                               // one for each device, or one over the elements of all
-  std::int64_t elements = 0;                             // of a pass
+  std::vector<int> yields;                                   // by result: the node
+  std::vector<std::size_t> operand_strides, result_strides;  // bytes from one pass to the next
+  std::int64_t passes = 1;                                   // one for each device, or one over the elements of all
+  std::int64_t elements = 0;                                 // of a pass
   std::int64_t tile = 0;
   std::size_t scratch = 0;
 };
@@ -102,9 +102,9 @@ class Compiler {
     code_.passes = flat ? 1 : request_.devices;
     code_.elements = flat ? request_.devices * local : local;
     for (std::size_t i = 0; i < request_.operands.size(); ++i) {
-      code_.operand_steps.push_back(request_.stacked[i] ? bytes(request_.operands[i]) : 0);
+      code_.operand_strides.push_back(request_.stacked[i] ? bytes(request_.operands[i]) : 0);
     }
-    for (const Type& result : request_.results) code_.result_steps.push_back(bytes(result));
+    for (const Type& result : request_.results) code_.result_strides.push_back(bytes(result));
   }
 
   // [B] to [B, ...]: the rows of several devices follow each other as those of one do.
@@ -200,18 +200,18 @@ class Compiler {
   }
 
   std::size_t add_reference(const Equation& equation, const Instruction& instruction, bool scalar) {
-    ReferenceStep step{equation.op.shared(), kernels_of(equation.op).reference, {}, {}, {}};
+    ReferenceInstruction reference{equation.op.shared(), kernels_of(equation.op).reference, {}, {}, {}};
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      step.operand_types.push_back({type(equation.operands[i]).dtype, {}, {}});
-      if (!at(instruction.in[i]).scalar) step.operand_types.back().shape = {1};
+      reference.operand_types.push_back({type(equation.operands[i]).dtype, {}, {}});
+      if (!at(instruction.in[i]).scalar) reference.operand_types.back().shape = {1};
     }
-    step.result_type = {type(equation.results.front()).dtype, scalar ? Shape{} : Shape{1}, {}};
-    step.operands.resize(step.operand_types.size());
-    code_.references.push_back(std::move(step));
+    reference.result_type = {type(equation.results.front()).dtype, scalar ? Shape{} : Shape{1}, {}};
+    reference.operands.resize(reference.operand_types.size());
+    code_.references.push_back(std::move(reference));
     return code_.references.size() - 1;
   }
 
-  // The node as the value of one result: computed, of n elements and nobody else's.
+  // The node as the value of one result: computed, of n elements and not the value of another result.
   int yield(int value) {
     const int number = yields_++;
     const bool computed = at(value).kind == Node::Kind::scratch && !at(value).scalar && at(value).yields < 0;
@@ -323,8 +323,9 @@ class Compiler {
 // Elements [first, first + count) of what is repeated.
 template <class T>
 void expand(const std::byte* from, const Spread& spread, std::int64_t first, std::int64_t count, std::byte* out) {
-  const T* const vector = reinterpret_cast<const T*>(from);
-  T* to = reinterpret_cast<T*>(out);
+  using Any = typename Bits<T>::Any;
+  const Any* const vector = reinterpret_cast<const Any*>(from);
+  Any* to = reinterpret_cast<Any*>(out);
   std::int64_t at = first / spread.inner % spread.size;
   if (spread.inner == 1) {
     while (count > 0) {
@@ -339,7 +340,9 @@ void expand(const std::byte* from, const Spread& spread, std::int64_t first, std
   std::int64_t run = spread.inner - first % spread.inner;
   while (count > 0) {
     run = std::min(run, count);
-    to = std::fill_n(to, run, vector[at]);
+    const T value = vector[at];
+    for (std::int64_t i = 0; i < run; ++i) to[i] = value;
+    to += run;
     count -= run;
     at = at + 1 == spread.size ? 0 : at + 1;
     run = spread.inner;
@@ -359,8 +362,9 @@ class FusedKernel final : public CpuKernel {
       if (moves) moving_.emplace_back(i, static_cast<std::size_t>(code_.tile) * node.size);
     }
     for (const Instruction& instruction : code_.instructions) (instruction.once ? once_ : each_).push_back(instruction);
-    for (ReferenceStep& step : code_.references) {
-      for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].type = &step.operand_types[i];
+    for (ReferenceInstruction& reference : code_.references) {
+      for (std::size_t i = 0; i < reference.operands.size(); ++i)
+        reference.operands[i].type = &reference.operand_types[i];
     }
     for (std::size_t r = 0; r < code_.yields.size(); ++r) {
       const auto yield = static_cast<std::size_t>(code_.yields[r]);
@@ -377,11 +381,11 @@ class FusedKernel final : public CpuKernel {
       const auto p = static_cast<std::size_t>(pass);
       for (std::size_t i : operands_) {
         const std::size_t number = code_.nodes[i].index;
-        pointers_[i] = const_cast<std::byte*>(arguments.operands[number]) + p * code_.operand_steps[number];
+        pointers_[i] = const_cast<std::byte*>(arguments.operands[number]) + p * code_.operand_strides[number];
       }
       for (std::size_t i : results_) {
         const std::size_t number = code_.nodes[i].index;
-        pointers_[i] = arguments.results[number] + p * code_.result_steps[number];
+        pointers_[i] = arguments.results[number] + p * code_.result_strides[number];
       }
       for (const Instruction& instruction : once_) execute(instruction, 0, std::min(code_.tile, code_.elements));
       for (std::int64_t first = 0; first < code_.elements; first += code_.tile) {
@@ -390,10 +394,10 @@ class FusedKernel final : public CpuKernel {
         for (const auto& [node, result] : copied_) {
           const std::size_t size = code_.nodes[node].size;
           std::memcpy(
-              arguments.results[result] + p * code_.result_steps[result] + static_cast<std::size_t>(first) * size,
+              arguments.results[result] + p * code_.result_strides[result] + static_cast<std::size_t>(first) * size,
               pointers_[node], static_cast<std::size_t>(count) * size);
         }
-        for (const auto& [node, step] : moving_) pointers_[node] += step;
+        for (const auto& [node, stride] : moving_) pointers_[node] += stride;
       }
     }
   }
@@ -434,14 +438,14 @@ class FusedKernel final : public CpuKernel {
         }
       case Instruction::Kind::reference: break;
     }
-    ReferenceStep& step = code_.references[instruction.reference];
-    for (std::size_t i = 0; i < step.operands.size(); ++i) {
-      step.operands[i].data = in(instruction, i);
-      for (std::int64_t& size : step.operand_types[i].shape) size = count;
+    ReferenceInstruction& reference = code_.references[instruction.reference];
+    for (std::size_t i = 0; i < reference.operands.size(); ++i) {
+      reference.operands[i].data = in(instruction, i);
+      for (std::int64_t& size : reference.operand_types[i].shape) size = count;
     }
-    for (std::int64_t& size : step.result_type.shape) size = count;
-    const Array result{&step.result_type, out};
-    step.function(step.op.get(), {step.operands, {&result, 1}});
+    for (std::int64_t& size : reference.result_type.shape) size = count;
+    const Array result{&reference.result_type, out};
+    reference.function(reference.op.get(), {reference.operands, {&result, 1}});
   }
 
   Code code_;

@@ -22,34 +22,36 @@ void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const V
   const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
   const OpRules& rules = equation.op.rules();
   const auto* broadcast = equation.op.as<Broadcast>();
-  if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || equation.op.as<Constant>())) {
-    throw TypeError(8, fmt::format("fused: {} is not elementwise", rules.name),
-                    "a fused region holds elementwise ops, casts, constants, views and broadcasts");
+  if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || splat_of(equation.op))) {
+    const bool dense = equation.op.as<Constant>() != nullptr;
+    throw TypeError(8, fmt::format("fused: {} is not elementwise", dense ? "a constant with values" : rules.name),
+                    "a fused region holds elementwise ops, casts, constants of one value, views and broadcasts");
   }
   if (broadcast != nullptr) {
     if (!spread_of(*broadcast)) {
       throw TypeError(8,
-                      fmt::format("fused: broadcast to {} with dims={} keeps dimensions apart",
+                      fmt::format("fused: broadcast to {} with dims={} separates the operand's dimensions",
                                   to_string(broadcast->shape), to_string(broadcast->dims)),
-                      "inside a fused region the operand's dimensions stay neighbours");
+                      "inside a fused region the operand's dimensions stay adjacent");
     }
     if (!one_of_n(equation.results.front())) {
-      throw TypeError(8,
-                      fmt::format("fused: broadcast gives {}, in a chain over {} elements",
-                                  describe(type(equation.results.front())), n),
-                      "inside a fused region a broadcast gives as many elements as the region yields, or one");
+      throw TypeError(
+          8,
+          fmt::format("fused: broadcast gives {}, in a chain over {} elements",
+                      describe(type(equation.results.front())), n),
+          "inside a fused region the result of a broadcast has as many elements as the region yields, or one");
     }
     const Value operand = equation.operands.front();
     if (one_of_n(operand) || std::find(params.begin(), params.end(), operand) != params.end()) return;
     throw TypeError(8,
                     fmt::format("fused: broadcast reads {}, in a chain over {} elements", describe(type(operand)), n),
-                    "what a broadcast repeats has one element or is a parameter of the region");
+                    "a broadcast's operand has one element or is a parameter of the region");
   }
   for (Value value : equation.operands) {
     if (one_of_n(value)) continue;
     throw TypeError(
         7, fmt::format("fused: {} reads {}, in a chain over {} elements", rules.name, describe(type(value)), n),
-        "an operand of another size is for broadcasts only");
+        "only a broadcast reads an operand of another size");
   }
 }
 
@@ -80,7 +82,7 @@ std::vector<Type> Fused::infer(const InferContext& context) const {
   if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
                   context.region_params.end())) {
     throw TypeError(8, "fused: its region's parameters must have the types of its operands",
-                    "a parameter repeats the whole type, axes included, of the operand that stands in its place");
+                    "a parameter has the type of the operand at its position, axes included");
   }
   if (context.region_results.empty() || context.operands.empty()) {
     throw TypeError(8, "fused: its region needs at least one parameter and yields at least one value");
@@ -91,14 +93,14 @@ std::vector<Type> Fused::infer(const InferContext& context) const {
       throw TypeError(8,
                       fmt::format("fused: its region yields {}, which differ in their number of elements",
                                   describe(context.region_results)),
-                      "all that a chain yields has one number of elements; a broadcast repeats a smaller one");
+                      "all results of a chain have the same number of elements; a broadcast repeats a smaller one");
     }
     if (result.varying != context.operands.front().varying) {
       throw TypeError(
           1,
           fmt::format("fused: its operands vary over {} and its region yields a value that varies over {}",
                       context.mesh.to_string(context.operands.front().varying), context.mesh.to_string(result.varying)),
-          "pvary what the region yields, or yield nothing that the operands do not determine");
+          "pvary the yielded value; every result of a chain varies over the axes of its operands");
     }
   }
   assert(context.region != nullptr);

@@ -1,4 +1,4 @@
-// A chain of elementwise equations, carried out in one pass over memory: what is between them never leaves the cache.
+// A chain of elementwise equations, computed in one pass over memory: values between them stay in the cache.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,10 @@
 namespace pmaptrain::ops {
 
 // The region has a parameter for each operand, of its type, and yields the results, all of one number of elements, n.
-// Its equations are elementwise ops, casts, constants, views, and broadcasts along neighbouring dimensions. A value in
-// it has n elements or one, except that an operand of another size may be read by broadcasts. So element i of a result
-// needs element i of the operands of n elements only, and a result may be the memory of one of those.
+// Its equations are elementwise ops, casts, constants of one value, views, and broadcasts along neighbouring
+// dimensions. A value in it has n elements or one, except that an operand of another size may be read by broadcasts. So
+// element i of a result needs element i of the operands of n elements only, and a result may be the memory of one of
+// those.
 struct Fused {
   static constexpr std::string_view name = "fused";
   static constexpr bool local = true;
@@ -26,13 +27,13 @@ struct Fused {
   static constexpr NoDerivative derivative{"equations are fused after differentiation"};
 
   std::vector<Type> infer(const InferContext& context) const;
-  // Its own traffic; the arithmetic is its region's.
+  // The traffic; arithmetic is counted for the equations of the region.
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   // Keeps rows where all operands and results of n elements have the same number of rows and every other operand is a
   // scalar.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor&) {}
-  // Equation by equation. Operands and results of n elements may be ranges of the whole (one dimension).
+  // Equation by equation. Operands and results of n elements may be ranges of their elements, in one dimension.
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
@@ -43,7 +44,7 @@ struct Spread {
   std::int64_t size = 1;
 };
 
-// Null where the operand's dimensions do not stay neighbours.
+// Null where the operand's dimensions do not stay adjacent.
 std::optional<Spread> spread_of(const Broadcast& broadcast);
 
 }  // namespace pmaptrain::ops

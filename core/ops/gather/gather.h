@@ -16,7 +16,7 @@ namespace pmaptrain::ops {
 struct Gather {
   static constexpr std::string_view name = "gather";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+  static constexpr UseReference cpu{"it only copies memory, in the longest contiguous runs"};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;

@@ -23,7 +23,7 @@ struct Loop {
   static constexpr bool local = false;
   static constexpr WholeRows row_rule{"its iterations cut dimension 0; the analysis follows its region"};
   static constexpr bool region = true;
-  static constexpr RuntimeOp cpu{"the plan runs its region"};
+  static constexpr RuntimeOp cpu{"the runtime runs its region"};
   static constexpr NoDerivative derivative{"differentiate inside its region: the loop only accumulates"};
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh&, std::span<const Type>, std::span<const Type>) const { return {}; }  // its region's

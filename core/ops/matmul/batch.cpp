@@ -52,7 +52,7 @@ std::vector<Type> BatchMatmul::infer(const InferContext& context) const {
   const std::int64_t kb = b.shape[rank - (transpose_b ? 1 : 2)];
   if (sizes.k != kb) {
     throw TypeError(6, fmt::format("{}: it would contract {} elements with {}", found, sizes.k, kb),
-                    "the columns of a and the rows of b are as many");
+                    "a has as many columns as b has rows");
   }
   Shape shape = a.shape;
   shape[rank - 2] = sizes.m;

@@ -13,7 +13,7 @@
 namespace pmaptrain::ops {
 
 // [batch..., m,k] x [batch..., k,n] -> [batch..., m,n], for every numeric element type and any number of equal batch
-// dimensions; each pair of matrices as in matmul, which says what the two transposes are.
+// dimensions; each pair of matrices is multiplied as in matmul, whose two transposes these are.
 struct BatchMatmul {
   static constexpr std::string_view name = "batch_matmul";
   static constexpr bool local = true;

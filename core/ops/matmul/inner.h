@@ -1,4 +1,4 @@
-// The two inner loops of the plain kernels: what they add up, they add in an order that depends on the length alone.
+// The two inner loops of the plain kernels. Their order of additions depends on the length alone.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@ T multiply_add(T sum, T a, T b) {
   }
 }
 
-// Blocks of a constant length: what g++ 12 turns into vector code at -O2, which it does not do for a loop of unknown
-// length.
+// Blocks of a constant length: g++ 12 vectorises these at -O2, but no loop of unknown length.
 inline constexpr std::int64_t lanes = 8;
 
 // y[0..n) += a x[0..n); x and y do not overlap.

@@ -38,7 +38,7 @@ std::vector<Type> Matmul::infer(const InferContext& context) const {
   const std::int64_t kb = b.shape[transpose_b ? 1 : 0];
   if (ka != kb) {
     throw TypeError(6, fmt::format("{}: it would contract {} elements with {}", found, ka, kb),
-                    "the columns of a and the rows of b are as many");
+                    "a has as many columns as b has rows");
   }
   const std::int64_t columns = b.shape[transpose_b ? 0 : 1];
   if (operands.size() == 3) {

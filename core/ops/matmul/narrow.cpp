@@ -23,18 +23,18 @@ class NarrowKernel final : public CpuKernel {
       calls_ = 1;
     }
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
-      steps_[i] = request.stacked[i] ? bytes(request.operands[i]) : 0;
+      strides_[i] = request.stacked[i] ? bytes(request.operands[i]) : 0;
     }
-    result_step_ = bytes(request.results[0]);
+    result_stride_ = bytes(request.results[0]);
   }
 
   void run(const CpuArguments& arguments) override {
     for (std::int64_t call = 0; call < calls_; ++call) {
       const auto c = static_cast<std::size_t>(call);
       const auto operand = [&](std::size_t i) {
-        return reinterpret_cast<const float*>(arguments.operands[i] + c * steps_[i]);
+        return reinterpret_cast<const float*>(arguments.operands[i] + c * strides_[i]);
       };
-      float* const result = reinterpret_cast<float*>(arguments.results[0] + c * result_step_);
+      float* const result = reinterpret_cast<float*>(arguments.results[0] + c * result_stride_);
       const auto rows = static_cast<std::size_t>(rows_);
       if (sums_rows_) {
         narrow_.weighted_sum(rows, operand(0), operand(1), result);
@@ -52,8 +52,8 @@ class NarrowKernel final : public CpuKernel {
   NarrowRows narrow_;
   bool sums_rows_, relu_, with_bias_;
   std::int64_t calls_;
-  std::size_t steps_[3] = {};  // bytes from one call's operand to the next one's
-  std::size_t result_step_ = 0;
+  std::size_t strides_[3] = {};  // bytes from one call's operand to the next one's
+  std::size_t result_stride_ = 0;
 };
 
 }  // namespace

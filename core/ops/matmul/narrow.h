@@ -1,4 +1,4 @@
-// Products of narrow matrices with a vector: what a dense layer of one output on a few features is, and its gradient.
+// Products of narrow matrices with a vector: a dense layer with one output on a few features, and its gradient.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS

@@ -39,7 +39,7 @@ const T* slice(const std::byte* data, std::int64_t call, std::int64_t elements) 
   return reinterpret_cast<const T*>(data) + call * elements;
 }
 
-// The images of all devices where all operands are stacked: those of a window do not mind whose neighbours they are.
+// The images of all devices where all operands are stacked: a window's result does not depend on other images.
 std::int64_t merge(const CpuRequest& request, PoolGeometry& g) {
   for (const bool stacked : request.stacked) {
     if (!stacked) return request.devices;
@@ -54,9 +54,9 @@ std::unique_ptr<CpuKernel> MaxPool::cpu(const CpuRequest& request) const {
   if (request.results[0].dtype != DType::f32) return nullptr;
   PoolGeometry g = pool_geometry(name, request.operands[0].shape, window, strides, padding);
   const std::int64_t calls = merge(request, g);
-  const std::int64_t x_step = request.stacked[0] ? numel(g.x_shape()) : 0, y_step = numel(g.y_shape());
+  const std::int64_t x_stride = request.stacked[0] ? numel(g.x_shape()) : 0, y_stride = numel(g.y_shape());
   const auto run = [=](const CpuArguments& a, std::int64_t call) {
-    max_pool_simd(g, slice<float>(a.operands[0], call, x_step), slice<float>(a.results[0], call, y_step));
+    max_pool_simd(g, slice<float>(a.operands[0], call, x_stride), slice<float>(a.results[0], call, y_stride));
   };
   return std::make_unique<PoolKernel<decltype(run)>>(calls, run);
 }
@@ -66,11 +66,11 @@ std::unique_ptr<CpuKernel> MaxPoolGrad::cpu(const CpuRequest& request) const {
   PoolGeometry g = pool_geometry(name, request.operands[0].shape, window, strides, padding);
   if (g.h.window * g.w.window > std::numeric_limits<std::int32_t>::max()) return nullptr;  // taps have 32 bits
   const std::int64_t calls = merge(request, g);
-  const std::int64_t dx_step = numel(g.x_shape()), x_step = request.stacked[0] ? dx_step : 0;
-  const std::int64_t dy_step = request.stacked[1] ? numel(g.y_shape()) : 0;
+  const std::int64_t dx_stride = numel(g.x_shape()), x_stride = request.stacked[0] ? dx_stride : 0;
+  const std::int64_t dy_stride = request.stacked[1] ? numel(g.y_shape()) : 0;
   const auto run = [=, masked = relu](const CpuArguments& a, std::int64_t call) {
-    max_pool_grad_simd(g, slice<float>(a.operands[0], call, x_step), slice<float>(a.operands[1], call, dy_step),
-                       slice<float>(a.results[0], call, dx_step), masked);
+    max_pool_grad_simd(g, slice<float>(a.operands[0], call, x_stride), slice<float>(a.operands[1], call, dy_stride),
+                       slice<float>(a.results[0], call, dx_stride), masked);
   };
   return std::make_unique<PoolKernel<decltype(run)>>(calls, run);
 }

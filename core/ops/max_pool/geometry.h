@@ -1,4 +1,4 @@
-// What poolings and their gradients share: sizes, costs and checks.
+// Sizes, costs and checks of poolings and their gradients.
 #pragma once
 
 #include "core/graph/op.h"
@@ -14,7 +14,7 @@ struct PoolGeometry {
   Shape y_shape() const { return {n, h.out, w.out, c}; }
 };
 
-// Throws TypeError that names the op called `op` where the attributes do not go together with the image.
+// Throws TypeError that names the op called `op` where the attributes do not fit the image.
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
                            std::span<const std::int64_t> strides,
                            std::span<const std::pair<std::int64_t, std::int64_t>> padding);
@@ -22,7 +22,7 @@ PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const 
 // One operation for each element of each window.
 Cost pool_cost(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results);
 
-// Throws TypeError (rule 6) unless dy has the shape that x pools to.
+// Throws TypeError (rule 6) unless dy has the shape of the result of pooling x.
 void expect_pooled(std::string_view op, const PoolGeometry& geometry, const Shape& dy);
 
 }  // namespace pmaptrain::ops

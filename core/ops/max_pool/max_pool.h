@@ -14,7 +14,7 @@
 namespace pmaptrain::ops {
 
 // x [N,H,W,C] -> [N,OH,OW,C], the size as for conv. Padding never wins, and is smaller than the window, so that every
-// window sees an element. A NaN in a window is its maximum: it must reach the guard.
+// window sees an element. A NaN in a window is its maximum, so that the guard sees it.
 struct MaxPool {
   static constexpr std::string_view name = "max_pool";
   static constexpr bool local = true;
@@ -33,7 +33,7 @@ struct MaxPool {
     visitor.field("padding", padding);
   }
   void reference(const ReferenceCall& call) const;
-  // Ours: oneDNN's drops a NaN from its window, so that it would pass the guard unseen.
+  // Ours: oneDNN's ignores a NaN in a window, and the guard would miss it.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -43,8 +43,7 @@ struct MaxPool {
 struct MaxPoolGrad {
   static constexpr std::string_view name = "max_pool_grad";
   static constexpr bool local = true;
-  static constexpr NoDerivative derivative{
-      "which element of a window is the maximum changes in jumps; second derivatives of max pooling are not built"};
+  static constexpr NoDerivative derivative{"second derivatives of max pooling are not supported"};
 
   std::vector<std::int64_t> window = {2, 2};
   std::vector<std::int64_t> strides = {2, 2};
@@ -61,7 +60,8 @@ struct MaxPoolGrad {
     visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
-  // Ours: oneDNN's reads a workspace of its forward, so that it would run twice, and sends a NaN's cotangent elsewhere.
+  // Ours: oneDNN's reads a workspace of its forward, so that the forward would run twice, and gives a NaN's cotangent
+  // to another element.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

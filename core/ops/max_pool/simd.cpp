@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; what is chosen when the program runs is the best that the machine has.
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/ops/max_pool/simd.h"
@@ -20,7 +20,7 @@ namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
 // A window's elements on the image; `row` and `column` are the distances between neighbours in x.
-struct Taps {
+struct PoolTaps {
   std::int64_t rows, columns, row, column;
 };
 
@@ -32,7 +32,7 @@ HWY_INLINE void for_each_window_of(const PoolGeometry& g, std::int64_t n, const 
     const std::int64_t rows = g.h.last(oh) - g.h.first(oh);
     for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
       const std::int64_t left = g.w.start(ow) + g.w.first(ow);
-      const Taps taps{rows, g.w.last(ow) - g.w.first(ow), g.w.in * g.c, g.c};
+      const PoolTaps taps{rows, g.w.last(ow) - g.w.first(ow), g.w.in * g.c, g.c};
       f((top * g.w.in + left) * g.c, ((n * g.h.out + oh) * g.w.out + ow) * g.c, taps);
     }
   }
@@ -45,7 +45,7 @@ HWY_INLINE auto wins(D, V tap, V best) {
 }
 
 template <class D>
-HWY_INLINE void pool_window(D d, const float* x, float* y, const Taps& taps) {
+HWY_INLINE void pool_window(D d, const float* x, float* y, const PoolTaps& taps) {
   auto best = hn::LoadU(d, x);
   auto nan = hn::IsNaN(best);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
@@ -60,7 +60,7 @@ HWY_INLINE void pool_window(D d, const float* x, float* y, const Taps& taps) {
 
 // The most usual window, unrolled.
 template <class D>
-HWY_INLINE void pool_2x2(D d, const float* x, float* y, const Taps& taps) {
+HWY_INLINE void pool_2x2(D d, const float* x, float* y, const PoolTaps& taps) {
   const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + taps.column);
   const auto c = hn::LoadU(d, x + taps.row), e = hn::LoadU(d, x + taps.row + taps.column);
   const auto ab = hn::IfThenElse(hn::Gt(b, a), b, a), ce = hn::IfThenElse(hn::Gt(e, c), e, c);
@@ -69,9 +69,9 @@ HWY_INLINE void pool_2x2(D d, const float* x, float* y, const Taps& taps) {
   hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
-// Adds to dx. Taps are counted in integers: a float would stop at 2^24. -1 is nobody's.
+// Adds to dx. PoolTaps are counted in integers: a float would stop at 2^24. -1 is no tap.
 template <class D>
-HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
+HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const PoolTaps& taps, bool relu) {
   const hn::RebindToSigned<D> places;
   auto best = hn::LoadU(d, x);
   auto winner = hn::Zero(places);
@@ -104,7 +104,7 @@ HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, con
 
 // Writes dx: for windows that do not overlap.
 template <class D>
-HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const Taps& taps, bool relu) {
+HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const PoolTaps& taps, bool relu) {
   auto best = hn::LoadU(d, x);
   const auto b = hn::LoadU(d, x + taps.column);
   const auto c = hn::LoadU(d, x + taps.row);
@@ -129,7 +129,7 @@ HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const 
 // Lambdas do not take on the instruction set of their surroundings: each says it.
 void pool(const PoolGeometry& g, const float* x, float* y) {
   for (std::int64_t n = 0; n < g.n; ++n) {
-    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const Taps& taps) HWY_ATTR {
+    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const PoolTaps& taps) HWY_ATTR {
       if (taps.rows == 2 && taps.columns == 2) {
         for_each_vector(g.c, [&](auto d, std::int64_t c) HWY_ATTR { pool_2x2(d, x + at_x + c, y + at_y + c, taps); });
       } else {
@@ -147,7 +147,7 @@ void pool_grad(const PoolGeometry& g, const float* x, const float* dy, float* dx
   const std::int64_t image = g.h.in * g.w.in * g.c;
   for (std::int64_t n = 0; n < g.n; ++n) {
     if (!tiles) std::fill_n(dx + n * image, image, 0.0F);
-    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const Taps& taps) HWY_ATTR {
+    for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const PoolTaps& taps) HWY_ATTR {
       if (apart && taps.rows == 2 && taps.columns == 2) {
         for_each_vector(g.c, [&](auto d, std::int64_t c)
                                  HWY_ATTR { grad_2x2(d, x + at_x + c, dy + at_y + c, dx + at_x + c, taps, relu); });

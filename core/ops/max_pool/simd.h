@@ -1,4 +1,4 @@
-// Max pooling of f32 with the widest instructions that the machine has; the bits are those of the plain loops.
+// Max pooling of f32 with the widest vector instructions of the CPU; the bits are those of the reference.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS

@@ -85,13 +85,13 @@ class VectorNorms final : public CpuKernel {
  public:
   explicit VectorNorms(const CpuRequest& request)
       : elements_(static_cast<std::size_t>(numel(request.operands[0]))),
-        step_(request.stacked[0] ? elements_ : 0),
+        stride_(request.stacked[0] ? elements_ : 0),
         devices_(static_cast<std::size_t>(request.devices)) {}
 
   void run(const CpuArguments& arguments) override {
     const float* const x = reinterpret_cast<const float*>(arguments.operands[0]);
     for (std::size_t d = 0; d < devices_; ++d) {
-      const auto [squares, largest] = norms_of(elements_, x + d * step_, add_norms);
+      const auto [squares, largest] = norms_of(elements_, x + d * stride_, add_norms);
       reinterpret_cast<double*>(arguments.results[0])[d] = squares;
       reinterpret_cast<float*>(arguments.results[1])[d] = largest;
     }
@@ -99,7 +99,7 @@ class VectorNorms final : public CpuKernel {
   std::string implementation() const override { return "vectors"; }
 
  private:
-  std::size_t elements_, step_, devices_;
+  std::size_t elements_, stride_, devices_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How large the elements of a value are: two norms of one pass over it.
+// Two norms of a value, in one pass over it.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Norms {
   static constexpr std::string_view name = "norms";
   static constexpr bool local = true;
   static constexpr WholeRows row_rule{"the largest magnitude is no sum"};
-  static constexpr NoDerivative derivative{"it watches over values: reduce_sum of mul has one"};
+  static constexpr NoDerivative derivative{"it serves to monitor values; reduce_sum of mul has a derivative"};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;

@@ -15,7 +15,7 @@ namespace pmaptrain::ops {
 struct Pad {
   static constexpr std::string_view name = "pad";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+  static constexpr UseReference cpu{"it only copies memory, in the longest contiguous runs"};
 
   std::vector<std::int64_t> low = {};
   std::vector<std::int64_t> high = {};

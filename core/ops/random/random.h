@@ -70,11 +70,11 @@ struct RandomBernoulli {
 };
 
 // operands: key u32[2], rows i64[B] -> i32 [B, size]. In each row the numbers 0 to size - 1 in random order: for e from
-// 1 up, place e changes with place w · (e + 1) / 2^32, rounded down, w being the first word of element e.
+// 1 up, place e is exchanged with place w · (e + 1) / 2^32, rounded down, w being the first word of element e.
 struct RandomPermutation {
   static constexpr std::string_view name = "random_permutation";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"each exchange waits for the one before it"};
+  static constexpr UseReference cpu{"each exchange depends on the one before it"};
   static constexpr NoDerivative derivative{"it is a function of integers"};
 
   std::int64_t size = 1;

@@ -51,18 +51,18 @@ inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
 template <class Fold, std::size_t width, class T>
 void fold_groups(const T*& x, std::size_t& n, T& total) {
   while (n >= width) {
-    const std::size_t steps = std::min(n / width, fold_block);
+    const std::size_t rounds = std::min(n / width, fold_block);
     std::array<T, width> acc;
     for (std::size_t j = 0; j < width; ++j) acc[j] = x[j];
-    for (std::size_t i = 1; i < steps; ++i) {
+    for (std::size_t i = 1; i < rounds; ++i) {
       for (std::size_t j = 0; j < width; ++j) acc[j] = Fold::combine(acc[j], x[i * width + j]);
     }
     for (std::size_t half = width / 2; half > 0; half /= 2) {
       for (std::size_t j = 0; j < half; ++j) acc[j] = Fold::combine(acc[j], acc[j + half]);
     }
     total = Fold::combine(total, acc[0]);
-    x += steps * width;
-    n -= steps * width;
+    x += rounds * width;
+    n -= rounds * width;
   }
 }
 

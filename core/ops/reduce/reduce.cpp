@@ -134,18 +134,18 @@ class WholeSum final : public CpuKernel {
  public:
   explicit WholeSum(const CpuRequest& request)
       : elements_(static_cast<std::size_t>(numel(request.operands[0]))),
-        step_(request.stacked[0] ? elements_ : 0),
+        stride_(request.stacked[0] ? elements_ : 0),
         devices_(static_cast<std::size_t>(request.devices)) {}
 
   void run(const CpuArguments& arguments) override {
     const float* const x = reinterpret_cast<const float*>(arguments.operands[0]);
     float* const sums = reinterpret_cast<float*>(arguments.results[0]);
-    for (std::size_t d = 0; d < devices_; ++d) sums[d] = vector_sum(elements_, x + d * step_);
+    for (std::size_t d = 0; d < devices_; ++d) sums[d] = vector_sum(elements_, x + d * stride_);
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
-  std::size_t elements_, step_, devices_;
+  std::size_t elements_, stride_, devices_;
 };
 
 }  // namespace
@@ -170,8 +170,8 @@ std::vector<Type> ReduceMax::infer(const InferContext& context) const {
   const Type& x = context.operands[0];
   for (std::int64_t d : dims) {
     if (x.shape[static_cast<std::size_t>(d)] > 0) continue;
-    throw TypeError(6, fmt::format("{}: {} has nothing along dimension {}", name, describe(x), d),
-                    "the largest of nothing is not defined");
+    throw TypeError(6, fmt::format("{}: {} has no elements along dimension {}", name, describe(x), d),
+                    "the maximum of no elements is undefined");
   }
   return results;
 }

@@ -37,8 +37,7 @@ struct ReduceSum {
 struct ReduceMax {
   static constexpr std::string_view name = "reduce_max";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{
-      "its loops are cache-friendly for leading and for trailing dimensions, and add in a fixed order"};
+  static constexpr UseReference cpu{"its plain loops are vectorised for leading and for trailing dimensions"};
 
   std::vector<std::int64_t> dims = {};
 

@@ -16,7 +16,7 @@ struct Reshape {
   static constexpr std::string_view name = "reshape";
   static constexpr bool local = true;
   static constexpr bool view = true;
-  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+  static constexpr UseReference cpu{"it only copies memory, in the longest contiguous runs"};
 
   Shape shape = {};
 

@@ -12,18 +12,18 @@
 namespace pmaptrain::ops {
 
 // indices i32 or i64 [I...], updates [I..., rest...] -> [rows, rest...]: each row is the sum of the updates that have
-// its index, in their order; 0 where there are none. Updates whose index is outside of [0, rows) count nowhere.
+// its index, in their order; 0 where there are none. Updates with an index outside of [0, rows) are ignored.
 struct ScatterAdd {
   static constexpr std::string_view name = "scatter_add";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"one pass over memory is all it does"};
+  static constexpr UseReference cpu{"it is limited by memory bandwidth"};
 
   std::int64_t rows = 0;
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  // Each device's dense result would be as large as the whole; the sum over rows needs one for all of them.
+  // As a sum over rows, all devices of a piece share one dense result.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     return {operands[0].shape.empty() ? RowRule::Kind::whole : RowRule::Kind::sums};
   }

@@ -15,7 +15,7 @@ namespace pmaptrain::ops {
 struct Slice {
   static constexpr std::string_view name = "slice";
   static constexpr bool local = true;
-  static constexpr UseReference cpu{"it only copies memory, in runs as long as the shapes allow"};
+  static constexpr UseReference cpu{"it only copies memory, in the longest contiguous runs"};
 
   std::vector<std::int64_t> starts = {};
   std::vector<std::int64_t> limits = {};

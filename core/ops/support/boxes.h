@@ -50,8 +50,8 @@ struct Dims {
 // Elements between neighbours along each dimension of an array of these sizes.
 Dims row_major(std::span<const std::int64_t> sizes);
 
-// Calls f with a number of bytes: with a constant where there are so few that a copy of them is an instruction or two,
-// and a call for each costs more than the copy.
+// Calls f with a number of bytes: with a constant for small numbers, where a copy is an instruction or two and a call
+// takes longer than the copy.
 template <class F>
 void with_few_bytes(std::size_t bytes, const F& f) {
   switch (bytes) {

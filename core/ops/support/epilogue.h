@@ -1,4 +1,4 @@
-// What follows the sums of a convolution or a matrix product: a bias for each feature, and relu.
+// The epilogue of a convolution or a matrix product: a bias for each feature, and relu.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ void expect_bias(std::string_view op, const Shape& bias, std::int64_t features);
 // The cotangent of the only result as it was before relu: it passes where the result is above 0 (rule 5).
 Value relu_cotangent(VjpContext& context);
 
-// Adds `bias` (null: none) to each row of y, [rows, features], and then applies relu where asked for. A NaN stays.
+// Adds `bias` (null: none) to each row of y, [rows, features], and then applies relu where `relu` is set. A NaN stays.
 template <class T>
 void add_bias_and_relu(std::int64_t rows, std::int64_t features, const T* bias, bool relu, T* y) {
   for (std::int64_t r = 0; bias != nullptr && r < rows; ++r) {

@@ -1,4 +1,4 @@
-// What the type rules, costs and derivatives of many ops have in common. All errors here are rule 6: the element types
+// The common parts of the type rules, costs and derivatives of many ops. All errors here are rule 6: the element types
 // and shapes of local ops.
 #pragma once
 
@@ -19,11 +19,11 @@ inline constexpr std::size_t max_rank = 8;
 // More than any attribute that is a size or is added to one may be, so that sums of a few do not overflow.
 inline constexpr std::int64_t most_elements = 1'000'000'000'000;
 
-// "f32[2,3]": a type without its set, which local ops do not see.
+// "f32[2,3]": a type without its set of axes, which rules of local ops do not depend on.
 std::string describe(const Type& type);
 std::string describe(std::span<const Type> types);
 
-// Each throws TypeError unless what it is named after holds. `op` is the op's name, `what` the operand's.
+// Each throws TypeError unless the condition in its name holds. `op` is the op's name, `what` the operand's.
 void expect_operands(std::string_view op, std::span<const Type> operands, std::size_t count);
 void expect_numeric(std::string_view op, DType dtype);
 void expect_index_type(std::string_view op, std::string_view what, const Type& type);
