@@ -20,7 +20,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The plans of a module's entries, packing settled, and the memory that they need but for kernels' scratch.
+// The plans of a module's entries and the memory that they need but for kernels' scratch.
 struct Plans {
   std::vector<Plan> entries;
   SharedInputs inputs;
@@ -33,14 +33,19 @@ PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
           std::max(a.accumulators, b.accumulators)};
 }
 
-Plans make_plans(const Source& source, const CpuBackendOptions& options) {
+enum class Packing { settled, open };
+
+// To settle the packing, libraries are asked for their layouts, which takes time.
+Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
   Plans plans;
   const PlanOptions how{source.private_copies, options.pieces};
   for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
   SharedInputs inputs = plans.inputs;
   for (const Entry& entry : source.entries) {
     Plan& plan = plans.entries.emplace_back(make_plan(entry.program, how, inputs));
-    plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
+    if (packing == Packing::settled) {
+      plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
+    }
     plans.sizes.slot.push_back(plan.kept.batch);
     plans.sizes.batch.push_back(product_of(plan.kept.batch, static_cast<std::size_t>(entry.batches)));
     // Kept memory of one entry follows that of the one before.
@@ -273,7 +278,8 @@ std::uint32_t CpuModule::meetings() const { return impl_->team.barrier().meeting
 std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
 
 int CpuBackend::workers(const Source& source) const {
-  return workers_of(make_plans(source, options_).entries, options_);
+  if (options_.workers) return std::max(1, *options_.workers);
+  return workers_of(make_plans(source, options_, Packing::open).entries, options_);
 }
 
 std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
