@@ -45,7 +45,7 @@ struct PoolReport {
 // The bytes that a module allocates, by what they hold.
 struct Needs {
   std::size_t parameters = 0;   // inputs of the group params
-  std::size_t state = 0;        // of the group state
+  std::size_t state = 0;        // of the groups state and hyper
   std::size_t batches = 0;      // batch inputs, all slots
   std::size_t gradients = 0;    // accumulators of reductions
   std::size_t temporaries = 0;  // all other values
@@ -121,7 +121,8 @@ class Module {
   // Sets an input, on one device or on all.
   virtual Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) = 0;
   // Reads the bytes from `offset` on of a device's slice: of an input what the last step left, of an output what the
-  // last step of its entry computed.
+  // last step of its entry computed. An output that is an input, or what replaces one, is undefined once that input is
+  // written, updated by another entry, or refilled.
   virtual Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) = 0;
 
   // Whether a ticket's work, and all before it, is done.

@@ -78,6 +78,79 @@ update %m = %m2
   CHECK(cpu::make_plan(program).barriers_per_step() == 2);
 }
 
+// Runs three steps at once and one by one, for several numbers of workers.
+void check_bits(const std::string& text, std::int64_t steps) {
+  const auto program = test::program_of(text);
+  const auto inputs = test::random_inputs(*program, 5);
+  for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
+    const auto expected = test::run(program, inputs, {1, false, steps, true, kernels});
+    for (const int workers : {1, 2, 5}) {
+      for (const bool step_by_step : {false, true}) {
+        INFO("workers " << workers << ", step by step " << step_by_step);
+        const bool same = test::run(program, inputs, {workers, false, steps, step_by_step, kernels}) == expected;
+        CHECK(same);
+      }
+    }
+    if (steps > 3) continue;
+    for (const auto& [name, value] : test::interpreted(*program, inputs, steps)) {
+      INFO(name);
+      const bool same = expected.at(name) == value;
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("an update beside the layer that reads the parameter waits for it, packed or not", "[runtime]") {
+  check_bits(R"(mesh devices=4
+params %w:f32[256,256]{}
+batch %x:f32[8,256]{devices}
+%half:f32[]{} = constant[dtype=f32, shape=[], value=0.5]
+%v:f32[256,256]{devices} = pvary[axes={devices}] %w
+%y = matmul %x, %v
+%s = reduce_sum[dims=[0,1]] %y
+%t:f32[]{} = psum[axes={devices}] %s
+%w2 = mul %w, %half
+update %w = %w2
+return t = %t
+)",
+             2);
+}
+
+TEST_CASE("what a worker computes for itself from a shared array is done before the next step changes that",
+          "[runtime]") {
+  check_bits(R"(mesh devices=4
+params %w:i32[131072]{}
+state %s:i32[]{}
+%one:i32[]{} = constant[dtype=i32, shape=[], value=1]
+%w2 = add %w, %one
+%r = reduce_sum[dims=[0]] %w2
+%s2 = add %s, %r
+update %w = %w2
+update %s = %s2
+return r = %r
+)",
+             100);
+}
+
+TEST_CASE("a sum in parts beside another operand of a later stage", "[runtime]") {
+  check_bits(R"(mesh devices=4
+params %w:f32[128,64]{}
+batch %x:f32[2,128]{devices}
+batch %d:f32[2,64]{devices}
+%dx0 = reduce_sum[dims=[0,1]] %x
+%p:f32[]{} = psum[axes={devices}] %dx0
+%pv:f32[]{devices} = pvary[axes={devices}] %p
+%g = matmul[transpose_a=true] %x, %d
+%xx = mul %x, %pv
+%h = reduce_sum[dims=[0,1]] %xx
+%gs:f32[128,64]{}, %hs:f32[]{} = psum[axes={devices}] %g, %h
+%w2 = sub %w, %gs
+update %w = %w2
+return h = %hs
+)",
+             2);
+}
+
 TEST_CASE("allocations of every thread are counted", "[runtime]") {
   CHECK(test::count_allocations([] { std::thread([] { std::vector<int>(100).front() = 1; }).join(); }) >= 1);
   CHECK(test::count_allocations([] {}) == 0);

@@ -37,16 +37,16 @@ void check_shipped_configs(KernelChoice kernels) {
 
 }  // namespace
 
-TEST_CASE("every shipped config gives the same bits on any number of workers, with library kernels", "[train]") {
+TEST_CASE("every shipped config gives the same bits on any number of workers, with library kernels", "[train][determinism]") {
   check_shipped_configs(KernelChoice::best);
 }
 
-TEST_CASE("every shipped config gives the same bits on any number of workers, with reference kernels", "[train]") {
+TEST_CASE("every shipped config gives the same bits on any number of workers, with reference kernels", "[train][determinism]") {
   check_shipped_configs(KernelChoice::reference);
 }
 
 TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bits on any number of workers",
-          "[train]") {
+          "[train][determinism]") {
   const std::vector<std::vector<std::string>> variations = {
       {"data.microbatches=2"},
       {"data.batch_size=10", "data.remainder=mask"},
@@ -92,7 +92,7 @@ Trained trained_on(int devices, int batch) {
 
 }  // namespace
 
-TEST_CASE("devices that hold nothing but padding change no bit", "[train]") {
+TEST_CASE("devices that hold nothing but padding change no bit", "[train][determinism]") {
   const Trained two = trained_on(2, 2);
   REQUIRE(two.ended.exit_status == 0);
   for (const int devices : {3, 4, 7}) {
@@ -101,7 +101,7 @@ TEST_CASE("devices that hold nothing but padding change no bit", "[train]") {
   }
 }
 
-TEST_CASE("padding is finite where the examples are", "[train]") {
+TEST_CASE("padding is finite where the examples are", "[train][determinism]") {
   const Trained whole = trained_on(1, 3), padded = trained_on(2, 3);
   REQUIRE(padded.ended.exit_status == 0);
   const auto expected = whole.of<train::Logged>(), found = padded.of<train::Logged>();

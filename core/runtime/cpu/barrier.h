@@ -12,7 +12,7 @@ struct BrokenBarrier : std::runtime_error {
   BrokenBarrier() : std::runtime_error("another worker failed") {}
 };
 
-// Whether workers may spin while they wait. With more workers than cores' worth of time, spinning takes time from the
+// Whether workers may spin while they wait. With more workers than the cores that are allowed, spinning takes time from the
 // workers that compute.
 inline bool may_spin(int workers, double cores) { return workers <= cores; }
 

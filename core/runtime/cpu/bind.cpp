@@ -345,6 +345,7 @@ Pack Bound::bind(const Prepare& prepare, const Extent& extent, CommandList& list
 Reduce Bound::bind(const Start& start, const Extent& extent, CommandList& list) {
   const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(start.accumulator)];
   const Buffer& operand = buffer(start.operand);
+  assert(operand.dtype == a.dtype);  // nothing converts yet
   const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, list.addresses.size(),
                        list.flat(a.dtype, a.elements), static_cast<std::size_t>(extent.devices)};
   list.members.resize(std::max(list.members.size(), command.members));

@@ -22,6 +22,8 @@ struct Instruction;
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
+  // What a packed operand was packed from: the kernel reads that where the library wants no other layout.
+  int unpacked = -1;
 };
 
 // An op that sums rows (RowRule::sums), run once over the rows of all devices of a piece. The results go into the
@@ -130,6 +132,7 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
         using Kind = std::remove_const_t<T>;
         if constexpr (std::is_same_v<Kind, Kernel>) {
           all(i.operands, read);
+          if (i.unpacked >= 0) read(i.unpacked);
           all(i.results, write);
         } else if constexpr (std::is_same_v<Kind, RowSums>) {
           all(i.operands, read);

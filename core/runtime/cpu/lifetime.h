@@ -8,7 +8,7 @@
 
 namespace pmaptrain::cpu {
 
-// Who reads: an instruction that runs for each piece, one that every worker runs, one that runs on chunks, or a task.
+// What reads: an instruction that runs for each piece, one that every worker runs, one that runs on chunks, or a task.
 // An exchange also reads slices of devices of other pieces.
 enum class Reader : std::uint8_t { piece, everywhere, chunk, task, exchange };
 

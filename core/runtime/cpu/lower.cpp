@@ -50,6 +50,7 @@ class Lowering {
   }
 
   void define(Value value, Class of, int stage) {
+    assert(stage >= facts(value).stage || of == Class::constant);
     info(value) = {of, value.id, stage, of == Class::varying && per_device(value), false};
   }
 
@@ -172,7 +173,7 @@ class Lowering {
     out_.info(packed).stage = 0;
     out_.packed.insert(packed);
     out_.add(Prepare{kernel.equation, *index, operand, packed}, Class::chunked, 0, 0);
-    operand = packed;
+    kernel.unpacked = std::exchange(operand, packed);
   }
 
   // ---- collectives
@@ -261,15 +262,15 @@ class Lowering {
   // Where the sum is so large that accumulators would move more memory than the rows that it sums up, there are none:
   // the rows of all devices are kept, and summed after the barrier, in parts of the result.
   void sum_rows_of_all_devices(const Equation& psum, int published) {
+    std::vector<Kernel> sums;
     for (Stage& stage : out_.stages) {
-      std::vector<Kernel> sums;
       std::erase_if(stage.pieces, [&](Instruction& instruction) {
         if (!sums_rows_for(instruction) || !is_better_in_parts(*instruction.as<Kernel>()->equation)) return false;
         sums.push_back(std::move(*instruction.as<Kernel>()));
         return true;
       });
-      for (Kernel& kernel : sums) lower_parts(psum, published, std::move(kernel));
     }
+    for (Kernel& kernel : sums) lower_parts(psum, published, std::move(kernel));
   }
 
   // Bytes that the pieces' sums would write, all of which the combination would read again, against those of the rows.

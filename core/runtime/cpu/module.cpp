@@ -70,6 +70,11 @@ int workers_of(const std::vector<Plan>& plans, const CpuBackendOptions& options)
   return static_cast<int>(workers);
 }
 
+void expect_device(const Mesh& mesh, std::int64_t device) {
+  if (device >= 0 && device < mesh.devices()) return;
+  fail_running("there is no logical device " + std::to_string(device) + " of " + std::to_string(mesh.devices()));
+}
+
 }  // namespace
 
 struct CpuModule::Impl {
@@ -93,11 +98,15 @@ struct CpuModule::Impl {
       entries.emplace_back().plan = std::move(plan);
       entries.back().bound.resize(count);
     }
-    team.run([&](int w) {
-      for (EntryState& entry : entries) {
-        entry.bound[static_cast<std::size_t>(w)] = std::make_unique<Bound>(entry.plan, kernels);
-      }
-    });
+    try {
+      team.run([&](int w) {
+        for (EntryState& entry : entries) {
+          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<Bound>(entry.plan, kernels);
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      fail_resource("no memory is left to make the program's kernels", "a smaller batch or model needs less");
+    }
     plans.sizes.workers = team.count();
     for (const EntryState& entry : entries) {
       plans.sizes.scratch = std::max(plans.sizes.scratch, entry.bound.front()->scratch_bytes());
@@ -211,6 +220,7 @@ Ticket CpuModule::write(Handle input, std::int64_t device, std::span<const std::
       fail_running("input '" + name + "' takes " + std::to_string(b.slice_bytes()) + " bytes, not " +
                    std::to_string(bytes.size()));
     }
+    expect_device(program(e).mesh, device == every_device ? 0 : device);
     if (device != every_device && !b.stacked) fail_running("input '" + name + "' is kept once for all devices");
     const std::int64_t first = device == every_device ? 0 : device;
     const std::int64_t end = device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
@@ -231,6 +241,7 @@ Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> 
     if (offset + into.size() > b.slice_bytes()) {
       fail_running("a read past the end of a value of " + std::to_string(b.slice_bytes()) + " bytes");
     }
+    expect_device(plan.program->mesh, device);
     const std::byte* const from = impl_->address(b, e, 0, device) + offset;
     std::copy(from, from + into.size(), into.begin());
   });

@@ -401,13 +401,22 @@ class Planner {
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether workers must have finished the last stage before the next step's first begins: any worker may have run a
-  // task whose values another one's next task overwrites.
-  bool last_stage_shares() const {
-    const Stage& last = plan_.stages.back();
-    return last.has_tasks() || std::any_of(last.once.begin(), last.once.end(), [](const Instruction& instruction) {
-             return instruction.as<Exchange>() != nullptr;
-           });
+  // Whether workers must have finished the last stage before the next step's first begins. Any worker may run a task of
+  // the next step, and overwrite what a task, or another worker for itself, still reads in this one.
+  bool last_stage_shares() const { return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().once); }
+
+  bool reads_shared(const std::vector<Instruction>& instructions) const {
+    bool shared = false;
+    const auto look = [&](int index) {
+      const Pool pool = plan_.buffers[static_cast<std::size_t>(index)].pool;
+      shared = shared || pool == Pool::shared || pool == Pool::device;
+    };
+    for (const Instruction& instruction : instructions) {
+      for_each_value(instruction, look, [](int) {});
+      const Loop* const loop = instruction.as<Loop>();
+      shared = shared || (loop != nullptr && reads_shared(loop->body));
+    }
+    return shared;
   }
 
   void rename(Stage& stage) {

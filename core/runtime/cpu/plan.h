@@ -87,7 +87,7 @@ inline constexpr std::int64_t prepared_elements = std::int64_t{1} << 16;
 inline constexpr std::size_t alignment = 64;
 
 // Into how many pieces the devices of a program are cut, at most: as many as its work pays for, and no more than a few
-// where the rows of a product with a matrix that is worth packing would not do for each. `work`: floating operations
+// where the rows of a product with a large matrix would be too few for each. `work`: floating operations
 // and bytes of a step.
 std::int64_t pieces_for(const Program& program, double work);
 // The row of the result with which part `part` of `parts` begins, of `rows`: by these numbers alone.
@@ -104,8 +104,8 @@ struct PlanOptions {
   std::int64_t pieces = 0;
 };
 
-// Bytes of one copy of each pool. What a process holds with W workers and P pieces is constants + shared + devices +
-// W·(worker + arena) + 2·P·accumulators. Sums end at `most_bytes`.
+// Bytes of one copy of each pool: of a worker where each has its own, of a slot for the batch, of a piece for the
+// accumulators. Sums end at `most_bytes`. MemorySizes (memory.h) has what a module takes in all.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, batch = 0, arena = 0, accumulators = 0;
 };

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 
+#include "core/analysis/cost.h"
 #include "core/base/text.h"
 
 namespace pmaptrain::cpu {
 namespace {
 
 using pmaptrain::to_string;
-
-bool varies(const std::vector<Type>& types) {
-  return std::any_of(types.begin(), types.end(), [](const Type& type) { return !type.varying.empty(); });
-}
 
 // The kernels behind each instruction, of every shape that it is bound for.
 class KernelsOf {
@@ -122,23 +119,9 @@ class Reporter {
   }
 
   Cost describe_op(const Equation& equation, InstructionReport& row) const {
-    const std::vector<Type> operands = types_of(*plan_.program, equation.operands);
-    const std::vector<Type> results = types_of(*plan_.program, equation.results);
     row.name = equation.op.name();
-    row.result = result_text(results);
-    Cost cost = equation.op.cost(plan_.program->mesh, operands, results);
-    // A chain's equations compute; what they pass on to each other stays in the cache.
-    for (const Region& region : equation.regions) {
-      for (const Equation& inner : region.equations) {
-        if (inner.op.rules().view) continue;
-        cost.flops += inner.op
-                          .cost(plan_.program->mesh, types_of(*plan_.program, inner.operands),
-                                types_of(*plan_.program, inner.results))
-                          .flops;
-      }
-    }
-    const double times = varies(operands) || varies(results) ? devices() : 1;
-    return {times * cost.flops, times * cost.bytes};
+    row.result = result_text(types_of(*plan_.program, equation.results));
+    return cost_of(*plan_.program, equation);
   }
 
   Cost describe(const Kernel& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
