@@ -8,7 +8,7 @@
 namespace pmaptrain::app {
 
 // Where the time of a step goes by implementation, then a table of all instructions in their order with a total. With
-// times, also each step's share of them and of the machine's roofline. What should not be there stands out.
+// times, also each step's share of them and of the roofline. Reference kernels and layout changes are marked.
 std::string kernels_text(const train::KernelReport& report);
 
 }  // namespace pmaptrain::app

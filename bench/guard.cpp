@@ -110,7 +110,7 @@ double against_primitives(double waste) {
 }
 
 double against_loop_by_hand(std::int64_t devices, double waste) {
-  constexpr std::int64_t group = 500;  // worth a clock reading, and short enough to be left alone
+  constexpr std::int64_t group = 500;  // long beside a clock reading, and short enough not to be interrupted
   Steps steps(linear_config, devices, waste);
   for (int i = 0; i < 10; ++i) steps.time(group);
   const double by_hand =
@@ -124,7 +124,7 @@ double against_loop_by_hand(std::int64_t devices, double waste) {
 }
 
 // The least seconds that `work(n)` takes for four times the size, against those for the size. `waste` is counted for
-// each pair, as what looks through everything for each thing loses it; nobody waits for it.
+// each pair, as a quadratic algorithm would lose it; no time is really wasted.
 double four_times_the_size(std::size_t size, const std::function<void(std::size_t)>& work, double waste) {
   const auto least = [&](std::size_t n) {
     double seconds = std::numeric_limits<double>::infinity();

@@ -208,7 +208,7 @@ class Parser {
                     Diagnostic{"program", {}, "axis '" + given.name + "' needs at least 1 device", {}, {}});
       }
     }
-    // Who names every axis says their order, too; else what is named is changed where it stands, or comes innermost.
+    // If all axes are named, their order is the given one; else named axes change in place, or are added innermost.
     const auto find = [](std::vector<Axis>& in, const Axis& axis) {
       return std::find_if(in.begin(), in.end(), [&](const Axis& other) { return other.name == axis.name; });
     };

@@ -22,7 +22,7 @@ struct Benchmark {
   double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
 
-// How long a step of an entry on its batch in slot 0 takes at least, from ever more of them until they are worth
+// The least time of a step of an entry on its batch in slot 0, from groups of 1, 2, 4, ... steps until a group takes
 // `seconds`. Warms up as well.
 double estimate_step(Module& module, std::size_t entry, double seconds);
 

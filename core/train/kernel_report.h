@@ -14,7 +14,7 @@ struct KernelLine : InstructionReport {
   double seconds = 0;  // measured: of each worker on average
 
   bool is_reference() const { return kernel && implementation.starts_with("reference"); }
-  // The least time that the machine's peaks allow, as a share of the measured one.
+  // The time at peak GEMM rate or memory bandwidth, as a share of the measured one.
   double share_of_roofline(const Peaks& peaks) const;
 };
 
@@ -37,7 +37,7 @@ struct KernelReport {
 // Of the first entry of the backend's module, which must outlive it.
 KernelReport kernel_report(const Backend& backend, const Module& module);
 // The same, measured on steps on the batch in slot 0; inputs must be set. A few tenths of a second, or some steps where
-// they are long, and the machine's peaks after that.
+// they are long, and the peak GEMM rate and memory bandwidth after that.
 KernelReport measured_kernel_report(const Backend& backend, Module& module);
 
 }  // namespace pmaptrain::train

@@ -28,8 +28,8 @@ bool rename_to_free(const Directory& directory, const std::string& from, const s
   return !directory.has(to) && ::renameat(fd, from.c_str(), fd, to.c_str()) == 0;
 }
 
-// Removes checkpoints/, under whatever name it has now; a link there goes, not what it leads to. What somebody put
-// beside the checkpoints keeps its place. False where something of ours could not be removed.
+// Removes checkpoints/ under its present name. Of a link, the link is removed and not its target. Other files beside
+// the checkpoints stay. False where a file that pmaptrain wrote could not be removed.
 bool remove_checkpoints(const Directory& directory, const std::string& name) {
   if (::unlinkat(directory.fd(), name.c_str(), 0) == 0 || errno == ENOENT) return true;
   try {

@@ -26,8 +26,8 @@ class OldRun {
   OldRun(const OldRun&) = delete;
   OldRun& operator=(const OldRun&) = delete;
 
-  // Removes it, and what was left behind in the folder. What is in the way stays and is named in the result; files that
-  // somebody put beside the checkpoints stay where they were.
+  // Removes it, and the files that killed processes left in the folder. Returns the names of what could not be removed.
+  // Files of others beside the checkpoints stay where they are.
   std::vector<std::string> remove();
 
  private:

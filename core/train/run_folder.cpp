@@ -62,7 +62,7 @@ Lock lock_for_writing(const Descriptor& marker) {
   return lock(marker, LOCK_EX);
 }
 
-// Whether the marker has its name still: who makes a folder and fails removes it.
+// Whether the marker still has its name: a process that makes a folder and fails removes it.
 bool has_its_name(const Descriptor& marker, const Directory& directory) {
   struct stat open = {}, named = {};
   return ::fstat(marker.get(), &open) == 0 &&
@@ -228,7 +228,7 @@ void RunFolder::begin(std::string_view config) {
   }
 }
 
-// Whether this made it, and not somebody else in between, whose folder is then taken as it would have been before.
+// Whether this process made the folder. One that another process made meanwhile is treated like one found before.
 bool RunFolder::make_folder() {
   const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
   std::error_code error;

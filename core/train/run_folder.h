@@ -1,8 +1,8 @@
-// The folder of one run: who may write into it, and how files and checkpoints get there whole.
+// The folder of one run: its lock, and how files and checkpoints are written atomically.
 //
 // A folder that pmaptrain wrote holds the file ".pmaptrain", whose first line says so. Its writer holds an exclusive
 // lock on that file for as long as it lives; the lock goes with the process, however that ends. Only such a folder is
-// ever replaced, and of it only what pmaptrain writes: files that someone put there stay.
+// ever replaced, and of it only what pmaptrain writes: other files stay.
 #pragma once
 
 #include <cstdint>

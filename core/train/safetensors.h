@@ -35,7 +35,7 @@ struct TensorView {
 
 // The tensors of a file, in the order of their data; their elements are the file's own. Every size that the header
 // claims is compared with the file's before it is used. Throws Error (data) for a file that is truncated, damaged, or
-// holds an element type that we have not; `path` says whose bytes they are. Whoever has read the elements calls
+// holds an unsupported element type; `path` is the file's path, for messages. After reading the elements, call
 // file.check_intact().
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path);
 

@@ -61,7 +61,7 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
 // module; and under kernels also library_bytes.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
-  std::size_t available = 0;  // to this process now: the cgroup's limit and the machine's memory
+  std::size_t available = 0;  // to this process now: the limits of cgroups and the free memory
   std::size_t kernels = 0;
 };
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
