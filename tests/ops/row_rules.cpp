@@ -86,6 +86,17 @@ void add(HostArray& to, const HostArray& more) {
   });
 }
 
+// None where the op refuses these operands.
+std::vector<Type> types_of_results(const Op& op, const std::vector<HostArray>& operands) {
+  std::vector<Type> types;
+  for (const HostArray& operand : operands) types.push_back(operand.type);
+  try {
+    return op.infer({Mesh(), types});
+  } catch (const TypeError&) {
+    return {};
+  }
+}
+
 // Whether the reference on the first rows and on the other ones gives, put together as `rule` says, the bits that it
 // gives on all rows.
 bool holds(const Instance& x, const RowRule& rule) {
@@ -108,6 +119,8 @@ bool holds(const Instance& x, const RowRule& rule) {
     if (rule.kind == Kind::keeps) {
       for (Type& type : types) type.shape.at(0) = last - first;
     }
+    // Sums of some rows have the type of the whole, or the rule is wrong already.
+    if (rule.kind == Kind::sums && types_of_results(x.op, some) != types) return false;
     const std::vector<HostArray> part = run(x, some, types);
     if (found.empty()) {
       found = part;
