@@ -119,7 +119,7 @@ return t = %t
 TEST_CASE("what a worker computes for itself from a shared array is done before the next step changes that",
           "[runtime]") {
   check_bits(R"(mesh devices=4
-params %w:i32[131072]{}
+params %w:i32[16384]{}
 state %s:i32[]{}
 %one:i32[]{} = constant[dtype=i32, shape=[], value=1]
 %w2 = add %w, %one
@@ -129,7 +129,7 @@ update %w = %w2
 update %s = %s2
 return r = %r
 )",
-             100);
+             50);
 }
 
 TEST_CASE("a sum in parts beside another operand of a later stage", "[runtime]") {
