@@ -9,6 +9,8 @@ namespace {
 
 // Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
 constexpr double piece_work = 1 << 20;
+// Below this, some 3 microseconds, a barrier costs more than a second worker saves.
+constexpr double tiny_work = 1 << 18;
 
 // Fewer rows than these leave a large product's inner loops short. Still a few workers should have a piece each.
 constexpr std::int64_t least_rows = 64;
@@ -17,7 +19,8 @@ constexpr std::int64_t few_pieces = 4;
 }  // namespace
 
 std::int64_t pieces_for(const Program& program, double work) {
-  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 1.0, static_cast<double>(most_pieces)));
+  if (work < tiny_work) return 1;
+  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, static_cast<double>(most_pieces)));
   for_each_equation(program.equations, [&](const Equation& equation) {
     const auto prepared = kernels_of(equation.op).prepared_operand;
     const auto operand = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
@@ -43,6 +46,6 @@ std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
   return std::min(chunked.elements, chunk * size);
 }
 
-bool Plan::is_tiny() const { return work < piece_work; }
+bool Plan::is_tiny() const { return work < tiny_work; }
 
 }  // namespace pmaptrain::cpu
