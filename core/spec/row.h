@@ -75,6 +75,7 @@ inline std::string written(double value) { return exact(value); }
 inline std::string written(const std::string& value) { return value; }
 inline std::string written(const std::vector<std::int64_t>& values) {
   std::vector<std::string> items;
+  items.reserve(values.size());
   for (const std::int64_t value : values) items.push_back(std::to_string(value));
   return "[" + join(items, ", ") + "]";
 }

@@ -9,7 +9,7 @@
 
 namespace pmaptrain::train {
 
-Evaluator::Evaluator(Module& module, std::size_t entry, std::shared_ptr<const data::Dataset> dataset,
+Evaluator::Evaluator(Module& module, std::size_t entry, const std::shared_ptr<const data::Dataset>& dataset,
                      const data::BatchPlan& batch, const model::Model& model, std::string split)
     : module_(module),
       entry_(entry),

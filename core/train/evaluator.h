@@ -26,7 +26,7 @@ class Evaluator {
  public:
   // The module's entry `entry` is an evaluation program of `model` for batches of `batch`; both outlive this. Starts
   // the thread that reads batches ahead. Throws Error (resource).
-  Evaluator(Module& module, std::size_t entry, std::shared_ptr<const data::Dataset> dataset,
+  Evaluator(Module& module, std::size_t entry, const std::shared_ptr<const data::Dataset>& dataset,
             const data::BatchPlan& batch, const model::Model& model, std::string split);
 
   // Of the parameters that the module has. None once `stop`, asked before each batch, is not zero: what was measured

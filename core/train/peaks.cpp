@@ -42,6 +42,7 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
   for (int round = 0; round < rounds; ++round) {
     // A future waits for its thread even where a later one cannot be started, and hands on what it threw.
     std::vector<std::future<double>> rates;
+    rates.reserve(static_cast<std::size_t>(workers));
     for (int w = 0; w < workers; ++w) {
       rates.push_back(on_a_thread([&make, amount] {
         use_one_thread_in_libraries();

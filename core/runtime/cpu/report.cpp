@@ -128,7 +128,7 @@ class Reporter {
   Cost describe(const RowSums& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
   Cost describe(const Parts& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
   Cost describe(const Exchange& i, InstructionReport& row) const {
-    const Cost cost = describe_op(*i.equation, row);
+    Cost cost = describe_op(*i.equation, row);
     row.implementation = "the group's devices in order";
     return cost;
   }
