@@ -37,11 +37,13 @@ void check_shipped_configs(KernelChoice kernels) {
 
 }  // namespace
 
-TEST_CASE("every shipped config gives the same bits on any number of workers, with library kernels", "[train][determinism]") {
+TEST_CASE("every shipped config gives the same bits on any number of workers, with library kernels",
+          "[train][determinism]") {
   check_shipped_configs(KernelChoice::best);
 }
 
-TEST_CASE("every shipped config gives the same bits on any number of workers, with reference kernels", "[train][determinism]") {
+TEST_CASE("every shipped config gives the same bits on any number of workers, with reference kernels",
+          "[train][determinism]") {
   check_shipped_configs(KernelChoice::reference);
 }
 

@@ -12,8 +12,8 @@ struct BrokenBarrier : std::runtime_error {
   BrokenBarrier() : std::runtime_error("another worker failed") {}
 };
 
-// Whether workers may spin while they wait. With more workers than the cores that are allowed, spinning takes time from the
-// workers that compute.
+// Whether workers may spin while they wait. With more workers than the cores that are allowed, spinning takes time from
+// the workers that compute.
 inline bool may_spin(int workers, double cores) { return workers <= cores; }
 
 // Takes no lock and allocates nothing. A waiter spins for a short while, since a worker that is not delayed arrives
