@@ -145,9 +145,15 @@ class Module {
     std::int32_t index;  // among that program's inputs, or outputs
     bool is_input;
   };
+  // What both backends refuse: another size, a device that is not there, a device's own value of what is kept once, a
+  // read past the end. Throw Error (failed).
+  void check_write(Handle input, std::int64_t device, std::size_t size) const;
+  void check_read(Handle value, std::int64_t device, std::size_t offset, std::size_t size) const;
   const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
 
  private:
+  void check_device(Handle handle, std::int64_t device) const;
+
   Source source_;
   std::vector<ModuleValue> values_;
   std::map<std::string_view, std::int32_t> inputs_;                // handles by name

@@ -70,11 +70,6 @@ int workers_of(const std::vector<Plan>& plans, const CpuBackendOptions& options)
   return static_cast<int>(workers);
 }
 
-void expect_device(const Mesh& mesh, std::int64_t device) {
-  if (device >= 0 && device < mesh.devices()) return;
-  fail_running("there is no logical device " + std::to_string(device) + " of " + std::to_string(mesh.devices()));
-}
-
 }  // namespace
 
 struct CpuModule::Impl {
@@ -213,15 +208,10 @@ Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps) {
 
 Ticket CpuModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
   return impl_->carry_out([&] {
+    check_write(input, device, bytes.size());
     const auto e = static_cast<std::size_t>(value(input).entry);
     const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
     const Buffer& b = impl_->inputs.buffers.find(name)->second;
-    if (bytes.size() != b.slice_bytes()) {
-      fail_running("input '" + name + "' takes " + std::to_string(b.slice_bytes()) + " bytes, not " +
-                   std::to_string(bytes.size()));
-    }
-    expect_device(program(e).mesh, device == every_device ? 0 : device);
-    if (device != every_device && !b.stacked) fail_running("input '" + name + "' is kept once for all devices");
     const std::int64_t first = device == every_device ? 0 : device;
     const std::int64_t end = device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
     for (int w = 0; w < (b.pool == Pool::worker ? impl_->team.count() : 1); ++w) {
@@ -234,14 +224,11 @@ Ticket CpuModule::write(Handle input, std::int64_t device, std::span<const std::
 
 Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
   return impl_->carry_out([&] {
+    check_read(handle, device, offset, into.size());
     const auto e = static_cast<std::size_t>(value(handle).entry);
     const Plan& plan = impl_->entries[e].plan;
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
     const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
-    if (offset + into.size() > b.slice_bytes()) {
-      fail_running("a read past the end of a value of " + std::to_string(b.slice_bytes()) + " bytes");
-    }
-    expect_device(plan.program->mesh, device);
     const std::byte* const from = impl_->address(b, e, 0, device) + offset;
     std::copy(from, from + into.size(), into.begin());
   });

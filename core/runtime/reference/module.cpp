@@ -154,15 +154,8 @@ const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
 
 Ticket ReferenceModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
   return queue([this, input, device, bytes] {
-    const std::string& name = name_of(value(input));
-    if (bytes.size() != slice_bytes(input)) {
-      fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(input)) + " bytes, not " +
-                   std::to_string(bytes.size()));
-    }
-    if (device != every_device && type(input).varying.empty() && !source().private_copies) {
-      fail_running("input '" + name + "' is kept once for all devices");
-    }
-    PerDevice& slices = inputs_.at(name);
+    check_write(input, device, bytes.size());
+    PerDevice& slices = inputs_.at(name_of(value(input)));
     for (std::size_t d = 0; d < slices.size(); ++d) {
       if (device == every_device || device == static_cast<std::int64_t>(d))
         slices[d].assign(bytes.begin(), bytes.end());
@@ -172,15 +165,13 @@ Ticket ReferenceModule::write(Handle input, std::int64_t device, std::span<const
 
 Ticket ReferenceModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
   return queue([this, handle, device, into, offset] {
+    check_read(handle, device, offset, into.size());
     const ModuleValue& of = value(handle);
     const auto entry = static_cast<std::size_t>(of.entry);
     const PerDevice& slices =
         of.is_input ? inputs_.at(name_of(of))
                     : entries_[entry].outputs.at(program(entry).outputs[static_cast<std::size_t>(of.index)].name);
     const std::vector<std::byte>& slice = slices[static_cast<std::size_t>(device)];
-    if (offset + into.size() > slice.size()) {
-      fail_running("a read past the end of a value of " + std::to_string(slice.size()) + " bytes");
-    }
     std::copy_n(slice.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
   });
 }
