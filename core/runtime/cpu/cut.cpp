@@ -18,15 +18,21 @@ constexpr std::int64_t few_pieces = 4;
 
 }  // namespace
 
+std::optional<std::size_t> packable_operand(const Program& program, const Equation& equation) {
+  const auto prepared = kernels_of(equation.op).prepared_operand;
+  const std::optional<std::size_t> index = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
+  if (!index) return std::nullopt;
+  return numel(program.type(equation.operands[*index])) >= prepared_elements ? index : std::nullopt;
+}
+
 std::int64_t pieces_for(const Program& program, double work) {
   if (work < tiny_work) return 1;
   auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, static_cast<double>(most_pieces)));
   for_each_equation(program.equations, [&](const Equation& equation) {
-    const auto prepared = kernels_of(equation.op).prepared_operand;
-    const auto operand = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
-    if (!operand || program.type(equation.results.front()).varying.empty()) return;
-    if (numel(program.type(equation.operands[*operand])) < prepared_elements) return;
-    const std::int64_t rows = program.type(equation.results.front()).shape.front() * program.mesh.devices();
+    if (!packable_operand(program, equation)) return;
+    const Type& result = program.type(equation.results.front());
+    if (result.varying.empty()) return;
+    const std::int64_t rows = result.shape.front() * program.mesh.devices();
     pieces = std::min(pieces, std::max(few_pieces, rows / least_rows));
   });
   return pieces;

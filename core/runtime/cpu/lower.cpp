@@ -5,8 +5,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/ops/all.h"
-
 namespace pmaptrain::cpu {
 namespace {
 
@@ -147,14 +145,13 @@ class Lowering {
   // The operand that this op's kernel would rather have in a layout of its own: a parameter, which stays the same for
   // all pieces, microbatches and devices.
   std::optional<std::size_t> prepared_operand(const Equation& equation) {
-    const auto operand = kernels_of(equation.op).prepared_operand;
-    if (operand == nullptr || options_.private_copies) return std::nullopt;
-    const std::optional<std::size_t> index = operand(equation.op.data());
+    if (options_.private_copies) return std::nullopt;
+    const std::optional<std::size_t> index = packable_operand(program_, equation);
     if (!index || !per_device(equation.results.front())) return std::nullopt;
     const Value value = equation.operands[*index];
-    const Input* const input = input_of(out_.facts.of(value).root);
+    const Input* const input = input_of(facts(value).root);
     const bool fits = input != nullptr && input->group == Group::params && facts(input->value).domain.axes.empty() &&
-                      type(value).dtype == DType::f32 && numel(type(value)) >= prepared_elements;
+                      type(value).dtype == DType::f32;
     return fits ? index : std::nullopt;
   }
 

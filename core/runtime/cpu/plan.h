@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,9 @@ inline constexpr std::int64_t prepared_elements = std::int64_t{1} << 16;
 // Slices and whole values begin at multiples of this many bytes.
 inline constexpr std::size_t alignment = 64;
 
+// The operand that the op's kernel takes in a layout of its own (KernelRules::prepared_operand), where that is
+// large enough to be packed once per step.
+std::optional<std::size_t> packable_operand(const Program& program, const Equation& equation);
 // Into how many pieces the devices of a program are cut, at most: as many as its work pays for, and no more than a few
 // where the rows of a product with a large matrix would be too few for each. `work`: floating operations
 // and bytes of a step.
@@ -131,6 +135,9 @@ struct Plan {
   // Whether a step is so short that a barrier costs more than a second worker saves.
   bool is_tiny() const;
 };
+
+// Gives a buffer a place of its own at the end of its pool. A stacked buffer's slices follow one another.
+void give_place(Buffer& buffer, std::int64_t devices, PoolSizes& sizes);
 
 // Inputs that several plans share: their buffers by name, and the kept bytes of each pool that they take.
 struct SharedInputs {

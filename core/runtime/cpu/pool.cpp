@@ -1,0 +1,62 @@
+// Places in pools, and the inputs that several plans share.
+#include <cassert>
+
+#include "core/base/saturate.h"
+#include "core/runtime/cpu/plan.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
+  switch (pool) {
+    case Pool::constant: return sizes.constants;
+    case Pool::worker: return sizes.worker;
+    case Pool::shared: return sizes.shared;
+    case Pool::batch: return sizes.batch;
+    default: break;
+  }
+  assert(pool == Pool::device);
+  return sizes.devices;
+}
+
+}  // namespace
+
+void give_place(Buffer& buffer, std::int64_t devices, PoolSizes& sizes) {
+  std::size_t& pool = size_of_pool(sizes, buffer.pool);
+  buffer.offset = pool;
+  const std::size_t slices = static_cast<std::size_t>(buffer.stacked ? devices : 1);
+  pool = sum_of(pool, round_up(product_of(buffer.slice_bytes(), slices), alignment));
+}
+
+std::string_view to_string(Pool pool) {
+  switch (pool) {
+    case Pool::constant: return "constant";
+    case Pool::worker: return "worker";
+    case Pool::shared: return "shared";
+    case Pool::device: return "device";
+    case Pool::batch: return "batch";
+    case Pool::arena: return "arena";
+    case Pool::packed: return "packed";
+    case Pool::piece: break;
+  }
+  return "piece";
+}
+
+void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs) {
+  for (const Input& input : program.inputs) {
+    if (input.group == Group::batch) continue;
+    const auto [known, is_new] = inputs.buffers.try_emplace(input.name);
+    if (!is_new) continue;
+    const Type& type = program.type(input.value);
+    Buffer& buffer = known->second;
+    buffer.dtype = type.dtype;
+    buffer.elements = numel(type);
+    buffer.domain.axes = type.varying;
+    buffer.stacked = options.private_copies || !type.varying.empty();
+    buffer.pool = buffer.stacked ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
+    buffer.kept = true;
+    give_place(buffer, program.mesh.devices(), inputs.sizes);
+  }
+}
+
+}  // namespace pmaptrain::cpu
