@@ -69,9 +69,6 @@ class Compiler {
 
   Code run() {
     choose_passes();
-    // At most; a chain over many layers would otherwise hold several times what it needs while it grows.
-    code_.nodes.reserve(region_.params.size() + region_.equations.size() + region_.results.size());
-    code_.instructions.reserve(region_.equations.size() + region_.results.size());
     for (std::size_t i = 0; i < region_.params.size(); ++i) add_operand(i);
     for (const Equation& equation : region_.equations) add(equation);
     for (Value result : region_.results) code_.yields.push_back(yield(node(result)));

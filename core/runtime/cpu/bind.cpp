@@ -13,22 +13,17 @@ using pmaptrain::to_string;
 
 std::string key_of(const Op& op, const CpuRequest& request) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
-  // A region has the types of its parameters; only a chunk of them may be asked for.
-  if (request.region != nullptr) {
-    key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region)) + to_string(request.results[0].shape);
-  }
   const auto add = [&](const Type& type) { key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape); };
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    if (request.region == nullptr) add(request.operands[i]);
+    add(request.operands[i]);
     if (request.stacked[i]) key += "*";
     if (request.packed == i) key += "packed";
   }
-  for (const Type& type : request.results) {
-    if (request.region == nullptr) add(type);
-  }
+  for (const Type& type : request.results) add(type);
   for (const auto& [operand, result] : request.shared) {
     key += "|" + std::to_string(operand) + "=" + std::to_string(result);
   }
+  if (request.region != nullptr) key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region));
   return key;
 }
 
@@ -103,17 +98,6 @@ std::size_t packed_bytes(const Plan& plan, const Kernel& reader, KernelChoice ch
     bytes = preparation->bytes();
   }
   return bytes;
-}
-
-// Operands and results, those of loops' bodies included.
-std::size_t values_in(const std::vector<Instruction>& instructions) {
-  std::size_t count = 0;
-  const auto one = [&](int) { ++count; };
-  for (const Instruction& instruction : instructions) {
-    for_each_value(instruction, one, one);
-    if (const Loop* const loop = instruction.as<Loop>()) count += values_in(loop->body);
-  }
-  return count;
 }
 
 void replace_buffers(std::vector<Instruction>& instructions, const std::map<int, int>& replaced) {
@@ -222,9 +206,7 @@ void Bound::bind_parts(const Instruction& instruction, BoundStage& bound) {
 
 void Bound::bind(const std::vector<Instruction>& instructions, const Extent& extent, CommandList& list,
                  std::vector<Command>& into) {
-  // Of many layers, vectors that grow by doubling would hold three times what they end with.
   into.reserve(into.size() + instructions.size());
-  if (&into == &list.commands) list.reserve(list.addresses.size() + values_in(instructions));
   for (const Instruction& instruction : instructions) {
     visit([&](const auto& i) { into.push_back({&instruction, bind(i, extent, list)}); }, instruction);
   }

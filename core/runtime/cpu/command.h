@@ -97,10 +97,6 @@ struct CommandList {
     const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
     return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
   }
-  void reserve(std::size_t count) {
-    addresses.reserve(count);
-    pointers.reserve(count);
-  }
   std::size_t add(const Address& address) {
     addresses.push_back(address);
     pointers.push_back(nullptr);
