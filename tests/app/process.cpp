@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -76,6 +77,16 @@ bool Process::wait_for(const std::string& text) const {
 }
 
 void Process::send(int signal) const { ::kill(pid_, signal); }
+
+bool Process::wait_for_delivery(int signal) const {
+  return wait_until([&] {  // "ShdPnd" of proc(5): the signals that wait for any of the process's threads
+    std::istringstream lines(read_text("/proc/" + std::to_string(pid_) + "/status"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("ShdPnd:", 0) == 0) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) == 0;
+    }
+    return true;  // the process has ended
+  });
+}
 
 bool Process::running() const {
   siginfo_t info{};

@@ -54,6 +54,8 @@ class Process {
   // Waits up to a minute for `text` on standard error; false if it never came.
   bool wait_for(const std::string& text) const;
   void send(int signal) const;
+  // Waits until a signal that was sent is no longer pending: its handler runs, or is the next thing that does.
+  bool wait_for_delivery(int signal) const;
   bool running() const;
   Finished wait();
 

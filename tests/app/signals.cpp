@@ -146,7 +146,8 @@ TEST_CASE("a second signal more than a second later ends a run at once, with no 
                    "--set", "data.source.synthetic_images.test=64"});
   REQUIRE(process.wait_for("loss"));
   process.send(SIGTERM);
-  sleep(50);
+  REQUIRE(process.wait_for_delivery(SIGTERM));
+  sleep(100);
   process.send(SIGSTOP);
   sleep(1050);
   process.send(SIGINT);
