@@ -63,6 +63,7 @@ class Binder {
     }
     metrics(spec);
     optimizer(spec.optimizer);
+    bind_train(config_, reporter_, spec);
     spec.train.eval_every_is_default = default_of("train.eval_every");
     return spec;
   }

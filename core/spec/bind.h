@@ -17,6 +17,13 @@ Spec bind(Node& config, std::vector<Diagnostic>& errors);
 // Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
+// Checks the measures that `train` names, and stores their places.
+void bind_train(const Node& config, const Reporter& reporter, Spec& spec);
+
+// Checks that `metric` of a section is a measure of an evaluation, and returns its place; the place of the section if
+// it is not given.
+Place bind_measure(const Node* section, const Spec& spec, const Reporter& reporter);
+
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);
 

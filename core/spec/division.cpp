@@ -8,6 +8,7 @@
 #include "core/spec/bind.h"
 #include "core/spec/check.h"
 #include "core/spec/scalar.h"
+#include "core/spec/values.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -118,6 +119,10 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   check_examples(train.eval_every, path_of(config, "train", "eval_every"), batch, reporter, "eval_every");
   check_examples(train.verify_replicas, path_of(config, "train", "verify_replicas"), batch, reporter,
                  "verify_replicas");
+  check_examples(train.checkpoint.every, get_path(&config, "train.checkpoint.every"), batch, reporter, "every");
+  if (train.loss_spike) {
+    check_examples(train.loss_spike->window, get_path(&config, "train.loss_spike.window"), batch, reporter, "window");
+  }
 }
 
 }  // namespace pmaptrain::spec

@@ -24,7 +24,7 @@ enum class Type {
   integer,     // an integer in [low, high], or one of `words`
   seed,        // an integer from 0 to 2^64 - 1
   number,      // a number in its range
-  duration,    // a count of steps, epochs or examples
+  duration,    // a count of steps, epochs or examples, or of seconds, minutes or hours
   interval,    // the same, or never
   integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
@@ -54,7 +54,8 @@ struct Key {
   std::vector<std::string> words = {};
   std::vector<std::string> absent = {};  // words that this build does not support
   std::size_t length = 0;                // of a list; 0: any
-  bool shorthand = false;                // `parent: value` is short for `parent: {key: value}` if the value is no map
+  bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
+  bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
   std::string_view fallback_text = {};  // describes a default without a fixed text

@@ -266,8 +266,8 @@ class Leaf {
     std::size_t begin = split;
     while (begin < text.size() && text[begin] == ' ') ++begin;
     std::string unit = text.substr(begin);
-    if (unit.empty()) unit = "steps";
-    const std::vector<std::string> units = {"step", "steps", "epoch", "epochs", "example", "examples"};
+    if (unit.empty() && key_.steps) unit = "steps";
+    const std::vector<std::string> units = units_of(key_);
     const bool known = std::find(units.begin(), units.end(), unit) != units.end();
     if (digits.empty()) {
       const std::string near = never ? nearest(text, {"never"}) : std::string{};

@@ -1,4 +1,4 @@
-// The rows of a whole config, of `mesh` and of `train`.
+// The rows of a whole config and of `mesh`.
 #include "core/spec/row.h"
 
 namespace pmaptrain::spec {
@@ -29,39 +29,6 @@ static auto row(Tag<MeshSpec>) {
                                   .meaning = "The number of threads that run the logical devices; auto uses all cores "
                                              "that affinity and cgroups allow. The results do not depend on it.",
                                   .example = "workers: 4"}));
-}
-
-static constexpr std::array<Word<OnNonfinite>, 2> words_of(Tag<OnNonfinite>) {
-  return {{{"halt", OnNonfinite::halt}, {"skip", OnNonfinite::skip}}};
-}
-
-static auto row(Tag<TrainSpec>) {
-  return keys_of<TrainSpec>(
-      option(&TrainSpec::duration, {.path = "duration",
-                                    .need = Need::required,
-                                    .meaning = "The duration of the training.",
-                                    .example = "duration: 10 epochs"}),
-      option(&TrainSpec::log_every,
-             {.path = "log_every",
-              .fallback = "100 steps",
-              .meaning =
-                  "The interval at which loss and metrics are logged; the first and the last step are always logged.",
-              .example = "log_every: 100 steps"}),
-      option(&TrainSpec::eval_every, {.path = "eval_every",
-                                      .fallback = "1 epoch",
-                                      .meaning = "The interval at which the test split is evaluated; it is also "
-                                                 "evaluated after the last step. never: no evaluation at all.",
-                                      .example = "eval_every: 1 epoch"}),
-      option(&TrainSpec::verify_replicas, {.path = "verify_replicas",
-                                           .fallback = "never",
-                                           .meaning = "The interval at which every device's own copy of the parameters "
-                                                      "is compared with the others; never: devices share one copy.",
-                                           .example = "verify_replicas: 100 steps"}),
-      option(&TrainSpec::on_nonfinite,
-             {.path = "on_nonfinite",
-              .meaning = "The action on a NaN or infinity in the loss, the gradients or the updated parameters. halt: "
-                         "stop and keep the parameters from before the step; skip: omit the update and continue.",
-              .example = "on_nonfinite: skip"}));
 }
 
 static auto row(Tag<Spec>) {
@@ -112,12 +79,12 @@ static auto row(Tag<Spec>) {
                                  .example = "optimizer:\n  adam: {}\n  learning_rate: 0.001"}),
       section(&Spec::train, {.path = "train",
                              .need = Need::required,
-                             .meaning = "The duration of the training, and the intervals of logging and evaluation.",
+                             .meaning = "The duration of the training, the intervals of logging, evaluation and "
+                                        "checkpoints, and what stops it early.",
                              .example = "train:\n  duration: 10 epochs"}));
 }
 
 template struct Section<Spec>;
 template struct Section<MeshSpec>;
-template struct Section<TrainSpec>;
 
 }  // namespace pmaptrain::spec

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/spec/parse.h"
@@ -55,13 +56,14 @@ Json integer(const Key& key) { return range("integer", key, largest_integer); }
 Json number(const Key& key) { return range("number", key, static_cast<double>(FLT_MAX)); }
 
 // A count and, except for steps, its unit. That a count with an exponent is whole and in its range is beyond a pattern.
-Json duration(bool never) {
+Json duration(const Key& key, bool never) {
+  std::vector<std::string> units = units_of(key);
+  std::erase_if(units, [](const std::string& unit) { return !unit.ends_with('s'); });
   Json alternatives = Json::array();
-  alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
-  alternatives.push_back({{"type", "string"},
-                          {"pattern",
-                           "^\\+?(?:(?:[1-9][0-9]{0,11}|1000000000000)(?:\\.0*)?|[0-9]+(?:\\.[0-9]*)?[eE][+-]?[0-9]+)"
-                           " *(?:steps?|epochs?|examples?)?$"}});
+  if (key.steps) alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
+  const std::string count = "(?:[1-9][0-9]{0,11}|1000000000000)(?:\\.0*)?|[0-9]+(?:\\.[0-9]*)?[eE][+-]?[0-9]+";
+  const std::string unit = "(?:" + join(units, "?|") + "?)" + (key.steps ? "?" : "");
+  alternatives.push_back({{"type", "string"}, {"pattern", "^\\+?(?:" + count + ") *" + unit + "$"}});
   if (never) alternatives.push_back({{"const", "never"}});
   return any_of(std::move(alternatives));
 }
@@ -191,8 +193,8 @@ class SchemaWriter {
       case Type::seed:
         return {{"type", "integer"}, {"minimum", 0}, {"maximum", std::numeric_limits<std::uint64_t>::max()}};
       case Type::number: return number(key);
-      case Type::duration: return duration(false);
-      case Type::interval: return duration(true);
+      case Type::duration: return duration(key, false);
+      case Type::interval: return duration(key, true);
       case Type::integers:
         return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);

@@ -20,6 +20,22 @@ std::string to_string(const Metric& metric) {
   return Choice<MetricKind>::name(metric.kind);
 }
 
+bool is_time(const Duration& duration) {
+  return duration.unit == Unit::seconds || duration.unit == Unit::minutes || duration.unit == Unit::hours;
+}
+
+double seconds_of(const Duration& duration) {
+  const double count = static_cast<double>(duration.count);
+  return duration.unit == Unit::hours ? count * 3600 : duration.unit == Unit::minutes ? count * 60 : count;
+}
+
+Mode mode_of(const std::string& metric) {
+  for (const char* const larger : {"accuracy", "precision", "recall", "f1", "r2"}) {
+    if (metric.find(larger) != std::string::npos) return Mode::max;
+  }
+  return Mode::min;
+}
+
 bool is_per_class(const Metric& metric) {
   return std::visit(
       []<class Kind>(const Kind& kind) {

@@ -238,7 +238,7 @@ struct OptimizerSpec {
 };
 
 // ---- train ---------------------------------------------------------------------------------------------------------
-enum class Unit { steps, epochs, examples };
+enum class Unit { steps, epochs, examples, seconds, minutes, hours };
 struct Duration {
   std::int64_t count = 0;
   Unit unit = Unit::steps;
@@ -246,13 +246,61 @@ struct Duration {
 };
 using Interval = std::optional<Duration>;  // none: never
 
+// Whether a duration is of time, not of steps.
+bool is_time(const Duration& duration);
+// Of a duration of time.
+double seconds_of(const Duration& duration);
+
 enum class OnNonfinite { halt, skip };
+
+// What is better: a smaller or a larger value.
+enum class Mode { min, max };
+// Of a measure whose config does not say it: max for those that are better when larger, as accuracy is.
+Mode mode_of(const std::string& metric);
+
+struct BestSpec {
+  std::string metric = "loss";  // or the name of one of `metrics`
+  std::optional<Mode> mode;     // none: mode_of(metric)
+  Place place = {};
+};
+
+struct CheckpointSpec {
+  Interval every;  // of steps, or of time
+  std::int64_t keep = 3;
+  std::optional<BestSpec> best;
+};
+
+struct EarlyStoppingSpec {
+  std::string metric = "loss";
+  std::optional<Mode> mode;
+  std::int64_t patience = 5;  // in evaluations
+  double min_delta = 0.0;
+  Place place = {};
+};
+
+// optax.ema of the parameters.
+struct EmaSpec {
+  double decay = 0.999;
+  bool debias = true;
+};
+
+enum class SpikeAction { warn, halt };
+struct LossSpikeSpec {
+  double factor = 3.0;
+  Duration window;
+  SpikeAction action = SpikeAction::warn;
+};
 
 struct TrainSpec {
   Duration duration;
   Interval log_every, eval_every, verify_replicas;
   bool eval_every_is_default = true;  // then a missing test split gives no note
+  CheckpointSpec checkpoint;
+  std::optional<EarlyStoppingSpec> early_stopping;
+  std::optional<EmaSpec> ema;
   OnNonfinite on_nonfinite = OnNonfinite::halt;
+  std::optional<LossSpikeSpec> loss_spike;
+  std::optional<Duration> max_time;  // from the start of the process
 };
 
 struct Spec {

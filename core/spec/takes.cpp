@@ -55,7 +55,10 @@ std::string takes(const Key& key) {
     case Type::seed: return "an integer from 0 to 18446744073709551615";
     case Type::number: return "a number" + range_of(key, false);
     case Type::duration: return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
-    case Type::interval: return "an interval such as '100 steps' or '1 epoch', or 'never'";
+    case Type::interval:
+      if (!key.steps) return "a duration such as '30 minutes' or '2 hours', or 'never'";
+      return std::string("an interval such as '100 steps'") +
+             (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") + ", or 'never'";
     case Type::integers: {
       const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
       return "a list of " + count + "integers" + range_of(key, true);
@@ -68,6 +71,13 @@ std::string takes(const Key& key) {
     case Type::tensors: return "a map of parameters to nested lists of numbers";
   }
   return {};
+}
+
+std::vector<std::string> units_of(const Key& key) {
+  std::vector<std::string> units;
+  if (key.steps) units = {"step", "steps", "epoch", "epochs", "example", "examples"};
+  if (key.time) units.insert(units.end(), {"second", "seconds", "minute", "minutes", "hour", "hours"});
+  return units;
 }
 
 std::string fallback_of(const Key& key) {

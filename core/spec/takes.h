@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/spec/keys.h"
 
@@ -9,6 +10,8 @@ namespace pmaptrain::spec {
 
 // "an integer of at least 1", "one of cpu, auto", "a duration such as 100 steps or 2 epochs".
 std::string takes(const Key& key);
+// The units of a duration: "step", "steps", ...
+std::vector<std::string> units_of(const Key& key);
 // "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
 std::string fallback_of(const Key& key);
 

@@ -1,6 +1,9 @@
 #include "core/spec/values.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "core/spec/scalar.h"
 
@@ -124,7 +127,15 @@ void store(const Node* node, Duration& out) {
   const std::size_t space = node->text.find(' ');
   out.count = parse_integer(node->text.substr(0, space)).value;
   const std::string unit = node->text.substr(space + 1);
-  out.unit = unit.starts_with("step") ? Unit::steps : unit.starts_with("epoch") ? Unit::epochs : Unit::examples;
+  constexpr std::array<std::pair<std::string_view, Unit>, 6> units = {{{"step", Unit::steps},
+                                                                       {"epoch", Unit::epochs},
+                                                                       {"example", Unit::examples},
+                                                                       {"second", Unit::seconds},
+                                                                       {"minute", Unit::minutes},
+                                                                       {"hour", Unit::hours}}};
+  for (const auto& [name, meant] : units) {
+    if (unit.starts_with(name)) out.unit = meant;
+  }
   out.place = place_of(*node);
 }
 

@@ -1,0 +1,45 @@
+// Binds what `train` says of the measures of an evaluation.
+#include <algorithm>
+
+#include "core/spec/bind.h"
+#include "core/spec/keys.h"
+#include "core/spec/values.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+// The measures of which one value is reported.
+std::vector<std::string> measures_of(const Spec& spec) {
+  std::vector<std::string> names{"loss"};
+  for (const Metric& metric : spec.metrics) {
+    if (!is_per_class(metric)) names.push_back(to_string(metric));
+  }
+  return names;
+}
+
+}  // namespace
+
+Place bind_measure(const Node* section, const Spec& spec, const Reporter& reporter) {
+  if (section == nullptr) return {};
+  const Node* const metric = get(section, "metric");
+  if (metric == nullptr) return error_place(*section);
+  const std::vector<std::string> names = measures_of(spec);
+  if (std::find(names.begin(), names.end(), metric->text) == names.end()) {
+    const bool listed = find_ending("metrics." + metric->text).size() == 1;
+    reporter.report(*metric, "there is no metric '" + metric->text + "'",
+                    listed ? "add it to metrics: [" + metric->text + "]" : suggest(metric->text, names, "metrics"));
+  }
+  return metric->fallback ? error_place(*section) : error_place(*metric);
+}
+
+void bind_train(const Node& config, const Reporter& reporter, Spec& spec) {
+  TrainSpec& train = spec.train;
+  if (train.checkpoint.best) {
+    train.checkpoint.best->place = bind_measure(get_path(&config, "train.checkpoint.best"), spec, reporter);
+  }
+  if (train.early_stopping) {
+    train.early_stopping->place = bind_measure(get_path(&config, "train.early_stopping"), spec, reporter);
+  }
+}
+
+}  // namespace pmaptrain::spec
