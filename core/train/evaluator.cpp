@@ -59,7 +59,7 @@ Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& 
                                               {}});
   }
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
-  const CheckpointParameters parameters = load_parameters(folder);
+  const CheckpointFile parameters = load_parameters(folder);
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.rows_at_once(), setup.batch.devices);
   const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
   const Source source{{{"evaluate", std::make_shared<const Program>(evaluation_program(setup, batch)),

@@ -30,6 +30,17 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   timetable.log_every = interval(spec.train.log_every, "train.log_every");
   timetable.eval_every = has_test ? interval(spec.train.eval_every, "train.eval_every") : 0;
   timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
+  if (const spec::Interval& every = spec.train.checkpoint.every) {
+    if (spec::is_time(*every)) {
+      timetable.save_seconds = spec::seconds_of(*every);
+    } else {
+      timetable.save_every = to_steps(*every, batch, "train.checkpoint.every");
+    }
+  }
+  timetable.saves_during_run = timetable.save_every > 0 || timetable.save_seconds > 0 || spec.train.checkpoint.best;
+  if (spec.train.loss_spike) {
+    timetable.spike_window = to_steps(spec.train.loss_spike->window, batch, "train.loss_spike.window");
+  }
   return timetable;
 }
 
@@ -65,7 +76,7 @@ Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities
 
 }  // namespace
 
-Setup make_setup(spec::Loaded loaded) {
+Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.spec();
@@ -80,6 +91,7 @@ Setup make_setup(spec::Loaded loaded) {
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
+  setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
   StepProgram step =
       step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
