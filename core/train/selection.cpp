@@ -1,0 +1,30 @@
+#include "core/train/selection.h"
+
+#include <cmath>
+
+namespace pmaptrain::train {
+
+bool improves(spec::Mode mode, double value, std::optional<double> best, double margin) {
+  if (std::isnan(value)) return false;
+  if (!best) return true;
+  return mode == spec::Mode::min ? value < *best - margin : value > *best + margin;
+}
+
+bool BestSoFar::observe(std::int64_t at_step, double found) {
+  if (!improves(mode, found, value)) return false;
+  step = at_step;
+  value = found;
+  return true;
+}
+
+bool EarlyStopping::observe(double found) {
+  if (improves(mode, found, best, min_delta)) {
+    best = found;
+    waited = 0;
+    return false;
+  }
+  ++waited;
+  return waited >= patience;
+}
+
+}  // namespace pmaptrain::train

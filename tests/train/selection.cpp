@@ -1,0 +1,108 @@
+// What evaluations decide, and spikes of the loss.
+#include "core/train/selection.h"
+
+#include <limits>
+
+#include "core/train/loss_spike.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using train::BestSoFar;
+using train::EarlyStopping;
+using train::LossSpike;
+
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+TEST_CASE("The best evaluation is strictly better than all before it", "[train]") {
+  BestSoFar lowest{spec::Mode::min, 0, {}};
+  CHECK_FALSE(lowest.observe(10, not_a_number));
+  CHECK_FALSE(lowest.value.has_value());
+  CHECK(lowest.observe(20, infinite));
+  CHECK(lowest.observe(30, 0.5));
+  CHECK_FALSE(lowest.observe(40, 0.5));
+  CHECK_FALSE(lowest.observe(50, not_a_number));
+  CHECK_FALSE(lowest.observe(60, 0.6));
+  CHECK(lowest.step == 30);
+  CHECK(lowest.value == 0.5);
+  CHECK(lowest.observe(70, -1.0));
+
+  BestSoFar highest{spec::Mode::max, 0, {}};
+  CHECK(highest.observe(1, -2.0));
+  CHECK_FALSE(highest.observe(2, -3.0));
+  CHECK_FALSE(highest.observe(3, not_a_number));
+  CHECK(highest.observe(4, 0.0));
+  CHECK(highest.step == 4);
+}
+
+TEST_CASE("Early stopping counts the evaluations since the last improvement", "[train]") {
+  EarlyStopping stopping{spec::Mode::min, 2, 0.1, {}, 0};
+  CHECK_FALSE(stopping.observe(1.0));
+  CHECK_FALSE(stopping.observe(0.95));  // better, but not by more than 0.1
+  CHECK_FALSE(stopping.observe(0.85));  // than 1.0, which is still the best
+  CHECK(stopping.best == 0.85);
+  CHECK(stopping.waited == 0);
+  CHECK_FALSE(stopping.observe(0.9));
+  CHECK(stopping.observe(0.85));
+
+  SECTION("A NaN is no improvement, not even the first") {
+    EarlyStopping diverged{spec::Mode::max, 2, 0.0, {}, 0};
+    CHECK_FALSE(diverged.observe(not_a_number));
+    CHECK(diverged.observe(not_a_number));
+  }
+  SECTION("A copy of its members goes on where it was") {
+    EarlyStopping first{spec::Mode::max, 3, 0.0, {}, 0};
+    first.observe(0.5);
+    first.observe(0.4);
+    EarlyStopping second{spec::Mode::max, 3, 0.0, first.best, first.waited};
+    CHECK_FALSE(second.observe(0.5));
+    CHECK(second.observe(0.5));
+  }
+}
+
+TEST_CASE("A loss spike is judged against the median of a full window", "[train]") {
+  LossSpike spike(3.0, 100);
+  CHECK_FALSE(spike.observe({0, 1, 100.0}));      // nothing to compare with
+  CHECK_FALSE(spike.observe({1, 50, 1.0}));       // the window (-99, 1] is not full
+  CHECK_FALSE(spike.observe({50, 100, 1000.0}));  // nor is (-50, 50]
+  CHECK_FALSE(spike.observe({100, 150, 150.0}));  // 3 x 100, the median of 100, 1 and 1000, is more
+  // The window (50, 150] has 1000 and 150.
+  CHECK_FALSE(spike.observe({150, 200, 1725.0}));
+  CHECK(spike.means() == std::vector<train::LossMean>{{50, 100, 1000.0}, {100, 150, 150.0}, {150, 200, 1725.0}});
+  const auto warning = spike.observe({200, 250, 2813.0});  // 3 x 937.5 = 2812.5
+  REQUIRE(warning);
+  CHECK(*warning ==
+        "step 250: the mean loss of the last 50 steps is 2813, more than 3 times the median 937.5 of the 100 steps "
+        "before (train.loss_spike)");
+}
+
+TEST_CASE("A loss spike leaves out means that are not finite", "[train]") {
+  LossSpike spike(2.0, 10);
+  CHECK_FALSE(spike.observe({0, 10, 1.0}));
+  CHECK_FALSE(spike.observe({10, 20, not_a_number}));
+  CHECK_FALSE(spike.observe({20, 30, infinite}));
+  CHECK(spike.means().size() == 1);
+  CHECK_FALSE(spike.observe({30, 40, 100.0}));  // the window (20, 30] has no mean
+  CHECK(spike.observe({40, 50, 201.0}));
+}
+
+TEST_CASE("A loss spike goes on from the means that were saved", "[train]") {
+  const std::vector<train::LossMean> lines{{0, 1, 2.0},   {1, 10, 1.5},  {10, 20, 1.4}, {20, 30, 5.0},
+                                           {30, 37, 1.3}, {37, 40, 9.0}, {40, 50, 3.0}, {50, 60, 11.0}};
+  LossSpike whole(2.0, 20);
+  std::vector<std::optional<std::string>> expected;
+  for (const train::LossMean& line : lines) expected.push_back(whole.observe(line));
+  CHECK(expected[3].has_value());
+  CHECK(expected[5].has_value());
+  for (std::size_t cut = 0; cut <= lines.size(); ++cut) {
+    LossSpike before(2.0, 20);
+    for (std::size_t i = 0; i < cut; ++i) before.observe(lines[i]);
+    LossSpike after(2.0, 20, before.means());
+    for (std::size_t i = cut; i < lines.size(); ++i) CHECK(after.observe(lines[i]) == expected[i]);
+    CHECK(after.means() == whole.means());
+  }
+}
