@@ -127,7 +127,7 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
   if (!train_measures_.empty()) ended.final_measures.emplace_back("train", train_measures_);
-  if (!test_measures_.empty()) ended.final_measures.emplace_back(setup_.source.test_name, test_measures_);
+  if (!test_measures_.empty()) ended.final_measures.emplace_back(setup_.evaluations.front().split, test_measures_);
   ended.seconds = seconds_since(begin_);
 }
 

@@ -59,9 +59,8 @@ class Session::Impl {
     guards_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
     set_initial_values(*module_, setup_);
-    if (setup_.evaluation) {
-      evaluator_.emplace(*module_, evaluate_entry, setup_.source.test, *setup_.evaluation_batch, setup_.model,
-                         setup_.source.test_name);
+    if (!setup_.evaluations.empty()) {
+      evaluator_.emplace(*module_, evaluate_entry, setup_.evaluations.front(), setup_.model);
     }
     ended_.comparisons = initial_comparisons(setup_, *module_);
     loader_.emplace(setup_.source.train,
@@ -179,7 +178,7 @@ class Session::Impl {
   // Data that was written into has been trained on in part, which a run that goes on would not notice.
   void check_data_unchanged() const {
     setup_.source.train->check_unchanged();
-    if (setup_.source.test) setup_.source.test->check_unchanged();
+    for (const EvaluationPlan& plan : setup_.evaluations) plan.dataset->check_unchanged();
   }
 
   void write_checkpoint() {
