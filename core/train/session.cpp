@@ -177,8 +177,9 @@ class Session::Impl {
 
   // Data that was written into has been trained on in part, which a run that goes on would not notice.
   void check_data_unchanged() const {
-    setup_.source.train->check_unchanged();
-    for (const EvaluationPlan& plan : setup_.evaluations) plan.dataset->check_unchanged();
+    for (const data::Split split : data::all_splits) {
+      if (setup_.source.of(split)) setup_.source.of(split)->check_unchanged();
+    }
   }
 
   void write_checkpoint() {
