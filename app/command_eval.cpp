@@ -23,7 +23,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
-  a.text("--split", "NAME", split, "test (the default) or train");
+  a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
   a.text("--checkpoint", "last|STEP", checkpoint, "the run's last checkpoint (the default), or that of a step");
   a.flag("--json", json, "print the measures as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
@@ -38,13 +38,12 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
                "eval takes a folder that pmaptrain run wrote: runs/NAME");
   }
 
-  spec::Loaded loaded = spec::load(config.config, config.overrides);
+  const spec::Loaded loaded = spec::load(config.config, config.overrides);
   const std::filesystem::path folder = train::find_checkpoint(config.config, checkpoint.value_or("last"));
   const std::string step = std::filesystem::canonical(folder).filename().string();
   if (!json) print_notes(loaded.notes, streams);
-  const train::Setup setup = train::make_setup(std::move(loaded));
-  const train::Evaluation result = train::evaluate_checkpoint(setup, config.config, checkpoint.value_or("last"),
-                                                              split.value_or(setup.source.test_name));
+  const train::Evaluation result =
+      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split);
   if (json) {
     Json document{{"run", config.config}, {"checkpoint", step}, {"split", result.split}, {"examples", result.examples}};
     bool finite = true;

@@ -96,8 +96,12 @@ std::string steps_text(const train::Setup& setup) {
                                 plural(batch.steps_per_epoch, "step"));
   if (timetable.log_every > 0) out += fmt::format("; logged every {}", with_commas(timetable.log_every));
   if (timetable.eval_every > 0) {
-    out += fmt::format("; evaluated every {} on {} {} examples", with_commas(timetable.eval_every),
-                       with_commas(setup.evaluation_batch->dataset), setup.source.test_name);
+    const auto examples = [](const train::EvaluationPlan& plan) {
+      return with_commas(plan.batch.dataset) + " " + plan.split + " examples";
+    };
+    out += fmt::format("; evaluated every {} on {}", with_commas(timetable.eval_every),
+                       examples(setup.evaluations.front()));
+    if (setup.evaluations.size() > 1) out += ", and at the end on " + examples(setup.evaluations.back());
   }
   out += "\n";
   if (batch.skipped_per_epoch > 0) {
@@ -221,6 +225,9 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["batch"] = {{"global", batch.global},
                    {"per_device", batch.rows_per_device},
                    {"microbatch", batch.rows_per_device / batch.microbatches}};
+  for (const data::Split split : data::all_splits) {
+    if (setup.source.of(split)) json["splits"][data::name_of(split)] = setup.source.of(split)->size();
+  }
   json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
                     {"shape", layout(setup, setup.model.input, true).shape}};
   json["targets"] = {{"dtype", to_string(setup.model.target.dtype)},

@@ -165,6 +165,14 @@ BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64
   return TrainingPlanner(spec, mesh, examples).plan();
 }
 
+std::int64_t rows_at_once(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples) {
+  const std::int64_t devices = mesh.devices();
+  std::int64_t global = examples;
+  if (const auto* each = std::get_if<spec::BatchPerDevice>(&spec.batch_size)) global = each->examples * devices;
+  if (const auto* whole = std::get_if<std::int64_t>(&spec.batch_size)) global = *whole;
+  return finish(examples, std::min(global, max_rows), devices, spec.microbatches, false).rows_at_once();
+}
+
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices) {
   assert(examples >= 1 && batch >= 1 && devices >= 1);
   return finish(examples, std::min(batch, examples), devices, 1, false);

@@ -41,6 +41,9 @@ struct BatchPlan {
 // have been reported before (spec/division.cpp).
 BatchPlan plan_training(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples);
 
+// The rows of a training microbatch over all devices, as plan_training() plans them; batch_size: all is `examples`.
+std::int64_t rows_at_once(const spec::DataSpec& spec, const Mesh& mesh, std::int64_t examples);
+
 // Plans the batches of an evaluation: every example once, with a padded last batch. `batch` is the batch size, limited
 // to `examples`. Callers pass the size of a training microbatch, so that evaluation needs no more memory than training.
 // All arguments >= 1.

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -47,13 +49,21 @@ struct Truth {
   std::vector<double> values;  // row-major
 };
 
+// The numbers are part of the random streams of synthetic data.
+enum class Split : std::uint32_t { train = 0, test = 1, validation = 2 };
+inline constexpr Split all_splits[] = {Split::train, Split::validation, Split::test};
+// "train", "validation", "test"
+std::string_view name_of(Split split);
+std::optional<Split> split_named(std::string_view name);
+
 struct Source {
   std::string description;  // "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> test;  // may be null
+  std::shared_ptr<const Dataset> train, validation, test;  // null where there is none, or it was not to be opened
   std::vector<Truth> truths;
   std::vector<std::string> notes;  // "inputs are f64 and become f32"
-  std::string test_name = "test";
+
+  std::shared_ptr<const Dataset>& of(Split split);
+  const std::shared_ptr<const Dataset>& of(Split split) const;
 };
 
 }  // namespace pmaptrain::data

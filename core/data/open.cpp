@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/data/array_dataset.h"
 #include "core/data/file.h"
+#include "core/data/subset.h"
 #include "core/data/synthetic.h"
 
 namespace pmaptrain::data {
@@ -17,44 +21,57 @@ namespace {
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
-  Place place;  // of the source in the config
+  Place place;                // of the source in the config
+  std::optional<Split> only;  // none: all splits
+  bool wants(Split split) const { return !only || *only == split; }
 };
 
-std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, std::vector<std::string>& notes,
-                                        const Place& place) {
+using Notes = std::vector<std::string>;
+
+std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Place& place) {
   Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
   return make_dataset(std::move(inputs), read_idx(pair.targets), notes, place);
 }
 
-std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, std::vector<std::string>& notes,
-                                        const Place& place) {
+std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Place& place) {
   Array inputs = read_npz(split.file, split.inputs);
   return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, place);
 }
 
-// Reads both splits by `read` and checks that their fields are equal.
-template <class Pair, class Read>
-void open_splits(Source& source, const Pair& train, const std::optional<Pair>& test, const Place& place, Read read) {
-  source.train = read(train, source.notes, place);
-  if (!test) return;
-  source.test = read(*test, source.notes, place);
-  const auto check = [](std::string_view what, const Field& a, const Field& b) {
-    if (a.dtype == b.dtype && a.shape == b.shape) return;
-    fail_data(
-        fmt::format("the train split's {} are {}{}, but the test split's are {}{}", what, pmaptrain::to_string(a.dtype),
-                    pmaptrain::to_string(a.shape), pmaptrain::to_string(b.dtype), pmaptrain::to_string(b.shape)),
-        "the examples of both splits must have the same type and shape");
-  };
-  check("inputs", source.train->input(), source.test->input());
-  check("targets", source.train->target(), source.test->target());
+void check_equal(std::string_view what, Split first, const Field& a, Split second, const Field& b) {
+  if (a.dtype == b.dtype && a.shape == b.shape) return;
+  fail_data(
+      fmt::format("the {} split's {} are {}{}, but the {} split's are {}{}", name_of(first), what, to_string(a.dtype),
+                  to_string(a.shape), name_of(second), to_string(b.dtype), to_string(b.shape)),
+      "the examples of all splits must have the same type and shape");
 }
 
-void describe(Source& source, std::string_view name) {
-  source.description = fmt::format("{}: {} train", name, source.train->size());
-  if (source.test) source.description += fmt::format(", {} {}", source.test->size(), source.test_name);
-  const Field input = source.train->input();
-  source.description +=
-      fmt::format(" examples of {}{}", pmaptrain::to_string(input.dtype), pmaptrain::to_string(input.shape));
+// Reads the splits that are wanted by `read` and checks that their fields are equal.
+template <class Files, class Read>
+Source open_splits(const std::map<Split, Files>& splits, const Opening& opening, Read read) {
+  Source source;
+  std::optional<Split> first;
+  for (const auto& [split, files] : splits) {
+    if (!opening.wants(split)) continue;
+    source.of(split) = read(files, source.notes, opening.place);
+    if (!first) first = split;
+    check_equal("inputs", *first, source.of(*first)->input(), split, source.of(split)->input());
+    check_equal("targets", *first, source.of(*first)->target(), split, source.of(split)->target());
+  }
+  return source;
+}
+
+// "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
+std::string describe(const Source& source, std::string_view name, bool has_test) {
+  std::string text = fmt::format("{}:", name);
+  std::optional<Field> input;
+  for (const Split split : all_splits) {
+    if (!source.of(split)) continue;
+    text += fmt::format("{} {} {}", input ? "," : "", source.of(split)->size(), name_of(split));
+    input = source.of(split)->input();
+  }
+  text += fmt::format(" examples of {}{}", to_string(input->dtype), to_string(input->shape));
+  return has_test ? text : text + "; there is no test split";
 }
 
 Source open_source(const spec::FashionMnist& s, const Opening& opening) {
@@ -62,9 +79,8 @@ Source open_source(const spec::FashionMnist& s, const Opening& opening) {
     return spec::FilePair{fmt::format("{}/{}-images-idx3-ubyte.gz", s.dir, prefix),
                           fmt::format("{}/{}-labels-idx1-ubyte.gz", s.dir, prefix)};
   };
-  Source source;
   try {
-    open_splits(source, pair("train"), std::optional(pair("t10k")), opening.place, open_idx);
+    return open_splits<spec::FilePair>({{Split::train, pair("train")}, {Split::test, pair("t10k")}}, opening, open_idx);
   } catch (const Error& error) {
     if (s.dir != spec::FashionMnist{}.dir) throw;  // the user chose this folder
     std::vector<Diagnostic> diagnostics = error.diagnostics();
@@ -75,24 +91,27 @@ Source open_source(const spec::FashionMnist& s, const Opening& opening) {
     }
     throw Error(error.status(), std::move(diagnostics));
   }
-  describe(source, "fashion_mnist");
-  return source;
+}
+
+// The splits that are configured.
+template <class Files>
+std::map<Split, Files> given(const Files& train, const std::optional<Files>& validation,
+                             const std::optional<Files>& test) {
+  std::map<Split, Files> splits{{Split::train, train}};
+  if (validation) splits.emplace(Split::validation, *validation);
+  if (test) splits.emplace(Split::test, *test);
+  return splits;
 }
 
 Source open_source(const spec::Idx& s, const Opening& opening) {
-  Source source;
-  open_splits(source, s.train, s.test, opening.place, open_idx);
-  describe(source, "idx");
-  return source;
+  return open_splits(given(s.train, s.validation, s.test), opening, open_idx);
 }
 
 Source open_source(const spec::Npz& s, const Opening& opening) {
-  Source source;
-  std::optional<spec::Npz::Split> test;
-  if (s.test) test = s.complete(*s.test);
-  open_splits(source, s.complete(s.train), test, opening.place, open_npz);
-  describe(source, "npz");
-  return source;
+  return open_splits(given(s.train, s.validation, s.test), opening,
+                     [&](const spec::Npz::Split& split, Notes& notes, const Place& place) {
+                       return open_npz(s.complete(split), notes, place);
+                     });
 }
 
 Source open_source(const spec::SyntheticLinear& s, const Opening& opening) {
@@ -100,36 +119,112 @@ Source open_source(const spec::SyntheticLinear& s, const Opening& opening) {
   Source source;
   source.train = std::move(linear.dataset);
   source.truths = {{"dense_0.kernel", std::move(linear.w)}, {"dense_0.bias", {linear.b}}};
-  describe(source, "synthetic_linear");
   return source;
 }
 
 Source open_source(const spec::SyntheticImages& s, const Opening& opening) {
   Source source;
-  source.train = make_images(s, opening.seed, Split::train);
-  source.test = s.test == 0 ? nullptr : make_images(s, opening.seed, Split::test);
-  describe(source, "synthetic_images");
+  if (opening.wants(Split::train)) source.train = make_images(s, opening.seed, Split::train);
+  if (s.test > 0 && opening.wants(Split::test)) source.test = make_images(s, opening.seed, Split::test);
   return source;
 }
 
 Source open_source(const spec::Values& s, const Opening&) {
   Source source;
   source.train = make_dataset(s.inputs, s.targets);
-  describe(source, "values");
   return source;
+}
+
+[[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
+}
+
+// Takes data.validation out of the training split.
+void divide(Source& source, const spec::DataSpec& spec) {
+  const spec::ValidationShare& validation = *spec.validation;
+  const std::int64_t examples = source.train->size();
+  const auto count = std::max<std::int64_t>(1, std::llround(validation.share * static_cast<double>(examples)));
+  if (count >= examples) {
+    refuse(spec.validation_place,
+           fmt::format("validation: a share of {} is {} of the {} training {}, so none is left to train on",
+                       exact(validation.share), count, examples, examples == 1 ? "example" : "examples"),
+           examples == 1 ? "remove it"
+                         : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
+  }
+  Division parts =
+      validation.shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
+  source.train = std::move(parts.rest);
+  source.validation = std::move(parts.taken);
+}
+
+// The examples of a full training batch, as far as the config says it.
+std::optional<std::int64_t> batch_examples(const spec::DataSpec& spec, std::int64_t devices) {
+  if (const auto* each = std::get_if<spec::BatchPerDevice>(&spec.batch_size)) return each->examples * devices;
+  if (const auto* whole = std::get_if<std::int64_t>(&spec.batch_size)) return *whole;
+  return std::nullopt;
+}
+
+void limit(std::shared_ptr<const Dataset>& dataset, const std::optional<spec::Amount>& amount,
+           std::optional<std::int64_t> batch) {
+  if (!amount || !dataset) return;
+  if (amount->batches && !batch) {
+    refuse(amount->place, "limit counts batches, but batch_size is all",
+           "count examples, such as 1000 examples, or set batch_size to a number");
+  }
+  const std::int64_t unit = amount->batches ? *batch : 1;
+  if (amount->count <= (dataset->size() - 1) / unit) {
+    dataset = first_examples(std::move(dataset), amount->count * unit);
+  }
 }
 
 }  // namespace
 
+std::string_view name_of(Split split) {
+  switch (split) {
+    case Split::train: return "train";
+    case Split::validation: return "validation";
+    case Split::test: break;
+  }
+  return "test";
+}
+
+std::optional<Split> split_named(std::string_view name) {
+  for (const Split split : all_splits) {
+    if (name_of(split) == name) return split;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const Dataset>& Source::of(Split split) {
+  return split == Split::train ? train : split == Split::validation ? validation : test;
+}
+const std::shared_ptr<const Dataset>& Source::of(Split split) const {
+  return split == Split::train ? train : split == Split::validation ? validation : test;
+}
+
+bool has_split(const spec::DataSpec& spec, Split split) {
+  if (split == Split::validation) return spec.validation || spec::has_own_validation(spec.source);
+  return split == Split::train || spec::has_own_test(spec.source);
+}
+
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
 
-Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices) {
-  const Opening opening{seed_of(spec, seed), devices, spec.source_place};
+Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only) {
+  const bool from_train = only == Split::validation && spec.validation;
+  const Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only};
+  Source source;
   try {
-    return std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
+    source = std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
   }
+  if (spec.validation && source.train) divide(source, spec);
+  const std::optional<std::int64_t> batch = batch_examples(spec, devices);
+  limit(source.train, spec.limit.train, batch);
+  limit(source.validation, spec.limit.validation, batch);
+  limit(source.test, spec.limit.test, batch);
+  source.description = describe(source, spec::to_string(spec.source), has_split(spec, Split::test));
+  return source;
 }
 
 Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/data/dataset.h"
 #include "core/data/sampler.h"
@@ -12,9 +13,14 @@ namespace pmaptrain::data {
 // `data.seed`, or the top-level `seed` if there is none.
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed);
 
-// Opens and checks the datasets. `seed` is the top-level seed; the size of synthetic_linear depends on `devices`.
-// Throws Error (data), placed at the source in the config.
-Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices);
+// Whether the data has this split, of its own or by data.validation. Opens nothing.
+bool has_split(const spec::DataSpec& spec, Split split);
+
+// Opens and checks the datasets: all splits, or those that `only` needs, after data.validation and data.limit. `seed`
+// is the top-level seed; the size of synthetic_linear depends on `devices`. Throws Error (data), placed at the source
+// in the config, and Error (usage) for a share or limit that does not fit the number of examples.
+Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices,
+            std::optional<Split> only = std::nullopt);
 
 // The order of the training examples: shuffled, unless the config has `shuffle: false` or `batch_size: all`. With one
 // batch of all examples, shuffling does not change the gradient, and file order allows the loader to reuse the batch.

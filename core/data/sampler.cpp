@@ -22,8 +22,8 @@ Sampler::Sampler(std::int64_t examples, PhiloxKey key, bool shuffle)
   high_bits_ = bits / 2;
 }
 
-Sampler Sampler::shuffled(std::int64_t examples, std::uint64_t seed) {
-  return Sampler(examples, stream_key(seed, "data/shuffle"), true);
+Sampler Sampler::shuffled(std::int64_t examples, std::uint64_t seed, std::string_view stream) {
+  return Sampler(examples, stream_key(seed, stream), true);
 }
 
 std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {

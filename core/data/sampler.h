@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/base/philox.h"
 
@@ -12,8 +13,8 @@ class Sampler {
  public:
   // examples >= 1 in both.
   static Sampler in_order(std::int64_t examples) { return Sampler(examples, {}, false); }
-  // A different permutation in each epoch, from the stream "data/shuffle" of `seed`.
-  static Sampler shuffled(std::int64_t examples, std::uint64_t seed);
+  // A different permutation in each epoch, from a stream of `seed`.
+  static Sampler shuffled(std::int64_t examples, std::uint64_t seed, std::string_view stream = "data/shuffle");
 
   std::int64_t examples() const { return examples_; }
   bool shuffles() const { return shuffle_; }

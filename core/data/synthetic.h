@@ -23,7 +23,6 @@ LinearSource make_linear(const spec::SyntheticLinear& options, std::uint64_t see
 // image is the pattern of its class shifted by a few pixels, plus noise of standard deviation `noise` (relative to the
 // range of a pixel). The noise is a sum of four uniform bytes, which is approximately normal. All arithmetic is in
 // integers, so the bits are the same on every machine. The test split has the same patterns and different images.
-enum class Split : std::uint32_t { train = 0, test = 1 };
 std::shared_ptr<const Dataset> make_images(const spec::SyntheticImages& options, std::uint64_t seed, Split split);
 
 }  // namespace pmaptrain::data

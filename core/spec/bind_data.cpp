@@ -24,11 +24,34 @@ class DataBinder {
       out.normalize_place = error_place(*normalize);
       check_normalize(*normalize, *out.normalize);
     }
+    splits(*data, out);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
   }
 
  private:
+  // A share of train beside a validation split of the source, and limits of splits that the data does not have.
+  void splits(const Node& data, DataSpec& out) {
+    const Node* share = get(&data, "validation");
+    const bool own = has_own_validation(out.source);
+    if (share != nullptr) {
+      out.validation_place = error_place(*share);
+      if (own) {
+        const std::string kind = get(&data, "source")->keys.front().text;
+        reporter_.report(*share, "the source has a validation split of its own: data.source." + kind + ".validation",
+                         "remove this key, or that one");
+      }
+    }
+    const auto refuse = [&](const char* split, const std::optional<Amount>& limit, bool exists, std::string help) {
+      const Node* given = get_path(&data, std::string("limit.") + split);
+      if (given == nullptr || !limit || exists || get(&data, "source") == nullptr) return;
+      reporter_.report(*given, std::string("the data has no ") + split + " split to limit", std::move(help));
+    };
+    refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
+           "data.validation: 0.1 would keep a tenth of the training examples aside");
+    refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+  }
+
   void check_normalize(const Node& node, const Normalize& normalize) {
     if (normalize.mean.size() <= 1 || normalize.std.size() <= 1) return;
     if (normalize.mean.size() == normalize.std.size()) return;
@@ -51,7 +74,7 @@ class DataBinder {
     const Node& name = source.keys.front();
     const Node* file = get(&options, "file");
     if (file == nullptr && options.find("file") != nullptr) return;  // already reported
-    for (const char* key : {"train", "test"}) {
+    for (const char* key : {"train", "validation", "test"}) {
       const Node* split = get(&options, key);
       if (split == nullptr) continue;
       if (file != nullptr && !split->is(Kind::sequence)) {
@@ -139,6 +162,26 @@ class DataBinder {
 };
 
 }  // namespace
+
+bool has_own_validation(const Source& source) {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.validation.has_value(); }) return s.validation.has_value();
+        return false;
+      },
+      source);
+}
+
+bool has_own_test(const Source& source) {
+  return std::visit(
+      []<class T>(const T& s) {
+        if constexpr (std::is_same_v<T, FashionMnist>) return true;
+        if constexpr (std::is_same_v<T, SyntheticImages>) return s.test > 0;
+        if constexpr (requires { s.test.has_value(); }) return s.test.has_value();
+        return false;
+      },
+      source);
+}
 
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {
   DataBinder(config, reporter).bind(out, mesh);

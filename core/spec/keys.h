@@ -26,6 +26,7 @@ enum class Type {
   number,      // a number in its range
   duration,    // a count of steps, epochs or examples, or of seconds, minutes or hours
   interval,    // the same, or never
+  amount,      // a count of batches or examples
   integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
   matrix,      // a list of examples, each a list of numbers

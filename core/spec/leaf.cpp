@@ -266,6 +266,7 @@ class Leaf {
     std::size_t begin = split;
     while (begin < text.size() && text[begin] == ' ') ++begin;
     std::string unit = text.substr(begin);
+    if (unit.empty() && key_.type == Type::amount) unit = "examples";
     if (unit.empty() && key_.steps) unit = "steps";
     const std::vector<std::string> units = units_of(key_);
     const bool known = std::find(units.begin(), units.end(), unit) != units.end();
@@ -287,9 +288,10 @@ class Leaf {
       return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
                               never ? "'never' disables it" : "");
     }
-    if (!unit.ends_with('s')) unit += 's';
-    if (count.value == 1) unit.pop_back();
-    return with_text(value, std::to_string(count.value) + " " + unit);
+    // The units are listed in pairs of singular and plural.
+    const auto form =
+        (std::find(units.begin(), units.end(), unit) - units.begin()) / 2 * 2 + (count.value == 1 ? 0 : 1);
+    return with_text(value, std::to_string(count.value) + " " + units[static_cast<std::size_t>(form)]);
   }
 
   Node padding(const Node& value) const {
@@ -461,6 +463,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::number: return leaf.number(value);
     case Type::duration: return leaf.duration(value, false);
     case Type::interval: return leaf.duration(value, true);
+    case Type::amount: return leaf.duration(value, false);
     case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });
     case Type::numbers: return leaf.numbers(value);
     case Type::matrix: return leaf.matrix(value);

@@ -24,6 +24,9 @@ static auto row(Tag<Idx>) {
                            .need = Need::required,
                            .meaning = "The files of inputs and of targets of the training split.",
                            .example = "train: [images.gz, labels.gz]"}),
+      option(&Idx::validation, {.path = "validation",
+                                .meaning = "The files of inputs and of targets of the validation split.",
+                                .example = "validation: [val-images.gz, val-labels.gz]"}),
       option(&Idx::test, {.path = "test",
                           .meaning = "The files of inputs and of targets of the test split.",
                           .example = "test: [test-images.gz, test-labels.gz]"}));
@@ -45,6 +48,9 @@ static auto row(Tag<Npz>) {
                            .meaning = "With file: the array names of the inputs and the targets of the training split. "
                                       "Without file: the archive of the training split.",
                            .example = "train: [x_train, y_train]"}),
+      option(&Npz::validation, {.path = "validation",
+                                .meaning = "As train, for the validation split.",
+                                .example = "validation: [x_val, y_val]"}),
       option(&Npz::test,
              {.path = "test", .meaning = "As train, for the test split.", .example = "test: [x_test, y_test]"}),
       option(&Npz::inputs, {.path = "inputs",
@@ -125,6 +131,41 @@ static constexpr std::array<Word<Remainder>, 3> words_of(Tag<Remainder>) {
   return {{{"drop", Remainder::drop}, {"mask", Remainder::mask}, {"error", Remainder::error}}};
 }
 
+static auto row(Tag<ValidationShare>) {
+  return keys_of<ValidationShare>(
+      option(&ValidationShare::share, {.path = "share",
+                                       .need = Need::required,
+                                       .high = 1,
+                                       .open_low = true,
+                                       .open_high = true,
+                                       .shorthand = true,
+                                       .meaning = "The share of the training examples; at least 1 example.",
+                                       .example = "share: 0.1"}),
+      option(&ValidationShare::seed,
+             {.path = "seed",
+              .meaning = "The seed that chooses the examples. It is independent of the seed of the run, so runs with "
+                         "different seeds are validated on the same examples.",
+              .example = "seed: 1"}),
+      option(&ValidationShare::shuffle, {.path = "shuffle",
+                                         .meaning = "Whether the examples are chosen at random; false: the last ones.",
+                                         .example = "shuffle: false"}));
+}
+
+static auto row(Tag<Limit>) {
+  constexpr std::string_view example = "train: 1 batch";
+  return keys_of<Limit>(
+      option(&Limit::train, {.path = "train",
+                             .meaning = "The number of examples of the training split, after data.validation has taken "
+                                        "its share.",
+                             .example = example}),
+      option(&Limit::validation, {.path = "validation",
+                                  .meaning = "The number of examples of the validation split.",
+                                  .example = "validation: 1000 examples"}),
+      option(
+          &Limit::test,
+          {.path = "test", .meaning = "The number of examples of the test split.", .example = "test: 1000 examples"}));
+}
+
 static auto row(Tag<Normalize>) {
   return keys_of<Normalize>(option(&Normalize::mean, {.path = "mean",
                                                       .need = Need::required,
@@ -182,6 +223,18 @@ static auto row(Tag<DataSpec>) {
                   "The number of microbatches for gradient accumulation: each device splits its rows of the batch into "
                   "this many slices and accumulates their gradients. Gradients are synchronised once per step.",
               .example = "microbatches: 4"}),
+      section(&DataSpec::validation,
+              {.path = "validation",
+               .meaning = "A share of the training examples that is kept aside: train.eval_every evaluates it in place "
+                          "of the test split, which is then evaluated at the end. For a source without a validation "
+                          "split of its own.",
+               .example = "validation: 0.1\nvalidation: {share: 0.1, seed: 1, shuffle: false}",
+               .fallback_text = "none"}),
+      section(&DataSpec::limit, {.path = "limit",
+                                 .meaning = "Uses only the first examples of a split, for example to overfit one "
+                                            "batch. A batch is one of training, also for the other splits.",
+                                 .example = "limit: {train: 1 batch}",
+                                 .fallback_text = "none"}),
       section(
           &DataSpec::normalize,
           {.path = "normalize",
@@ -196,6 +249,8 @@ static auto row(Tag<DataSpec>) {
 
 template struct Section<DataSpec>;
 template struct Section<Normalize>;
+template struct Section<ValidationShare>;
+template struct Section<Limit>;
 template struct Choice<Source>;
 
 }  // namespace pmaptrain::spec

@@ -55,14 +55,13 @@ Json integer(const Key& key) { return range("integer", key, largest_integer); }
 // Parameters and data are float32.
 Json number(const Key& key) { return range("number", key, static_cast<double>(FLT_MAX)); }
 
-// A count and, except for steps, its unit. That a count with an exponent is whole and in its range is beyond a pattern.
+// A count and its unit, which steps and examples need not have. That a count with an exponent is whole and in its range
+// is beyond a pattern.
 Json duration(const Key& key, bool never) {
-  std::vector<std::string> units = units_of(key);
-  std::erase_if(units, [](const std::string& unit) { return !unit.ends_with('s'); });
   Json alternatives = Json::array();
   if (key.steps) alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
   const std::string count = "(?:[1-9][0-9]{0,11}|1000000000000)(?:\\.0*)?|[0-9]+(?:\\.[0-9]*)?[eE][+-]?[0-9]+";
-  const std::string unit = "(?:" + join(units, "?|") + "?)" + (key.steps ? "?" : "");
+  const std::string unit = "(?:" + join(units_of(key), "|") + ")" + (key.steps ? "?" : "");
   alternatives.push_back({{"type", "string"}, {"pattern", "^\\+?(?:" + count + ") *" + unit + "$"}});
   if (never) alternatives.push_back({{"const", "never"}});
   return any_of(std::move(alternatives));
@@ -107,8 +106,8 @@ constexpr Rule rules[] = {
        {"required": ["batch_size_per_device"], "properties": {"batch_size_per_device": {"not": {"type": "null"}}, "batch_size": {"type": "null"}}}]})"},
     {"data.source.npz", R"({
        "if": {"required": ["file"], "properties": {"file": {"not": {"type": "null"}}}},
-       "then": {"properties": {"train": {"type": "array"}, "test": {"type": ["array", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}}},
-       "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": "array"}}, "test": {"not": {"type": "array"}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
+       "then": {"properties": {"train": {"type": "array"}, "validation": {"type": ["array", "null"]}, "test": {"type": ["array", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}}},
+       "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": "array"}}, "validation": {"not": {"type": "array"}}, "test": {"not": {"type": "array"}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
     {"optimizer.sgd", R"({
        "if": {"required": ["nesterov"], "properties": {"nesterov": {"const": true}}},
        "then": {"required": ["momentum"], "properties": {"momentum": {"type": "number", "exclusiveMinimum": 0}}}})"},
@@ -195,6 +194,7 @@ class SchemaWriter {
       case Type::number: return number(key);
       case Type::duration: return duration(key, false);
       case Type::interval: return duration(key, true);
+      case Type::amount: return duration(key, false);
       case Type::integers:
         return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);

@@ -42,6 +42,8 @@ extern template struct Section<Spec>;
 extern template struct Section<MeshSpec>;
 extern template struct Section<DataSpec>;
 extern template struct Section<Normalize>;
+extern template struct Section<ValidationShare>;
+extern template struct Section<Limit>;
 extern template struct Section<ModelSpec>;
 extern template struct Section<Layer>;
 extern template struct Section<Metric>;

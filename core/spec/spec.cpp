@@ -9,6 +9,7 @@ Npz::Split Npz::complete(const Split& split) const {
   return {split.file, inputs.value_or(""), targets.value_or("")};
 }
 
+std::string to_string(const Source& source) { return Choice<Source>::name(source); }
 std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
 std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
 std::string to_string(const OptimizerRule& rule) { return Choice<OptimizerRule>::name(rule); }

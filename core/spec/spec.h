@@ -34,7 +34,7 @@ struct FilePair {
 };
 struct Idx {
   FilePair train;
-  std::optional<FilePair> test;
+  std::optional<FilePair> validation, test;
 };
 // One archive with separate arrays for each split, or one archive per split with the same array names in each.
 struct Npz {
@@ -44,7 +44,7 @@ struct Npz {
   };
   std::optional<std::string> file;  // absolute path of the archive with all splits
   Split train;
-  std::optional<Split> test;
+  std::optional<Split> validation, test;
   std::optional<std::string> inputs, targets;  // array names in the archive of each split
 
   // `split` with its file and its array names.
@@ -79,6 +79,24 @@ struct BatchPerDevice {
 };
 using BatchSize = std::variant<std::int64_t, BatchAll, BatchPerDevice>;
 
+// Examples of the training split that are kept aside for evaluation.
+struct ValidationShare {
+  double share = 0.1;
+  std::uint64_t seed = 0;  // of its own: the seed of the run does not change the split
+  bool shuffle = true;     // false: the last examples
+};
+
+// A number of examples of a split.
+struct Amount {
+  std::int64_t count = 0;
+  bool batches = false;  // the count is of training batches, not of examples
+  Place place = {};
+};
+// The first examples of each split; none: all.
+struct Limit {
+  std::optional<Amount> train, validation, test;
+};
+
 struct Normalize {
   std::vector<double> mean, std;  // one value for each channel, or one for all
 };
@@ -90,10 +108,16 @@ struct DataSpec {
   Remainder remainder = Remainder::drop;
   bool shuffle = true;
   std::int64_t microbatches = 1;
+  std::optional<ValidationShare> validation;
+  Limit limit;
   std::optional<Normalize> normalize;
   std::optional<std::uint64_t> seed;  // none: use the top-level seed
-  Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place;
+  Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place, validation_place;
 };
+
+// Whether the source has such a split of its own.
+bool has_own_validation(const Source& source);
+bool has_own_test(const Source& source);
 
 // ---- model ---------------------------------------------------------------------------------------------------------
 struct Dense {
@@ -317,7 +341,8 @@ struct Spec {
   TrainSpec train;
 };
 
-// The key of the alternative: "softmax_cross_entropy", "conv", "adam".
+// The key of the alternative: "fashion_mnist", "softmax_cross_entropy", "conv", "adam".
+std::string to_string(const Source& source);
 std::string to_string(const Loss& loss);
 std::string to_string(const LayerKind& kind);
 std::string to_string(const OptimizerRule& rule);

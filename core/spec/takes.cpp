@@ -59,6 +59,7 @@ std::string takes(const Key& key) {
       if (!key.steps) return "a duration such as '30 minutes' or '2 hours', or 'never'";
       return std::string("an interval such as '100 steps'") +
              (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") + ", or 'never'";
+    case Type::amount: return "a count such as '1 batch' or '1000 examples'";
     case Type::integers: {
       const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
       return "a list of " + count + "integers" + range_of(key, true);
@@ -74,6 +75,7 @@ std::string takes(const Key& key) {
 }
 
 std::vector<std::string> units_of(const Key& key) {
+  if (key.type == Type::amount) return {"batch", "batches", "example", "examples"};
   std::vector<std::string> units;
   if (key.steps) units = {"step", "steps", "epoch", "epochs", "example", "examples"};
   if (key.time) units.insert(units.end(), {"second", "seconds", "minute", "minutes", "hour", "hours"});

@@ -144,6 +144,14 @@ void store(const Node* node, Interval& out) {
   if (node != nullptr && node->text != "never") store(node, out.emplace());
 }
 
+void store(const Node* node, Amount& out) {
+  if (node == nullptr) return;
+  const std::size_t space = node->text.find(' ');
+  out.count = parse_integer(node->text.substr(0, space)).value;
+  out.batches = node->text.substr(space + 1).starts_with("batch");
+  out.place = place_of(*node);
+}
+
 void store(const Node* node, std::map<std::string, Tensor>& out) {
   if (node != nullptr) add_tensors(*node, "", out);
 }

@@ -22,6 +22,11 @@ class Decisions {
   // Of the evaluation after `step` on the split that decides. Returns whether it is the best so far.
   bool observe(std::int64_t step, const Measures& measures);
 
+  // The step of the best evaluation.
+  std::optional<std::int64_t> best_step() const {
+    return best_ && best_->value ? std::optional(best_->step) : std::nullopt;
+  }
+
   // Whether training is to stop early, and why.
   bool stops() const;
   std::string why() const;

@@ -2,22 +2,48 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/open.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_folder.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
+namespace {
 
-Evaluator::Evaluator(Module& module, std::size_t entry, const std::shared_ptr<const data::Dataset>& dataset,
-                     const data::BatchPlan& batch, const model::Model& model, std::string split)
+data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::string>& name) {
+  const auto refuse = [](std::string message, std::string help) {
+    throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
+  };
+  std::vector<std::string> names;
+  for (const data::Split split : data::all_splits) {
+    if (data::has_split(spec, split)) names.emplace_back(data::name_of(split));
+  }
+  if (!name) {
+    for (const data::Split split : {data::Split::test, data::Split::validation}) {
+      if (data::has_split(spec, split)) return split;
+    }
+    refuse("the data has neither a test nor a validation split", "there is train: add --split train");
+  }
+  const std::optional<data::Split> split = data::split_named(*name);
+  if (!split || !data::has_split(spec, *split)) {
+    refuse("the data has no split '" + *name + "'",
+           names.size() == 1 ? "there is train: add --split train" : "there are " + join(names, ", "));
+  }
+  return *split;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
     : module_(module),
       entry_(entry),
-      batch_(batch),
+      batch_(plan.batch),
       model_(model),
-      split_(std::move(split)),
-      loader_(dataset, data::Sampler::in_order(batch.dataset), batch, batch_slots(module, entry, *dataset, batch),
-              {0, 0}) {}
+      split_(plan.split),
+      loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
+              batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {}
 
 std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
   const Clock::time_point begin = Clock::now();
@@ -46,28 +72,25 @@ std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
   return evaluation;
 }
 
-Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                               const std::string& split) {
-  const bool on_train = split == "train";
-  const std::shared_ptr<const data::Dataset> dataset = on_train ? setup.source.train : setup.source.test;
-  if ((!on_train && split != setup.source.test_name) || !dataset) {
-    throw Error(ExitStatus::usage, Diagnostic{"usage",
-                                              {},
-                                              "the data has no split '" + split + "'",
-                                              setup.source.test ? "there are train and " + setup.source.test_name
-                                                                : "there is train: add --split train",
-                                              {}});
-  }
+Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                               const std::string& checkpoint, const std::optional<std::string>& name) {
+  const spec::Spec& spec = loaded.spec;
+  const data::Split split = chosen_split(spec.data, name);
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
+  const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split);
+  const data::Dataset& dataset = *data.of(split);
+  const model::Model model = model::make_model(spec, dataset.input(), dataset.target());
+  model::check_targets(model, dataset, spec.data.source_place);
+  const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
+                                              data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
   const CheckpointFile parameters = load_parameters(folder);
-  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), setup.batch.rows_at_once(), setup.batch.devices);
-  const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
-  const Source source{{{"evaluate", std::make_shared<const Program>(evaluation_program(setup, batch)),
-                        data::batches_in_memory(data::Sampler::in_order(batch.dataset), batch)}}};
-  check_memory(estimate_evaluation(backend->needs(source)), setup);
+  const std::unique_ptr<Backend> backend = backend_of(spec.mesh);
+  const Source source{
+      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+  check_memory(estimate_evaluation(backend->needs(source)), plan.batch);
   const std::unique_ptr<Module> module = backend->load(source);
   write_group(*module, 0, Group::params, parameters.tensors, parameters.path);
-  Evaluation result = *Evaluator(*module, 0, dataset, batch, setup.model, split).run();
+  Evaluation result = *Evaluator(*module, 0, plan, model).run();
   parameters.file.check_intact();
   return result;
 }

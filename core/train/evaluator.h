@@ -24,10 +24,9 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // The module's entry `entry` is an evaluation program of `model` for batches of `batch`; both outlive this. Starts
-  // the thread that reads batches ahead. Throws Error (resource).
-  Evaluator(Module& module, std::size_t entry, const std::shared_ptr<const data::Dataset>& dataset,
-            const data::BatchPlan& batch, const model::Model& model, std::string split);
+  // The module's entry `entry` has the program of `plan`, for `model`; module and model outlive this. Starts the thread
+  // that reads batches ahead. Throws Error (resource).
+  Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
   // Of the parameters that the module has. None once `stop`, asked before each batch, is not zero: what was measured
   // until then is of no split.
@@ -42,9 +41,9 @@ class Evaluator {
   data::Loader loader_;
 };
 
-// Evaluates a run folder's checkpoint ("last" or a step) on a split ("test" or "train"). `setup` is of the run's
-// config. Throws Error.
-Evaluation evaluate_checkpoint(const Setup& setup, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                               const std::string& split);
+// Evaluates a run folder's checkpoint ("last" or a step) on a split, by default on test where there is one, else on
+// validation. `loaded` is the run's config. Opens only the data that the split needs. Throws Error.
+Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                               const std::string& checkpoint, const std::optional<std::string>& split = std::nullopt);
 
 }  // namespace pmaptrain::train

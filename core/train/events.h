@@ -76,6 +76,7 @@ struct Ended {
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
   std::int64_t steps_skipped = 0;  // among the steps, those that changed nothing (train.on_nonfinite: skip)
   std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, test
+  std::string test_parameters;  // what test was evaluated with at the end: "best" or "last"; empty: it was not
   std::vector<Comparison> comparisons;
   std::string run_dir;
   double seconds = 0;

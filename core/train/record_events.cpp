@@ -97,6 +97,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("examples_seen", ended.examples_seen);
   summary.add("examples_skipped", ended.examples_skipped);
   summary.add("final", final_measures);
+  if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
   if (ended.best) {
     Object best;
     best.add("step", ended.best->step);
@@ -133,6 +134,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
       }
       ended.final_measures.emplace_back(split, std::move(measures));
     }
+    ended.test_parameters = json.value("test_parameters", "");
     if (const OrderedJson& best = json.at("best"); !best.is_null()) {
       ended.best =
           Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(), number(best.at("value"))};

@@ -75,7 +75,8 @@ std::string measures_table(const Ended& ended, bool color) {
   if (heading.size() == 1) return "";
   std::vector<Row> rows{heading};
   for (const auto& [split, measures] : ended.final_measures) {
-    Row row{printable(split)};
+    const bool best = split == "test" && ended.test_parameters == "best";
+    Row row{printable(split) + (best ? " (best)" : "")};
     for (std::size_t i = 1; i < heading.size(); ++i) {
       const auto found = std::find_if(measures.begin(), measures.end(),
                                       [&, name = heading[i]](const auto& measure) { return measure.first == name; });

@@ -46,7 +46,7 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
   return estimate;
 }
 
-void check_memory(const MemoryEstimate& estimate, const Setup& setup) {
+void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch) {
   if (estimate.total <= estimate.available) return;
   const std::pair<std::string, std::size_t> items[] = {{"parameters", estimate.parameters},
                                                        {"optimizer state", estimate.optimizer},
@@ -64,8 +64,8 @@ void check_memory(const MemoryEstimate& estimate, const Setup& setup) {
       sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels, estimate.snapshot);
   if (by_batch && fixed < estimate.available) {
     const double share = static_cast<double>(estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
-    const std::int64_t unit = setup.batch.devices * setup.batch.microbatches;
-    const std::int64_t fits = static_cast<std::int64_t>(share * static_cast<double>(setup.batch.global)) / unit * unit;
+    const std::int64_t unit = batch.devices * batch.microbatches;
+    const std::int64_t fits = static_cast<std::int64_t>(share * static_cast<double>(batch.global)) / unit * unit;
     help = fits >= unit ? "data.batch_size: " + std::to_string(fits) + " would fit, or more data.microbatches"
                         : "more data.microbatches hold fewer activations at a time";
   }

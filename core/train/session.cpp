@@ -69,9 +69,9 @@ class Session::Impl {
     loss_watch_.emplace(setup_, *module_);
     writer_.emplace(setup_, folder_, *reader_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
-    if (setup_.evaluation) {
-      evaluator_.emplace(*module_, evaluate_entry, setup_.source.test, *setup_.evaluation_batch, setup_.model,
-                         setup_.source.test_name);
+    for (std::size_t i = 0; i < setup_.evaluations.size(); ++i) {
+      evaluators_.push_back(
+          std::make_unique<Evaluator>(*module_, evaluate_entry + i, setup_.evaluations[i], setup_.model));
     }
     ended_.comparisons = initial_comparisons(setup_);
     if (resumed() != nullptr) restore(*resumed());
@@ -130,7 +130,7 @@ class Session::Impl {
     // Asked once, so that the step that turns out to be the last is treated as such throughout.
     const bool last = step_ == steps_ || signalled();
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
-    evaluation_is_due_ = evaluator_ && is_due(step_, timetable_.eval_every);
+    evaluation_is_due_ = !evaluators_.empty() && is_due(step_, timetable_.eval_every);
     const bool saves = checkpoint_is_due();
     if (step_ == 1 || is_due(step_, timetable_.log_every)) {
       log();
@@ -193,22 +193,22 @@ class Session::Impl {
     report_->end_epoch(step_, last);
   }
 
-  // Returns whether a signal has left it undone.
-  bool evaluate() {
-    const auto evaluation = evaluator_->run(options_.stop);
-    if (!evaluation) return false;
-    evaluated_at_ = step_;
+  // One of Setup::evaluations. Nothing where a signal left it undone.
+  std::optional<Evaluation> evaluate(std::size_t which) {
+    auto evaluation = evaluators_[which]->run(options_.stop);
+    if (!evaluation) return std::nullopt;
+    if (which == 0) evaluated_at_ = step_;
     report_->evaluated(step_, *evaluation);
-    last_evaluation_ = evaluation->measures;
-    return true;
+    return evaluation;
   }
 
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
   // the best.
   bool evaluate_and_save() {
-    if (signalled() || !evaluate()) return false;  // it stays due
+    const auto evaluation = signalled() ? std::nullopt : evaluate(0);
+    if (!evaluation) return false;  // it stays due
     evaluation_is_due_ = false;
-    const bool best = decisions_.observe(step_, last_evaluation_);
+    const bool best = decisions_.observe(step_, evaluation->measures);
     if (decisions_.stops() && !finished()) finish_for(early_stopping, decisions_.why());
     if (best) save();
     return best;
@@ -266,10 +266,12 @@ class Session::Impl {
     if (step_ > 0 && report_->logged_step() != step_) report_->log(step_);
     report_->last_epoch(step_);
     save_last(last);
-    if (!signalled() && !finished_by_guard() && evaluator_ && evaluated_at_ != step_) evaluate();
+    ended_.steps_skipped = guards_->steps_skipped();
+    add_learned(ended_.comparisons, *module_);
+    if (!finished_by_guard()) evaluate_last();
     if (const std::string skipped = guards_->skipped_steps(); !skipped.empty()) report_->emit(Warned{skipped});
     set_status();
-    fill_totals(last.step, true);
+    fill_totals(last.step);
     folder_.check_in_place();
     report_->records().flush();
     note_what_is_missing();
@@ -277,6 +279,20 @@ class Session::Impl {
     const int told = ended_.exit_status;
     note_what_is_missing();  // the last lines, or the summary
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
+  }
+
+  // The split that is evaluated at intervals, unless it has been after this step, and test beside it, with the best
+  // parameters where there is a best checkpoint. A signal ends this.
+  void evaluate_last() {
+    if (evaluators_.empty() || signalled()) return;
+    if (evaluated_at_ != step_ && !evaluate(0)) return;
+    if (evaluators_.size() < 2) return;
+    const bool best = decisions_.best_step().has_value();
+    if (best) {
+      const CheckpointFile parameters = load_parameters(folder_.present_path() / "checkpoints/best");
+      write_group(*module_, train_entry, Group::params, parameters.tensors, parameters.path);
+    }
+    if (evaluate(1)) ended_.test_parameters = best ? "best" : "last";
   }
 
   bool finished_by_guard() const { return finished() && finished_ != early_stopping; }
@@ -307,8 +323,9 @@ class Session::Impl {
 
   // Data that was written into has been trained on in part, which a run that goes on would not notice.
   void check_data_unchanged() const {
-    setup_.source.train->check_unchanged();
-    if (setup_.source.test) setup_.source.test->check_unchanged();
+    for (const data::Split split : data::all_splits) {
+      if (setup_.source.of(split)) setup_.source.of(split)->check_unchanged();
+    }
   }
 
   // Unless the one of this step is there, or on its way.
@@ -349,12 +366,7 @@ class Session::Impl {
     }
   }
 
-  // `whole`: the module's values are those of a whole step.
-  void fill_totals(std::int64_t steps, bool whole) {
-    if (whole) {
-      ended_.steps_skipped = guards_->steps_skipped();
-      add_learned(ended_.comparisons, *module_);
-    }
+  void fill_totals(std::int64_t steps) {
     RunState selected;
     decisions_.save(selected);
     ended_.best = selected.best;
@@ -368,7 +380,11 @@ class Session::Impl {
     ended_.reason = "error";
     ended_.exit_status = exit_status;
     const bool failed = step_failed();
-    fill_totals(failed ? step_ - 1 : step_, !failed);
+    if (!failed) {
+      ended_.steps_skipped = guards_->steps_skipped();
+      add_learned(ended_.comparisons, *module_);
+    }
+    fill_totals(failed ? step_ - 1 : step_);
     if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and that is told already
     Records& records = report_->records();
     records.on(Warned{message, true});
@@ -393,7 +409,7 @@ class Session::Impl {
   std::optional<Guards> guards_;
   std::optional<RunReport> report_;
   std::optional<LossWatch> loss_watch_;
-  std::optional<Evaluator> evaluator_;
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // of Setup::evaluations
   std::optional<data::Loader> loader_;
   Decisions decisions_;
   int slot_ = 0;      // of the batch at hand
@@ -401,7 +417,6 @@ class Session::Impl {
   std::int64_t step_ = 0;
   bool evaluation_is_due_ = false;
   std::int64_t evaluated_at_ = -1;
-  Measures last_evaluation_;
   std::string finished_, finished_why_;  // RunState::finished
 
   std::optional<Clock::time_point> deadline_;  // train.max_time

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t max_steps = 1'000'000'000'000;
 
-Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, bool has_test) {
+Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, bool evaluates) {
   Timetable timetable;
   timetable.steps_per_epoch = batch.steps_per_epoch;
   timetable.steps = to_steps(spec.train.duration, batch, "train.duration");
@@ -28,7 +28,7 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
     return given ? to_steps(*given, batch, key) : 0;
   };
   timetable.log_every = interval(spec.train.log_every, "train.log_every");
-  timetable.eval_every = has_test ? interval(spec.train.eval_every, "train.eval_every") : 0;
+  timetable.eval_every = evaluates ? interval(spec.train.eval_every, "train.eval_every") : 0;
   timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
   if (const spec::Interval& every = spec.train.checkpoint.every) {
     if (spec::is_time(*every)) {
@@ -61,14 +61,27 @@ void check_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t glob
                          {}});
 }
 
-// What the config sets for a test split, of which there is none.
-std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
-  if (!train.eval_every || train.eval_every_is_default) return {};
+// What the config sets for an evaluation split, of which there is none.
+std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
+  if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
   const Place& place = train.eval_every->place;
   const std::string where =
       place.line > 0 ? " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")"
                      : "";
-  return {"train.eval_every" + where + " does nothing: the data has no test split"};
+  return {"train.eval_every" + where +
+          " does nothing: the data has no test split; data.validation would make one to evaluate on"};
+}
+
+// Whether there is something to select on, for each key that does; one warning where that is the test split.
+void check_selection(Setup& setup) {
+  const spec::TrainSpec& train = setup.spec().train;
+  std::vector<SelectionSplit> found;
+  const auto check = [&](const char* key, const auto& given) {
+    if (given) found.push_back(selects_on(setup, key, given->place));
+  };
+  check("train.checkpoint.best", train.checkpoint.best);
+  check("train.early_stopping", train.early_stopping);
+  if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
 // What runs: the same bits from fewer passes over memory.
@@ -80,26 +93,33 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.spec();
-  const std::int64_t devices = setup.mesh().devices();
-  setup.source = data::open(spec.data, spec.seed, devices);
+  setup.source = data::open(spec.data, spec.seed, setup.mesh().devices());
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());
   setup.model = model::make_model(spec, train.input(), train.target());
   model::check_targets(setup.model, train, spec.data.source_place);
-  if (setup.source.test) model::check_targets(setup.model, *setup.source.test, spec.data.source_place);
+  for (const data::Split split : {data::Split::validation, data::Split::test}) {
+    if (const auto& dataset = setup.source.of(split)) {
+      model::check_targets(setup.model, *dataset, spec.data.source_place);
+    }
+  }
   check_initial_file(setup.model, spec.model);
-  if (!setup.source.test) setup.warnings = unused_keys(spec.train);
+  setup.warnings = unused_keys(setup.source, spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
-  setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
+  setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
   StepProgram step =
       step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   if (setup.timetable.eval_every > 0) {
-    setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
-    setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
+    for (const data::Split split : {data::Split::validation, data::Split::test}) {
+      const auto& dataset = setup.source.of(split);
+      if (!dataset) continue;
+      setup.evaluations.push_back(plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once()));
+    }
   }
+  check_selection(setup);
   return setup;
 }
 
@@ -108,9 +128,32 @@ Program program_at(const Setup& setup, Stage stage) {
                        stage);
 }
 
-Program evaluation_program(const Setup& setup, const data::BatchPlan& batch) {
-  return optimize(
-      model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops()));
+EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows) {
+  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
+  Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops());
+  return {std::string(data::name_of(split)), std::move(dataset), batch,
+          std::make_shared<const Program>(optimize(std::move(program)))};
+}
+
+SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place) {
+  const auto refuse = [&](std::string why, std::string help) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config", place, key + " has nothing to select on: " + std::move(why), std::move(help), {}});
+  };
+  if (!setup.spec().train.eval_every) refuse("train.eval_every is never", "evaluate, for example every epoch");
+  if (setup.evaluations.empty()) {
+    refuse("the data has neither a validation nor a test split",
+           "data.validation: 0.1 would keep a tenth of the training examples aside");
+  }
+  if (setup.timetable.eval_every > setup.timetable.steps) {
+    refuse("no evaluation is due during the run", "a train.eval_every of at most train.duration");
+  }
+  const std::string& split = setup.evaluations.front().split;
+  if (split != "test") return {split, ""};
+  return {split, key +
+                     " selects on the test split, so the test measures of the run are no longer an unbiased estimate; "
+                     "data.validation: 0.1 would keep a tenth of the training examples aside to select on"};
 }
 
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key) {

@@ -32,17 +32,26 @@ struct Timetable {
   std::int64_t schedule_steps = 0;  // the length that the run began with
 };
 
+// What evaluates one split.
+struct EvaluationPlan {
+  std::string split;  // "validation", "test"
+  std::shared_ptr<const data::Dataset> dataset;
+  data::BatchPlan batch;
+  std::shared_ptr<const Program> program;  // for batches of `batch`, simplified
+};
+
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
-  std::vector<std::string> warnings;                // keys that do nothing with this data
-  std::shared_ptr<const Program> training;          // simplified: what runs
-  StepRoles roles;                                  // of its inputs and outputs
-  std::shared_ptr<const Program> evaluation;        // for batches of evaluation_batch
-  std::optional<data::BatchPlan> evaluation_batch;  // none without a test split, or where eval_every is never
+  std::vector<std::string> warnings;        // keys that do nothing with this data
+  std::shared_ptr<const Program> training;  // simplified: what runs
+  StepRoles roles;                          // of its inputs and outputs
+  // The first is evaluated at train.eval_every: validation where there is one, else test. Where there are both, test is
+  // the second, evaluated at the end. Empty without either, or where eval_every is never.
+  std::vector<EvaluationPlan> evaluations;
 
   const spec::Spec& spec() const { return loaded.spec; }
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
@@ -52,11 +61,20 @@ struct Setup {
 // first began with. Throws Error: usage, or data.
 Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps = std::nullopt);
 
+// The split on which the best checkpoint, early stopping and the like select: the first that is evaluated. The warning
+// is empty unless that is the test split. Throws Error (usage) at `place`, of the key `key`, where nothing is
+// evaluated.
+struct SelectionSplit {
+  std::string split, warning;
+};
+SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place);
+
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
 
-// What evaluates the model on batches of `batch`, simplified.
-Program evaluation_program(const Setup& setup, const data::BatchPlan& batch);
+// What evaluates `model` on `dataset`, in batches of at most `rows` rows over all devices.
+EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows);
 
 // A duration or interval in steps. Throws Error (usage) at its place when it comes to no step, or examples are not
 // whole batches.
@@ -80,7 +98,8 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs);
 MemoryEstimate estimate_evaluation(const Needs& needs);
 
 // Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
-void check_memory(const MemoryEstimate& estimate, const Setup& setup);
+void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch);
+inline void check_memory(const MemoryEstimate& estimate, const Setup& setup) { check_memory(estimate, setup.batch); }
 
 // Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several
 // axes counts once: for the outermost of more than one device).

@@ -35,10 +35,9 @@ Source run_source(const Setup& setup, bool private_copies) {
   const data::Sampler sampler = data::training_sampler(
       setup.spec().data, data::seed_of(setup.spec().data, setup.spec().seed), setup.batch.dataset);
   source.entries.push_back({"train", setup.training, data::batches_in_memory(sampler, setup.batch)});
-  if (setup.evaluation) {
-    const data::BatchPlan& batch = *setup.evaluation_batch;
-    source.entries.push_back(
-        {"evaluate", setup.evaluation, data::batches_in_memory(data::Sampler::in_order(batch.dataset), batch)});
+  for (const EvaluationPlan& plan : setup.evaluations) {
+    source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
+                              data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
   }
   return source;
 }

@@ -15,11 +15,11 @@ struct Checkpoint;
 // The backend that a config names.
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels = KernelChoice::best);
 
-// The entries of a run.
-inline constexpr std::size_t train_entry = 0, evaluate_entry = 1;
+// The entries of a run. Those of evaluations are in the order of Setup::evaluations.
+inline constexpr std::size_t train_entry = 0, evaluate_entry = 1, evaluate_test_entry = 2;
 
-// What a run loads: "train", and "evaluate" where it evaluates. Private copies where they are asked for, or the config
-// compares replicas.
+// What a run loads: "train"; "evaluate" where it evaluates, and "evaluate_test" where it evaluates two splits. Private
+// copies where they are asked for, or the config compares replicas.
 Source run_source(const Setup& setup, bool private_copies = false);
 // Its first entry alone, with one batch: what is timed and explained.
 Source step_source(const Setup& setup);

@@ -463,6 +463,9 @@ TEST_CASE("initial values that cannot be read are refused by validate, where the
 TEST_CASE("evaluation that the data cannot give is warned about where it was asked for", "[app]") {
   const Finished asked = call({"validate", linear, "--set", "train.eval_every=5 steps"});
   CHECK(asked.status == 0);
-  CHECK(contains(asked.err, "warning: train.eval_every (--set:1:18) does nothing: the data has no test split\n"));
+  CHECK(contains(
+      asked.err,
+      "warning: train.eval_every (--set:1:18) does nothing: the data has no test split; data.validation would make "
+      "one to evaluate on\n"));
   CHECK(call({"validate", linear}).err.empty());
 }

@@ -150,7 +150,7 @@ TEST_CASE("a batch of a truncated file is an error of the data, placed at the so
   constexpr std::int64_t examples = 64;
   const std::string inputs = folder.write("x", idx(8, {examples, page}, std::string(examples * page, 'a')));
   spec::DataSpec spec;
-  spec.source = spec::Idx{{inputs, folder.write("y", idx(8, {examples}, std::string(examples, '\0')))}, {}};
+  spec.source = spec::Idx{{inputs, folder.write("y", idx(8, {examples}, std::string(examples, '\0')))}, {}, {}};
   spec.source_place = {"a.yaml", 3, 5, 1, ""};
   const data::Source source = data::open(spec, 0, 1);
   const data::BatchPlan plan = data::plan_evaluation(examples, 4, 1);

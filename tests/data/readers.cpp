@@ -263,7 +263,7 @@ TEST_CASE("an NPZ archive as NumPy writes it is read through open", "[data]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a.npz", from_hex(numpy_archive_hex));
   spec::DataSpec spec;
-  spec.source = spec::Npz{file, {"", "x", "y"}, spec::Npz::Split{"", "x", "y"}, {}, {}};
+  spec.source = spec::Npz{file, {"", "x", "y"}, {}, spec::Npz::Split{"", "x", "y"}, {}, {}};
   const data::Source source = data::open(spec, 0, 1);
   CHECK(source.description == "npz: 2 train, 2 test examples of f32[3]");
   CHECK(source.notes == std::vector<std::string>{"inputs are f64 and become f32"});
@@ -365,6 +365,7 @@ TEST_CASE("splits that do not fit each other are refused", "[data]") {
   const std::string y = folder.write("y", idx(8, {1}, "a"));
   spec::DataSpec spec;
   spec.source = spec::Idx{{folder.write("x", idx(8, {1, 2, 2}, "abcd")), y},
+                          {},
                           spec::FilePair{folder.write("t", idx(8, {1, 1, 4}, "abcd")), y}};
   CHECK(contains(error_of([&] { data::open(spec, 0, 1); }),
                  "the train split's inputs are u8[2,2,1], but the test split's are u8[1,4,1]"));

@@ -160,3 +160,71 @@ c.yaml:1:58: error: inputs cannot be combined with file, where each split names 
   help: for example train: [x_train, y_train]
 )");
 }
+
+TEST_CASE("a validation share is a share, and a limit a count of batches or examples", "[spec]") {
+  CHECK(errors_of(
+            base_with("data: {source: fashion_mnist, batch_size: 128, validation: 1.5, limit: {train: 1 epoch}}")) ==
+        R"(c.yaml:1:60: error: share takes a number greater than 0 and less than 1, not '1.5'
+    1 | data: {source: fashion_mnist, batch_size: 128, validation: 1.5, limit: {train: 1 epoch}}
+      |                                                            ^~~
+  help: for example share: 0.1
+c.yaml:1:80: error: train takes a count such as '1 batch' or '1000 examples', not '1 epoch'
+    1 | data: {source: fashion_mnist, batch_size: 128, validation: 1.5, limit: {train: 1 epoch}}
+      |                                                                                ^~~~~~~
+  help: for example train: 1 batch
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, limit: {train: 1 bach}}")) ==
+        R"(c.yaml:1:63: error: train takes a count such as '1 batch' or '1000 examples', not '1 bach'
+    1 | data: {source: fashion_mnist, batch_size: 128, limit: {train: 1 bach}}
+      |                                                               ^~~~~~
+  help: did you mean '1 batch'?
+)");
+}
+
+TEST_CASE("a validation share beside a validation split of the source is refused", "[spec]") {
+  CHECK(errors_of(base_with("data: {source: {idx: {train: [a, b], validation: [c, d]}}, validation: 0.1, batch_size: "
+                            "128}")) ==
+        R"(c.yaml:1:60: error: the source has a validation split of its own: data.source.idx.validation
+    1 | data: {source: {idx: {train: [a, b], validation: [c, d]}}, validation: 0.1, batch_size: 128}
+      |                                                            ^~~~~~~~~~
+  help: remove this key, or that one
+)");
+}
+
+TEST_CASE("a limit of a split that the data does not have is refused", "[spec]") {
+  CHECK(errors_of(
+            base_with("data: {source: {idx: {train: [a, b]}}, batch_size: 128, limit: {validation: 7, test: 5}}")) ==
+        R"(c.yaml:1:77: error: the data has no validation split to limit
+    1 | data: {source: {idx: {train: [a, b]}}, batch_size: 128, limit: {validation: 7, test: 5}}
+      |                                                                             ^
+  help: data.validation: 0.1 would keep a tenth of the training examples aside
+c.yaml:1:86: error: the data has no test split to limit
+    1 | data: {source: {idx: {train: [a, b]}}, batch_size: 128, limit: {validation: 7, test: 5}}
+      |                                                                                      ^
+  help: remove the limit
+)");
+  CHECK(errors_of(base_with("data: {source: fashion_mnist, batch_size: 128, limit: {validation: 7, test: 5}, "
+                            "validation: 0.1}"))
+            .empty());
+}
+
+TEST_CASE("validation shares and limits are bound, and written out in the resolved config", "[spec]") {
+  spec::Overrides overrides;
+  overrides.set = {"data.validation=0.25", "data.validation.seed=3", "data.limit.train=1 batches",
+                   "data.limit.test=1e3"};
+  const spec::Loaded loaded = spec::load_text(base, "c.yaml", "/base", overrides);
+  REQUIRE(loaded.spec.data.validation);
+  CHECK(loaded.spec.data.validation->share == 0.25);
+  CHECK(loaded.spec.data.validation->seed == 3);
+  CHECK(loaded.spec.data.validation->shuffle);
+  REQUIRE(loaded.spec.data.limit.train);
+  CHECK(loaded.spec.data.limit.train->batches);
+  CHECK(loaded.spec.data.limit.train->count == 1);
+  REQUIRE(loaded.spec.data.limit.test);
+  CHECK_FALSE(loaded.spec.data.limit.test->batches);
+  CHECK(loaded.spec.data.limit.test->count == 1000);
+  CHECK_FALSE(loaded.spec.data.limit.validation);
+  CHECK(loaded.resolved.find("validation: {share: 0.25, seed: 3, shuffle: true}\n  limit: {train: 1 batch, test: 1000 "
+                             "examples}\n") != std::string::npos);
+  CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
+}

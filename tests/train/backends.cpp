@@ -70,7 +70,8 @@ void check_same_training(train::Setup setup) {
   for (std::size_t i = 0; i < evaluated.size(); ++i) check_near(evaluated[i].measures, as_evaluated[i].measures);
   if (evaluated.empty()) return;
   // A checkpoint that one backend wrote is read by the other.
-  const train::Evaluation again = train::evaluate_checkpoint(setup, root / "cpu", "last", evaluated.back().split);
+  const train::Evaluation again =
+      train::evaluate_checkpoint(setup.loaded, root / "cpu", "last", evaluated.back().split);
   CHECK(again.examples == as_evaluated.back().examples);
   check_near(again.measures, as_evaluated.back().measures);
 }

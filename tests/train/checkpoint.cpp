@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 std::pair<ExitStatus, Diagnostic> error_of(const train::Setup& setup, const fs::path& run,
                                            const std::string& checkpoint = "last", const std::string& split = "test") {
   try {
-    train::evaluate_checkpoint(setup, run, checkpoint, split);
+    train::evaluate_checkpoint(setup.loaded, run, checkpoint, split);
   } catch (const Error& error) {
     return {error.status(), error.diagnostics().front()};
   }
@@ -39,14 +39,14 @@ TEST_CASE("the last checkpoint evaluates to exactly the run's final test measure
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const Trained trained = train_setup_in(root / "run", setup);
-  const train::Evaluation evaluation = train::evaluate_checkpoint(setup, root / "run", "last", "test");
+  const train::Evaluation evaluation = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test");
   REQUIRE(trained.ended.final_measures.size() == 2);
   CHECK(trained.ended.final_measures[1].first == "test");
   CHECK(evaluation.measures == trained.ended.final_measures[1].second);
   CHECK(evaluation.examples == 21);
   CHECK(evaluation.split == "test");
-  CHECK(train::evaluate_checkpoint(setup, root / "run", "4", "test").measures == evaluation.measures);
-  const train::Evaluation on_train = train::evaluate_checkpoint(setup, root / "run", "last", "train");
+  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "4", "test").measures == evaluation.measures);
+  const train::Evaluation on_train = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "train");
   CHECK(on_train.examples == 48);
   CHECK(on_train.split == "train");
 }
@@ -113,7 +113,7 @@ TEST_CASE("a checkpoint or split that is not there is refused with those there a
   CHECK(error_of(setup, root / "run", "7").second.help == "it has 4, last");
   CHECK(error_of(setup, root / "nothing").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "last", "validation").first == ExitStatus::usage);
-  CHECK(error_of(setup, root / "run", "last", "validation").second.help == "there are train and test");
+  CHECK(error_of(setup, root / "run", "last", "validation").second.help == "there are train, test");
   const train::Setup without_test = setup_of_text(test::read_text("configs/linear_regression.yaml"));
   CHECK(error_of(without_test, root / "run").second.help == "there is train: add --split train");
 }

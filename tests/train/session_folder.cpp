@@ -179,11 +179,11 @@ TEST_CASE("first and last steps are logged even when the interval is never", "[t
 TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[train]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"train.eval_every=never"});
-  CHECK_FALSE(setup.evaluation);
+  CHECK(setup.evaluations.empty());
   const Trained trained = train_setup_in(root / "run", setup);
   CHECK(trained.of<train::Evaluated>().empty());
   CHECK(trained.ended.final_measures.size() == 1);
-  CHECK(train::evaluate_checkpoint(setup, root / "run", "last", "test").examples == 21);
+  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").examples == 21);
 }
 
 TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
@@ -281,7 +281,8 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
     options.stop = &stop;
     train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
     bool saved = false;
-    setup.source.test = std::make_shared<Watched>(setup.source.test, [&] {
+    auto& dataset = setup.evaluations.front().dataset;
+    dataset = std::make_shared<Watched>(dataset, [&] {
       saved = fs::exists(root / "run/checkpoints/last");
       stop = SIGTERM;
     });

@@ -56,7 +56,7 @@ TEST_CASE("labels of the test split that the model has no output for are refused
         "optimizer: {sgd: {}, learning_rate: 0.1}\n"
         "train: {duration: 1 step}\n");
   };
-  CHECK(setup(train).evaluation != nullptr);
+  CHECK(setup(train).evaluations.size() == 1);
   CHECK(refusal([&] { setup(test); }, ExitStatus::data) ==
         "the labels in '" + test +
             "' range from 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: 6");
@@ -127,10 +127,10 @@ TEST_CASE("a timetable is in steps, and there is no evaluation without a test sp
   CHECK(images.timetable.log_every == 2);
   CHECK(images.timetable.eval_every == 3);
   CHECK(images.timetable.verify_every == 5);
-  REQUIRE(images.evaluation_batch);
+  REQUIRE(images.evaluations.size() == 1);
   const train::Setup linear = setup_of_config("linear_regression.yaml", {"train.eval_every=1 epoch"});
   CHECK(linear.timetable.eval_every == 0);
-  CHECK_FALSE(linear.evaluation);
+  CHECK(linear.evaluations.empty());
 }
 
 TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") {
@@ -202,18 +202,18 @@ TEST_CASE("the memory of a run is at least that of its values", "[train]") {
   // Evaluation has batches and values of its own.
   train::Setup images = setup_of_text(small_images);
   const std::size_t with = train::estimate_memory(images, needs(images)).total;
-  images.evaluation = nullptr;
+  images.evaluations.clear();
   CHECK(with > train::estimate_memory(images, needs(images)).total);
 }
 
 TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[train]") {
   const train::Setup whole = setup_of_text(small_images);
   const train::Setup cut = setup_of_text(small_images, {"data.microbatches=4"});
-  CHECK(whole.evaluation_batch->rows() == 16);
-  CHECK(cut.evaluation_batch->rows() == 4);
-  CHECK(cut.evaluation_batch->examples_per_epoch == 21);
+  CHECK(whole.evaluations.front().batch.rows() == 16);
+  CHECK(cut.evaluations.front().batch.rows() == 4);
+  CHECK(cut.evaluations.front().batch.examples_per_epoch == 21);
   const auto activations = [](const train::Setup& setup) {
-    return CpuBackend({.workers = 1}).needs({{{"evaluate", setup.evaluation}}}).temporaries;
+    return CpuBackend({.workers = 1}).needs({{{"evaluate", setup.evaluations.front().program}}}).temporaries;
   };
   CHECK(activations(cut) < activations(whole));
 }

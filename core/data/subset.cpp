@@ -1,0 +1,103 @@
+#include "core/data/subset.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+#include <vector>
+
+#include "core/data/sampler.h"
+
+namespace pmaptrain::data {
+namespace {
+
+class Subset : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> whole, std::int64_t size) : whole_(std::move(whole)), size_(size) {
+    assert(size_ >= 1 && size_ <= whole_->size());
+  }
+
+  std::int64_t size() const override { return size_; }
+  Field input() const override { return whole_->input(); }
+  Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    whole_->read(index_in_whole(index), input, target);
+  }
+  void check_intact() const override { whole_->check_intact(); }
+  void check_unchanged() const override { whole_->check_unchanged(); }
+  // Of the whole dataset: labels that no example of this part has are still labels of the data.
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return whole_->label_range(); }
+
+ private:
+  virtual std::int64_t index_in_whole(std::int64_t index) const = 0;
+
+  std::shared_ptr<const Dataset> whole_;
+  std::int64_t size_;
+};
+
+class Range : public Subset {
+ public:
+  Range(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t size)
+      : Subset(std::move(whole), size), first_(first) {}
+
+ private:
+  std::int64_t index_in_whole(std::int64_t index) const override { return first_ + index; }
+
+  std::int64_t first_;
+};
+
+using Indices = std::shared_ptr<const std::vector<std::int64_t>>;  // ascending
+
+class Taken : public Subset {
+ public:
+  Taken(std::shared_ptr<const Dataset> whole, Indices taken)
+      : Subset(std::move(whole), static_cast<std::int64_t>(taken->size())), taken_(std::move(taken)) {}
+
+ private:
+  std::int64_t index_in_whole(std::int64_t index) const override { return (*taken_)[static_cast<std::size_t>(index)]; }
+
+  Indices taken_;
+};
+
+// All examples but those taken. There are (*taken_)[i] - i others before the i-th that was taken.
+class Rest : public Subset {
+ public:
+  Rest(const std::shared_ptr<const Dataset>& whole, Indices taken)
+      : Subset(whole, whole->size() - static_cast<std::int64_t>(taken->size())), taken_(std::move(taken)) {}
+
+ private:
+  std::int64_t index_in_whole(std::int64_t index) const override {
+    std::int64_t low = 0, high = static_cast<std::int64_t>(taken_->size());  // how many were taken before the example
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if ((*taken_)[static_cast<std::size_t>(middle)] - middle <= index) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return index + low;
+  }
+
+  Indices taken_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> first_examples(std::shared_ptr<const Dataset> dataset, std::int64_t count) {
+  return std::make_shared<Range>(std::move(dataset), 0, count);
+}
+
+Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int64_t count, std::uint64_t seed) {
+  const Sampler permutation = Sampler::shuffled(dataset->size(), seed, "data/validation");
+  auto taken = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) (*taken)[static_cast<std::size_t>(i)] = permutation.index(0, i);
+  std::sort(taken->begin(), taken->end());
+  return {std::make_shared<Taken>(dataset, taken), std::make_shared<Rest>(dataset, taken)};
+}
+
+Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
+  const std::int64_t rest = dataset->size() - count;
+  return {std::make_shared<Range>(dataset, rest, count), std::make_shared<Range>(dataset, 0, rest)};
+}
+
+}  // namespace pmaptrain::data

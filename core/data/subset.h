@@ -1,0 +1,22 @@
+// A part of the examples of a dataset, in the order of that dataset.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/data/dataset.h"
+
+namespace pmaptrain::data {
+
+// 0 < count <= dataset->size() in all three; the parts keep the dataset.
+std::shared_ptr<const Dataset> first_examples(std::shared_ptr<const Dataset> dataset, std::int64_t count);
+
+struct Division {
+  std::shared_ptr<const Dataset> taken, rest;  // of `count` examples, and of the others: count < size
+};
+// Takes examples by a permutation from the stream "data/validation" of `seed`.
+Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int64_t count, std::uint64_t seed);
+// Takes the last examples.
+Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
+
+}  // namespace pmaptrain::data
