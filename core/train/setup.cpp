@@ -13,7 +13,6 @@
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/remove_identities.h"
 #include "core/train/initialize.h"
-#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -33,23 +32,6 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   return timetable;
 }
 
-// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
-void check_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
-  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
-  const double rate = scaled_learning_rate(optimizer, global_batch);
-  const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
-  if (!vanishes && std::abs(rate) <= std::numeric_limits<float>::max()) return;
-  const std::string base = std::to_string(*optimizer.base_batch_size);
-  throw Error(ExitStatus::usage,
-              Diagnostic{"config",
-                         optimizer.base_batch_size_place,
-                         "base_batch_size " + base + " makes the learning rate " + exact(optimizer.learning_rate) +
-                             " × " + std::to_string(global_batch) + " / " + base + " = " + exact(rate) +
-                             (vanishes ? ", which is 0 in f32" : ", which is infinite in f32"),
-                         "the batch size that the learning rate was chosen for",
-                         {}});
-}
-
 // What the config sets for a test split, of which there is none.
 std::vector<std::string> unused_keys(const spec::TrainSpec& train) {
   if (!train.eval_every || train.eval_every_is_default) return {};
@@ -65,7 +47,7 @@ Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities
 
 }  // namespace
 
-Setup make_setup(spec::Loaded loaded) {
+Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.spec();
@@ -78,27 +60,29 @@ Setup make_setup(spec::Loaded loaded) {
   if (setup.source.test) model::check_targets(setup.model, *setup.source.test, spec.data.source_place);
   check_initial_file(setup.model, spec.model);
   if (!setup.source.test) setup.warnings = unused_keys(spec.train);
-  check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.test != nullptr);
-  StepProgram step =
-      step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  setup.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
+  setup.optimizer = make_optimizer(spec.optimizer, setup.model, setup.batch, setup.schedule_steps);
+  StepProgram step = step_program(setup.model, spec, setup.optimizer,
+                                  {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   if (setup.timetable.eval_every > 0) {
     setup.evaluation_batch = data::plan_evaluation(setup.source.test->size(), setup.batch.rows_at_once(), devices);
-    setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch));
+    const model::Weights weights = model::weights_of(spec.train.ema);
+    setup.evaluation = std::make_shared<const Program>(evaluation_program(setup, *setup.evaluation_batch, weights));
   }
   return setup;
 }
 
 Program program_at(const Setup& setup, Stage stage) {
-  return train_program(setup.model, setup.spec(), {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(),
-                       stage);
+  return train_program(setup.model, setup.spec(), setup.optimizer,
+                       {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage);
 }
 
-Program evaluation_program(const Setup& setup, const data::BatchPlan& batch) {
-  return optimize(
-      model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device, all_ops()));
+Program evaluation_program(const Setup& setup, const data::BatchPlan& batch, model::Weights weights) {
+  return optimize(model::evaluation_program(setup.model, setup.mesh(), setup.spec().data.axes, batch.rows_per_device,
+                                            all_ops(), weights));
 }
 
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key) {

@@ -33,6 +33,8 @@ struct Setup {
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
+  Optimizer optimizer;
+  std::int64_t schedule_steps = 0;                  // where schedules end that follow the run's duration
   std::vector<std::string> warnings;                // keys that do nothing with this data
   std::shared_ptr<const Program> training;          // simplified: what runs
   StepRoles roles;                                  // of its inputs and outputs
@@ -43,14 +45,16 @@ struct Setup {
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
 };
 
-// Opens the data and checks that everything fits together. Throws Error: usage, or data.
-Setup make_setup(spec::Loaded loaded);
+// Opens the data and checks that everything fits together. `schedule_steps`: the length that the schedule of a resumed
+// run began with; none: the run's duration. Throws Error: usage, or data.
+Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps = {});
 
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
 
 // What evaluates the model on batches of `batch`, simplified.
-Program evaluation_program(const Setup& setup, const data::BatchPlan& batch);
+Program evaluation_program(const Setup& setup, const data::BatchPlan& batch,
+                           model::Weights weights = model::Weights::raw);
 
 // A duration or interval in steps. Throws Error (usage) at its place when it comes to no step, or examples are not
 // whole batches.

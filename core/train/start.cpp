@@ -4,7 +4,6 @@
 #include "core/data/loader.h"
 #include "core/data/open.h"
 #include "core/train/initialize.h"
-#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -13,11 +12,11 @@ void write_now(Module& module, std::size_t input, std::span<const std::byte> val
   module.wait(module.write(module.input(train_entry, input), every_device, value));
 }
 
-void set_learning_rate(Module& module, const Setup& setup) {
-  const double rate = scaled_learning_rate(setup.spec().optimizer, setup.batch.global);
+void write_scalar(Module& module, const Setup& setup, std::optional<std::size_t> input, double number) {
+  if (!input) return;
   dispatch_floating(setup.model.dtype, [&]<class T>() {
-    const T value = static_cast<T>(rate);
-    write_now(module, setup.roles.learning_rate, std::as_bytes(std::span(&value, 1)));
+    const T value = static_cast<T>(number);
+    write_now(module, *input, std::as_bytes(std::span(&value, 1)));
   });
 }
 
@@ -72,9 +71,10 @@ void set_initial_values(Module& module, const Setup& setup) {
     write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
   }
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, program.inputs[i]));
+    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, setup.roles, i));
   }
-  set_learning_rate(module, setup);
+  write_scalar(module, setup, setup.roles.learning_rate, setup.optimizer.learning_rate);
+  write_scalar(module, setup, setup.roles.learning_rate_scale, 1.0);
   const std::vector<std::string> layers = setup.model.drawing_layers();
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const PhiloxKey key = stream_key(setup.spec().seed, "dropout/" + layers[i]);
