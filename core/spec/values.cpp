@@ -152,6 +152,24 @@ void store(const Node* node, Amount& out) {
   out.place = place_of(*node);
 }
 
+void store(const Node* node, std::vector<Pattern>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) out.push_back({item.text, place_of(item)});
+}
+
+void store(const Node* node, std::vector<Duration>& out) { store_items(node, out); }
+
+void store(const Node* node, std::vector<schedule::Scale>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& pair : node->items) {
+    schedule::Scale& scale = out.emplace_back();
+    store(&pair.items[0], scale.boundary);
+    store(&pair.items[1], scale.scale);
+  }
+}
+
 void store(const Node* node, std::map<std::string, Tensor>& out) {
   if (node != nullptr) add_tensors(*node, "", out);
 }

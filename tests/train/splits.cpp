@@ -132,8 +132,7 @@ TEST_CASE("eval on test needs no training data", "[train]") {
     const Trained trained = train_setup_in(run, setup);
     std::filesystem::rename(images, images + "_moved");
     CHECK(train::evaluate_checkpoint(setup.loaded, run, "last").measures ==
-          trained.of<train::Evaluated>().end()[-2].measures);
-    CHECK(by_default.measures == trained.of<train::Evaluated>().back().measures);
+          trained.of<train::Evaluated>().back().measures);
     CHECK(test::refusal([&] { train::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
               .find("cannot open '" + images + "'") != std::string::npos);
     std::filesystem::rename(images + "_moved", images);
