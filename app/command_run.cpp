@@ -121,7 +121,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.folder.command = command_line(arguments);
   session.folder.explicit_name = options.config.overrides.name.has_value();
   session.folder.explicit_dir = options.run_dir.has_value();
-  if (loaded.spec.model.initial_file) session.folder.reads.emplace_back(*loaded.spec.model.initial_file);
+  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   session.max_steps = options.max_steps;
   session.verify_replicas = options.verify_replicas;
   // Told before the data is read; the session looks again when everything else is accepted.

@@ -73,6 +73,22 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best;
 }
 
+bool matches(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  // Each part between two stars is taken where it first occurs, which leaves most for those that follow.
+  for (std::size_t next = pattern.find('*'); next != std::string_view::npos; next = pattern.find('*')) {
+    const std::size_t found = text.find(pattern.substr(0, next));
+    if (found == std::string_view::npos) return false;
+    text.remove_prefix(found + next);
+    pattern.remove_prefix(next + 1);
+  }
+  return text.ends_with(pattern);
+}
+
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Character character = utf8_at(text, i);

@@ -14,6 +14,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // 1); empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
+// Whether `pattern`, in which each * stands for any characters, is the whole of `text`.
+bool matches(std::string_view pattern, std::string_view text);
+
 // Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).
 bool is_utf8(std::string_view text);
 

@@ -14,6 +14,7 @@ enum class Type {
   choice,    // exactly one of its alternatives, as a bare name or a key; other keys may be beside it
   choices,   // a list of choices
   text,      // any text
+  texts,     // a list of texts, or one
   run_name,  // text that is a valid name of a folder
   layer_name,
   path,        // a file or folder

@@ -233,6 +233,15 @@ class Leaf {
     return result;
   }
 
+  // A list of texts; one text is a list of one.
+  Node texts(const Node& value) const {
+    if (!value.is(Kind::scalar)) return list(value, 0, [&](const Node& item) { return text(item); });
+    Node result = empty_at(value, Kind::sequence);
+    result.items.push_back(text(value));
+    if (!result.items.back().valid()) result.kind = Kind::invalid;
+    return result;
+  }
+
   Node matrix(const Node& value) const {
     Node result = list(value, 0, [&](const Node& item) { return item.is(Kind::map) ? wrong(item) : numbers(item); });
     if (!result.is(Kind::sequence)) return result;
@@ -451,6 +460,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
   const Leaf leaf(key, reporter);
   switch (key.type) {
     case Type::text: return leaf.text(value);
+    case Type::texts: return leaf.texts(value);
     case Type::run_name: return leaf.run_name(value);
     case Type::layer_name: return leaf.layer_name(value);
     case Type::path: return leaf.path(value);

@@ -49,6 +49,7 @@ constexpr Type type_of(Tag<int>) { return Type::integer; }
 constexpr Type type_of(Tag<std::uint64_t>) { return Type::seed; }
 constexpr Type type_of(Tag<double>) { return Type::number; }
 constexpr Type type_of(Tag<std::string>) { return Type::text; }
+constexpr Type type_of(Tag<std::vector<Pattern>>) { return Type::texts; }
 constexpr Type type_of(Tag<std::vector<std::int64_t>>) { return Type::integers; }
 constexpr Type type_of(Tag<std::vector<double>>) { return Type::numbers; }
 constexpr Type type_of(Tag<std::vector<std::vector<double>>>) { return Type::matrix; }

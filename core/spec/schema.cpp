@@ -178,6 +178,7 @@ class SchemaWriter {
       case Type::choices: return choices(key);
       case Type::text:
       case Type::path: return text();
+      case Type::texts: return any_of({text(), list_of(text(), 0)});
       case Type::run_name:
         return {{"type", {"string", "number", "boolean"}},
                 {"pattern", "^(?![- ])(?!\\.{1,2}$)[^/" + unseen + "]*[^/ " + unseen + "]$"},

@@ -40,6 +40,7 @@ std::string takes(const Key& key) {
       return (key.type == Type::choices ? list + ", each one of " : "one of ") + join(names, ", ");
     }
     case Type::text: return "text";
+    case Type::texts: return "a text, or a list of texts";
     case Type::run_name: return "a name without '/'";
     case Type::layer_name: return "a name of letters, digits and '_', no digit first";
     case Type::path: return "a path";

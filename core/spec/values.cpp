@@ -144,6 +144,12 @@ void store(const Node* node, Interval& out) {
   if (node != nullptr && node->text != "never") store(node, out.emplace());
 }
 
+void store(const Node* node, std::vector<Pattern>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) out.push_back({item.text, place_of(item)});
+}
+
 void store(const Node* node, Amount& out) {
   if (node == nullptr) return;
   const std::size_t space = node->text.find(' ');

@@ -101,14 +101,14 @@ void save_checkpoint(const RunFolder& folder, const Setup& setup, SlicedReader& 
   });
 }
 
-CheckpointParameters load_parameters(const std::filesystem::path& checkpoint) {
-  const std::filesystem::path file = checkpoint / "params.safetensors", state = checkpoint / "state.json";
-  const std::string expected = checksum_of(state, "params.safetensors");
+CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name) {
+  const std::filesystem::path file = checkpoint / name, state = checkpoint / "state.json";
+  const std::string expected = checksum_of(state, name);
   if (expected.empty()) {
-    fail_data("'" + state.string() + "' is damaged: it has no checksum of params.safetensors",
+    fail_data("'" + state.string() + "' is damaged: it has no checksum of " + name,
               "evaluate another checkpoint of the run");
   }
-  CheckpointParameters parameters{file.string(), open(file), {}};
+  CheckpointFile parameters{file.string(), open(file), {}};
   const std::string found = "xxh3:" + hash_hex(parameters.file.view());
   parameters.file.check_intact();
   if (expected != found) {
@@ -117,6 +117,17 @@ CheckpointParameters load_parameters(const std::filesystem::path& checkpoint) {
   }
   parameters.tensors = view_safetensors(parameters.file, parameters.path);
   return parameters;
+}
+
+CheckpointFile load_parameters(const std::filesystem::path& checkpoint) {
+  return load_file(checkpoint, "params.safetensors");
+}
+
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
+  std::error_code ignored;
+  const bool averaged =
+      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
+  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
 }
 
 }  // namespace pmaptrain::train

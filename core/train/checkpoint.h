@@ -30,14 +30,18 @@ struct Progress {
 // module's first entry holds. No tensor is copied as a whole on the way to its file. Throws Error (failed).
 void save_checkpoint(const RunFolder& folder, const Setup& setup, SlicedReader& reader, const Progress& progress);
 
-// The parameters of a checkpoint, as they lie in its file.
-struct CheckpointParameters {
+// A safetensors file of a checkpoint; the tensors' elements are the file's.
+struct CheckpointFile {
   std::string path;
   data::Bytes file;
   std::vector<TensorView> tensors;
 };
 
-// Opens the parameters of a checkpoint's folder and compares them with its checksum. Throws Error (data).
-CheckpointParameters load_parameters(const std::filesystem::path& checkpoint);
+// Opens a file of a checkpoint's folder and compares it with the checksum in state.json. Throws Error (data).
+CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name);
+// params.safetensors
+CheckpointFile load_parameters(const std::filesystem::path& checkpoint);
+// ema.safetensors, where those are asked for and there, else params.safetensors.
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights);
 
 }  // namespace pmaptrain::train

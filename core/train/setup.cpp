@@ -80,7 +80,9 @@ Setup make_setup(spec::Loaded loaded) {
       model::check_targets(setup.model, *dataset, spec.data.source_place);
     }
   }
-  check_initial_file(setup.model, spec.model);
+  if (std::string note = check_initial_file(setup.model, spec.model); !note.empty()) {
+    setup.loaded.notes.push_back(std::move(note));
+  }
   setup.warnings = unused_keys(setup.source, spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
