@@ -19,12 +19,16 @@ namespace pmaptrain::app {
 int command_eval(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
   std::optional<std::string> split, checkpoint;
+  spec::Weights weights = spec::Weights::ema;
   bool json = false;
   Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
   a.text("--checkpoint", "last|STEP", checkpoint, "the run's last checkpoint (the default), or that of a step");
+  a.word(
+      "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
+      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
   a.flag("--json", json, "print the measures as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
   std::error_code ignored;
@@ -43,7 +47,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const std::string step = std::filesystem::canonical(folder).filename().string();
   if (!json) print_notes(loaded.notes, streams);
   const train::Evaluation result =
-      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split);
+      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split, weights);
   if (json) {
     Json document{{"run", config.config}, {"checkpoint", step}, {"split", result.split}, {"examples", result.examples}};
     bool finite = true;

@@ -162,10 +162,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   if (resume) {
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
-    loaded.spec.model.initial_file.reset();  // it may be gone by now
+    loaded.spec.model.initial_from.reset();  // it may be gone by now
     session.folder.resumed_metrics = resume->checkpoint.state.metrics_bytes;
   }
-  if (loaded.spec.model.initial_file) session.folder.reads.emplace_back(*loaded.spec.model.initial_file);
+  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 

@@ -1,5 +1,6 @@
 #include "core/data/array.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -109,6 +110,15 @@ std::optional<Found> find_beyond_float(const Array& array) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::size_t> find_nonfinite(std::span<const float> values) {
+  constexpr std::int32_t largest_finite = 0x7f7f'ffff;  // as bits, without the sign
+  const auto is_bad = [](float value) { return (std::bit_cast<std::int32_t>(value) & 0x7fff'ffff) > largest_finite; };
+  std::int32_t bad = 0;  // without a branch the loop runs on vectors
+  for (const float value : values) bad |= is_bad(value) ? 1 : 0;
+  if (bad == 0) return std::nullopt;
+  return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), is_bad) - values.begin());
 }
 
 void read_floats(const Array& array, std::int64_t from, std::span<float> to) {

@@ -42,6 +42,9 @@ std::optional<Found> find_beyond_float(const Array& array);
 // The index in each dimension of element `position` (row-major, from 0).
 Shape index_of(std::int64_t position, const Shape& shape);
 
+// The position of the first element that is NaN or infinite; none if all are finite.
+std::optional<std::size_t> find_nonfinite(std::span<const float> values);
+
 // Converts to.size() elements, beginning at element `from`, with rounding to nearest.
 void read_floats(const Array& array, std::int64_t from, std::span<float> to);
 

@@ -42,6 +42,16 @@ void check_fits_float(const Array& array) {
             "the largest float32 is about 3.4e38: scale the values before saving them");
 }
 
+// Refuses the first number of `values` that is NaN or infinite; they are the elements of `array` from `first` on.
+void check_finite(const Array& array, std::int64_t first, std::span<const float> values) {
+  const std::optional<std::size_t> found = find_nonfinite(values);
+  if (!found) return;
+  const Shape index = index_of(first + static_cast<std::int64_t>(*found), array.shape);
+  fail_data(fmt::format("example {} of {} is not finite: it has {} at {}", index.front(), array.name,
+                        exact(values[*found]), pmaptrain::to_string(index)),
+            "remove the example, or replace the value");
+}
+
 class ArrayDataset : public Dataset {
  public:
   ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes, Place place)
@@ -79,7 +89,14 @@ class ArrayDataset : public Dataset {
       std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
-      read_floats(inputs_, index * static_cast<std::int64_t>(count), {reinterpret_cast<float*>(input), count});
+      const std::int64_t first = index * static_cast<std::int64_t>(count);
+      const std::span<float> values{reinterpret_cast<float*>(input), count};
+      read_floats(inputs_, first, values);
+      try {
+        check_finite(inputs_, first, values);
+      } catch (const Error& error) {
+        throw_at(place_, error);
+      }
     }
     const auto* const from =
         reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
@@ -106,7 +123,7 @@ class ArrayDataset : public Dataset {
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
  private:
-  // Targets are small, so they are converted, and labels checked, at opening.
+  // Targets are small, so they are converted and checked at opening.
   void read_targets(const Array& targets, std::vector<std::string>& notes) {
     const Shape shape = example_shape(targets);
     const bool labels = !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
@@ -122,6 +139,7 @@ class ArrayDataset : public Dataset {
     target_ = {DType::f32, shape, targets.name};
     values_.resize(static_cast<std::size_t>(numel(targets.shape)));
     read_floats(targets, 0, values_);
+    check_finite(targets, 0, values_);
   }
 
   void read_labels(const Array& targets) {

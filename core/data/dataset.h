@@ -30,8 +30,11 @@ class Dataset {
   virtual Field input() const = 0;
   // Class labels are i32 scalars (shape []); regression targets are f32[N].
   virtual Field target() const = 0;
-  // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target.
+  // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target. Throws Error
+  // (data) for a NaN or an infinity.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
+  // The index in the source's own order of what is example `index` here, for messages.
+  virtual std::int64_t index_in_source(std::int64_t index) const { return index; }
   // Throws Error (data) if a file was truncated or could not be read, so that examples may have been read as zeros.
   // fill() calls it once per batch.
   virtual void check_intact() const {}

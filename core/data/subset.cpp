@@ -22,6 +22,9 @@ class Subset : public Dataset {
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     whole_->read(index_in_whole(index), input, target);
   }
+  std::int64_t index_in_source(std::int64_t index) const override {
+    return whole_->index_in_source(index_in_whole(index));
+  }
   void check_intact() const override { whole_->check_intact(); }
   void check_unchanged() const override { whole_->check_unchanged(); }
   // Of the whole dataset: labels that no example of this part has are still labels of the data.

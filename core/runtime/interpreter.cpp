@@ -152,6 +152,9 @@ class Interpreter {
         run_loop(*equation.op.as<ops::Loop>(), equation, depth);
       } else {
         run(equation);
+        if (options_.observer) {
+          options_.observer(equation, [this](Value value) -> const PerDevice& { return at(value); });
+        }
       }
       if (options_.seconds != nullptr) (*options_.seconds)[&equation] += seconds_since(begin);
       if (&equation != &equations.back()) free_dying(depth);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,10 +21,14 @@ struct Interpreted {
   std::size_t most_bytes = 0;                // of all values that were live at one time, inputs included
 };
 
+// Is told of each equation but loops, whose own equations it is told of; `value` gives an operand or a result.
+using Observer = std::function<void(const Equation& equation, const std::function<const PerDevice&(Value)>& value)>;
+
 struct InterpretOptions {
   // Throw Error (failed) when a value whose type says that it is the same along an axis is not: a wrong rule of an op.
   bool check_replicated = true;
   std::map<const Equation*, double>* seconds = nullptr;  // adds how long each equation took
+  Observer observer = {};
 };
 
 // `inputs` has each input of the program by name. A value is freed after its last use.

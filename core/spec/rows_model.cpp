@@ -235,6 +235,41 @@ static auto row(Tag<Layer>) {
       alternatives(&Layer::kind));
 }
 
+static constexpr std::array<Word<Weights>, 2> words_of(Tag<Weights>) {
+  return {{{"ema", Weights::ema}, {"raw", Weights::raw}}};
+}
+
+static auto row(Tag<InitialFrom>) {
+  return keys_of<InitialFrom>(
+      option(&InitialFrom::path, {.path = "path",
+                                  .type = Type::path,
+                                  .need = Need::required,
+                                  .shorthand = true,
+                                  .meaning = "A safetensors file, or a run folder.",
+                                  .example = "path: runs/cnn"}),
+      option(&InitialFrom::checkpoint, {.path = "checkpoint",
+                                        .type = Type::integer,
+                                        .low = 1,
+                                        .words = {"last", "best"},
+                                        .meaning = "The checkpoint of a run folder: last, best or a step.",
+                                        .example = "checkpoint: best"}),
+      option(&InitialFrom::weights,
+             {.path = "weights",
+              .meaning = "The weights of a run folder's checkpoint: ema are the averaged ones of train.ema, where the "
+                         "checkpoint has them; raw are those that training continues from.",
+              .example = "weights: raw"}),
+      option(&InitialFrom::include, {.path = "include",
+                                     .fallback = "[\"*\"]",
+                                     .meaning = "Patterns of the names of the parameters to take; * stands for any "
+                                                "characters, dots too.",
+                                     .example = "include: [\"conv_*\"]"}),
+      option(&InitialFrom::exclude, {.path = "exclude",
+                                     .fallback = "[]",
+                                     .meaning = "Patterns of the names of parameters that keep their default "
+                                                "initialisation.",
+                                     .example = "exclude: [\"head.*\"]"}));
+}
+
 static auto row(Tag<ModelSpec>) {
   return keys_of<ModelSpec>(
       choices(&ModelSpec::layers,
@@ -251,11 +286,12 @@ static auto row(Tag<ModelSpec>) {
            .meaning = "Initial values of parameters, by name. By default kernels are LeCun normal and biases are zero.",
            .example = "init: {from: params.safetensors}",
            .fallback_text = "random values from the seed"}),
-      option(&ModelSpec::initial_file, {.path = "init.from",
-                                        .type = Type::path,
-                                        .need = Need::alternative,
-                                        .meaning = "A safetensors file with the initial value of each parameter.",
-                                        .example = "init: {from: params.safetensors}"}),
+      section(&ModelSpec::initial_from,
+              {.path = "init.from",
+               .need = Need::alternative,
+               .meaning = "A safetensors file, or a checkpoint of a run, with the initial value of each parameter.",
+               .example = "init: {from: params.safetensors}\ninit: {from: runs/cnn}\n"
+                          "init: {from: {path: runs/cnn, checkpoint: best, exclude: [\"head.*\"]}}"}),
       option(&ModelSpec::initial_values, {.path = "init.values",
                                           .type = Type::tensors,
                                           .need = Need::alternative,
@@ -267,6 +303,7 @@ static auto row(Tag<ModelSpec>) {
 }
 
 template struct Section<ModelSpec>;
+template struct Section<InitialFrom>;
 template struct Section<Layer>;
 template struct Choice<LayerKind>;
 

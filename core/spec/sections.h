@@ -45,6 +45,7 @@ extern template struct Section<Normalize>;
 extern template struct Section<ValidationShare>;
 extern template struct Section<Limit>;
 extern template struct Section<ModelSpec>;
+extern template struct Section<InitialFrom>;
 extern template struct Section<Layer>;
 extern template struct Section<Metric>;
 extern template struct Section<OptimizerSpec>;

@@ -208,10 +208,26 @@ struct Tensor {
   Place place;
 };
 
+// A name of parameters, in which each * stands for any characters.
+struct Pattern {
+  std::string text;
+  Place place = {};
+};
+
+enum class Weights { ema, raw };
+
+// What initial values are read from.
+struct InitialFrom {
+  std::string path;                 // absolute: a safetensors file, or a run folder
+  std::string checkpoint = "last";  // of a run folder: last, best or a step
+  Weights weights = Weights::ema;   // of a run folder whose checkpoint has both
+  std::vector<Pattern> include = {{"*"}}, exclude = {};
+};
+
 struct ModelSpec {
   std::vector<Layer> layers;
   std::map<std::string, Tensor> initial_values;  // by parameter path: dense_0.kernel
-  std::optional<std::string> initial_file;       // absolute path of a safetensors file
+  std::optional<InitialFrom> initial_from;
   Place init_place;
 };
 
@@ -354,12 +370,6 @@ struct ReduceOnPlateau {
   std::optional<Mode> mode;     // none: mode_of(metric)
   double factor = 0.1;
   std::int64_t patience = 10, cooldown = 0;  // in evaluations
-  Place place = {};
-};
-
-// A name of parameters, in which each * stands for any characters.
-struct Pattern {
-  std::string text;
   Place place = {};
 };
 

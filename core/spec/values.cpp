@@ -144,18 +144,18 @@ void store(const Node* node, Interval& out) {
   if (node != nullptr && node->text != "never") store(node, out.emplace());
 }
 
+void store(const Node* node, std::vector<Pattern>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& item : node->items) out.push_back({item.text, place_of(item)});
+}
+
 void store(const Node* node, Amount& out) {
   if (node == nullptr) return;
   const std::size_t space = node->text.find(' ');
   out.count = parse_integer(node->text.substr(0, space)).value;
   out.batches = node->text.substr(space + 1).starts_with("batch");
   out.place = place_of(*node);
-}
-
-void store(const Node* node, std::vector<Pattern>& out) {
-  if (node == nullptr) return;
-  out.clear();
-  for (const Node& item : node->items) out.push_back({item.text, place_of(item)});
 }
 
 void store(const Node* node, std::vector<Duration>& out) { store_items(node, out); }

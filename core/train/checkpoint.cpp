@@ -196,4 +196,11 @@ void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint) {
   checkpoint.optimizer.file.check_intact();
 }
 
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
+  std::error_code ignored;
+  const bool averaged =
+      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
+  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
+}
+
 }  // namespace pmaptrain::train

@@ -46,6 +46,8 @@ struct CheckpointFile {
 CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name);
 // params.safetensors
 CheckpointFile load_parameters(const std::filesystem::path& checkpoint);
+// ema.safetensors, where those are asked for and there, else params.safetensors.
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights);
 
 // A whole checkpoint.
 struct Checkpoint {

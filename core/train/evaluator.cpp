@@ -73,7 +73,8 @@ std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
 }
 
 Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                               const std::string& checkpoint, const std::optional<std::string>& name) {
+                               const std::string& checkpoint, const std::optional<std::string>& name,
+                               spec::Weights weights) {
   const spec::Spec& spec = loaded.spec;
   const data::Split split = chosen_split(spec.data, name);
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
@@ -83,7 +84,7 @@ Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem
   model::check_targets(model, dataset, spec.data.source_place);
   const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
-  const CheckpointFile parameters = load_parameters(folder);
+  const CheckpointFile parameters = load_weights(folder, weights);
   const std::unique_ptr<Backend> backend = backend_of(spec.mesh);
   const Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};

@@ -42,8 +42,10 @@ class Evaluator {
 };
 
 // Evaluates a run folder's checkpoint ("last" or a step) on a split, by default on test where there is one, else on
-// validation. `loaded` is the run's config. Opens only the data that the split needs. Throws Error.
+// validation. `loaded` is the run's config; `weights` are those of load_weights(). Opens only the data that the split
+// needs. Throws Error.
 Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                               const std::string& checkpoint, const std::optional<std::string>& split = std::nullopt);
+                               const std::string& checkpoint, const std::optional<std::string>& split = std::nullopt,
+                               spec::Weights weights = spec::Weights::ema);
 
 }  // namespace pmaptrain::train

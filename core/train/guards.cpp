@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/train/replay.h"
 #include "core/train/replicas.h"
 #include "core/train/start.h"
 
@@ -43,9 +44,17 @@ bool Guards::check_finite() {
             ": the loss, the gradient or the update is not finite; stopped with the "
             "parameters " +
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
-            " (train.on_nonfinite: halt)";
+            " (train.on_nonfinite: halt); " + replayed(good + 1);
   good_steps_ = good;
   return true;
+}
+
+std::string Guards::replayed(std::int64_t step) const {
+  try {
+    return replay(setup_, reader_.module(), step);
+  } catch (const Error& error) {  // the run has ended; what the replay lacked does not matter more than that
+    return "it could not be replayed: " + error.diagnostics().front().message;
+  }
 }
 
 // With on_nonfinite: skip every step may have been left out, and then nothing was trained.

@@ -30,7 +30,7 @@ class Guards {
 
   // Throws Error (failed) when no example of the last step's batch counts.
   void check_count(std::int64_t step) const;
-  // Each of these says whether it has found the first reason to stop.
+  // Each of these says whether it has found the first reason to stop. check_finite() replays the step, for its words.
   bool check_finite();
   bool check_any_good(std::int64_t steps);
   // Compares private copies, once a step.
@@ -38,6 +38,7 @@ class Guards {
 
  private:
   double state(std::size_t input) const;
+  std::string replayed(std::int64_t step) const;
 
   const Setup& setup_;
   SlicedReader& reader_;

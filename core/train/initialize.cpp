@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/philox.h"
 #include "core/base/text.h"
@@ -43,68 +45,21 @@ std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
   return bytes;
 }
 
-[[noreturn]] void refuse(const spec::ModelSpec& spec, std::string message, std::string help) {
-  throw Error(ExitStatus::data,
-              Diagnostic{"data", spec.init_place, *spec.initial_file + " " + std::move(message), std::move(help), {}});
-}
-
-// A file's tensor as the parameter's values, which must be finite there.
-std::vector<std::byte> convert(const spec::ModelSpec& spec, const std::string& name, const TensorView& tensor,
-                               DType dtype) {
-  return dispatch_floating(tensor.dtype, [&]<class T>() {
-    return fill(numel(tensor.shape), dtype, [&](std::size_t i) {
-      T value;
-      std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
-      const bool fits = dtype != DType::f32 || std::isfinite(static_cast<float>(value));
-      if (std::isfinite(value) && fits) return value;
-      const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
-      refuse(spec,
-             "has " + exact(value) + " in '" + name + "' at " + to_string(index) +
-                 (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
-             "give every parameter finite numbers of at most about 3.4e38");
-    });
-  });
-}
-
-// Whether the file's tensors are the model's parameters, in their shapes.
-void check_tensors(const model::Model& model, const spec::ModelSpec& spec, const std::vector<TensorView>& tensors) {
-  std::map<std::string, const model::Parameter*> parameters;
-  std::vector<std::string> names;
-  for (const model::Parameter& parameter : model.parameters) {
-    parameters[parameter.name] = &parameter;
-    names.push_back(parameter.name);
-  }
-  const auto shown = [](DType dtype, const Shape& shape) {
-    std::string text(to_string(dtype));
-    text += to_string(shape);
-    return text;
+bool is_taken(const spec::InitialFrom& from, std::string_view name) {
+  const auto any = [&](const std::vector<spec::Pattern>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
   };
-  for (const TensorView& tensor : tensors) {
-    const std::string& name = tensor.name;
-    const std::string found = shown(tensor.dtype, tensor.shape);
-    const auto entry = parameters.find(name);
-    if (entry == parameters.end()) {
-      const std::string near = nearest(name, names);
-      refuse(spec, fmt::format("has a tensor '{}' {}, which is no parameter of this model", name, found),
-             near.empty() ? "its parameters are " + join(names, ", ")
-                          : fmt::format("the nearest parameter is '{}'", near));
-    }
-    const Shape& shape = entry->second->shape;
-    if (tensor.shape != shape || !is_floating(tensor.dtype)) {
-      refuse(spec, fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model.dtype, shape)),
-             "change the layer's sizes, or write the tensor in this shape");
-    }
-    parameters.erase(entry);
-  }
-  if (parameters.empty()) return;
-  std::vector<std::string> missing;
-  missing.reserve(parameters.size());
-  for (const auto& [name, parameter] : parameters) {
-    missing.push_back("'" + name + "' " + shown(model.dtype, parameter->shape));
-  }
-  refuse(spec,
-         "lacks " + join(missing, ", ") + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
-         "write every parameter; model.init.values may give some, and the others are drawn");
+  return any(from.include) && !any(from.exclude);
+}
+
+std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
+
+// "'a', 'b', 'c' and 7 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  if (names.size() <= most) return join(names, ", ");
+  return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
 }  // namespace
@@ -120,20 +75,112 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 
 InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed)
     : model_(model), spec_(spec), seed_(seed) {
-  if (!spec.initial_file) return;
-  std::vector<TensorView> tensors;
+  if (!spec.initial_from) return;
   try {
-    file_ = data::map_file(*spec.initial_file);
-    tensors = view_safetensors(file_, *spec.initial_file);
-    file_.check_intact();
+    open();
+    file_.file.check_intact();
   } catch (const Error& error) {
     data::throw_at(spec.init_place, error);
   }
-  check_tensors(model, spec, tensors);
-  for (TensorView& tensor : tensors) {
-    std::string name = tensor.name;
-    in_file_.emplace(std::move(name), std::move(tensor));
+  check_patterns();
+  for (const TensorView& tensor : file_.tensors) {
+    if (is_taken(*spec.initial_from, tensor.name)) in_file_.emplace(tensor.name, tensor);
   }
+  check_tensors();
+}
+
+void InitialValues::open() {
+  const spec::InitialFrom& from = *spec_.initial_from;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(from.path, ignored)) {
+    file_ = load_weights(find_checkpoint(from.path, from.checkpoint), from.weights);
+  } else {
+    file_.path = from.path;
+    file_.file = data::map_file(from.path);
+    file_.tensors = view_safetensors(file_.file, from.path);
+  }
+}
+
+void InitialValues::refuse(std::string message, std::string help) const {
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", spec_.init_place, file_.path + " " + std::move(message), std::move(help), {}});
+}
+
+void InitialValues::check_patterns() const {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model_.parameters) names.push_back(parameter.name);
+  for (const TensorView& tensor : file_.tensors) {
+    if (std::find(names.begin(), names.end(), tensor.name) == names.end()) names.push_back(tensor.name);
+  }
+  for (const auto* patterns : {&spec_.initial_from->include, &spec_.initial_from->exclude}) {
+    for (const spec::Pattern& pattern : *patterns) {
+      if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return matches(pattern.text, name); })) {
+        continue;
+      }
+      const std::string near = nearest(pattern.text, names);
+      throw Error(ExitStatus::usage,
+                  Diagnostic{"config",
+                             pattern.place,
+                             "the pattern '" + pattern.text + "' matches no parameter of the model or of " + file_.path,
+                             near.empty() ? "the parameters are " + some_of(names) : "did you mean '" + near + "'?",
+                             {}});
+    }
+  }
+}
+
+// Whether the tensors that are taken are the model's parameters that are to be taken, in their shapes.
+void InitialValues::check_tensors() const {
+  std::map<std::string, const model::Parameter*> parameters;
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (!is_taken(*spec_.initial_from, parameter.name)) continue;
+    parameters[parameter.name] = &parameter;
+    names.push_back(parameter.name);
+  }
+  const auto leaving_out = [](const std::string& name) {
+    return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
+  };
+  for (const auto& [name, tensor] : in_file_) {
+    const std::string found = shown(tensor.dtype, tensor.shape);
+    const auto entry = parameters.find(name);
+    if (entry == parameters.end()) {
+      const std::string near = nearest(name, names);
+      refuse(
+          fmt::format("has a tensor '{}' {}, which is no parameter of this model", name, found),
+          (near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near)) +
+              "; or " + leaving_out(name));
+    }
+    const Shape& shape = entry->second->shape;
+    if (tensor.shape != shape || !is_floating(tensor.dtype)) {
+      refuse(fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model_.dtype, shape)),
+             "change the layer's sizes, or " + leaving_out(name));
+    }
+    parameters.erase(entry);
+  }
+  if (parameters.empty()) return;
+  std::vector<std::string> missing;
+  missing.reserve(parameters.size());
+  for (const auto& [name, parameter] : parameters) {
+    missing.push_back("'" + name + "' " + shown(model_.dtype, parameter->shape));
+  }
+  refuse("lacks " + some_of(missing) + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
+         "write every parameter, or name those that are to be drawn in init.from.exclude");
+}
+
+// A file's tensor as the parameter's values, which must be finite there.
+std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor) const {
+  return dispatch_floating(tensor.dtype, [&]<class T>() {
+    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) {
+      T value;
+      std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
+      const bool fits = model_.dtype != DType::f32 || std::isfinite(static_cast<float>(value));
+      if (std::isfinite(value) && fits) return value;
+      const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
+      refuse("has " + exact(value) + " in '" + parameter.name + "' at " + to_string(index) +
+                 (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
+             "give every parameter finite numbers of at most about 3.4e38");
+    });
+  });
 }
 
 std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) const {
@@ -144,19 +191,37 @@ std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) cons
   }
   const auto found = in_file_.find(parameter.name);
   if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype);
-  std::vector<std::byte> values = convert(spec_, parameter.name, found->second, model_.dtype);
+  std::vector<std::byte> values = convert(parameter, found->second);
   try {
-    file_.check_intact();
+    file_.file.check_intact();
   } catch (const Error& error) {
     data::throw_at(spec_.init_place, error);
   }
   return values;
 }
 
-void check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
-  if (!spec.initial_file) return;
+std::string InitialValues::note() const {
+  if (!spec_.initial_from) return {};
+  std::vector<std::string> drawn, ignored;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (!in_file_.contains(parameter.name)) drawn.push_back(parameter.name);
+  }
+  const std::size_t all = model_.parameters.size();
+  std::string text =
+      fmt::format("model.init.from took {} of the {} parameters from {}", all - drawn.size(), all, file_.path);
+  if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
+  for (const TensorView& tensor : file_.tensors) {
+    if (!in_file_.contains(tensor.name)) ignored.push_back(tensor.name);
+  }
+  if (!ignored.empty()) text += "; left in the file: " + some_of(ignored);
+  return text;
+}
+
+std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
+  if (!spec.initial_from) return {};
   const InitialValues values(model, spec, 0);
   for (const model::Parameter& parameter : model.parameters) values.of(parameter);
+  return values.note();
 }
 
 }  // namespace pmaptrain::train

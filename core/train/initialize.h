@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "core/train/checkpoint.h"
 #include "core/train/safetensors.h"
 
 namespace pmaptrain::train {
@@ -18,26 +19,35 @@ namespace pmaptrain::train {
 // lecun_normal is Flax's: a normal cut at two standard deviations, of variance 1 / fan_in after the cut.
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
-// The values of a model's parameters: from model.init.from, which has them all, or from model.init.values where it
-// gives the parameter, else drawn. A file's tensors may be f32 or f64. Throws Error (data) at the key's place where the
-// file is missing or damaged, names or shapes a tensor that the model does not have, lacks one that it has, or holds a
-// number that is not finite as the parameter's.
+// The values of a model's parameters: from model.init.from, from model.init.values where it gives the parameter, else
+// drawn. Of model.init.from, a parameter is taken if its name matches a pattern of `include` and none of `exclude`; of
+// the names that do, the file and the model must have the same, in the same shapes. A file's tensors may be f32 or f64.
+// Throws Error at the key's place: data where the file is missing, damaged or does not fit, or holds a number that is
+// not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint that is not there.
 class InitialValues {
  public:
   // Opens and checks the file, if there is one, but for its numbers. Model and spec outlive this.
   InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed);
   // One parameter's, row-major in the model's dtype. Made anew at each call, so that a large model is never held twice.
   std::vector<std::byte> of(const model::Parameter& parameter) const;
+  // How many parameters were taken from the file and which were not; empty if there is no file.
+  std::string note() const;
 
  private:
+  void open();
+  void check_patterns() const;
+  void check_tensors() const;
+  [[noreturn]] void refuse(std::string message, std::string help) const;
+  std::vector<std::byte> convert(const model::Parameter& parameter, const TensorView& tensor) const;
+
   const model::Model& model_;
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
-  data::Bytes file_;
-  std::map<std::string, TensorView> in_file_;
+  CheckpointFile file_;
+  std::map<std::string, TensorView> in_file_;  // those that are taken
 };
 
-// Reads model.init.from, if there is one, as a run will. Throws what InitialValues throws.
-void check_initial_file(const model::Model& model, const spec::ModelSpec& spec);
+// Reads model.init.from, if there is one, as a run will. Returns InitialValues::note(); throws what that throws.
+std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec);
 
 }  // namespace pmaptrain::train

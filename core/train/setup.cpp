@@ -86,7 +86,9 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
       model::check_targets(setup.model, *dataset, spec.data.source_place);
     }
   }
-  check_initial_file(setup.model, spec.model);
+  if (std::string note = check_initial_file(setup.model, spec.model); !note.empty()) {
+    setup.loaded.notes.push_back(std::move(note));
+  }
   setup.warnings = unused_keys(setup.source, spec.train);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);

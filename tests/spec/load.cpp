@@ -207,7 +207,7 @@ TEST_CASE("every source, layer and optimizer is unchanged by resolving", "[spec]
     const Loaded loaded = with({}, data + rest);
     CHECK(load_text(loaded.resolved, "config.yaml", "/elsewhere", {}).resolved == loaded.resolved);
     CHECK(loaded.spec.data.seed == 18446744073709551615u);
-    CHECK(*loaded.spec.model.initial_file == "/base/a/b.safetensors");
+    CHECK(loaded.spec.model.initial_from->path == "/base/a/b.safetensors");
     const auto& conv = std::get<Conv>(loaded.spec.model.layers[0].kind);
     CHECK(conv.padding.amounts == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 2}, {0, 3}});
     CHECK(conv.strides == std::vector<std::int64_t>{2, 1});

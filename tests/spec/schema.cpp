@@ -81,14 +81,15 @@ TEST_CASE("quotes do not change the words that a key accepts", "[spec]") {
         "  help: quoted values are text: remove the quotes, 2\n");
 }
 
-TEST_CASE("an alternative with a plain value may not be null", "[spec]") {
+TEST_CASE("an alternative that needs a value may not be null", "[spec]") {
   CHECK(errors_of("data: {source: fashion_mnist, batch_size: 128}\n"
                   "model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"
                   "loss: softmax_cross_entropy\n"
                   "optimizer: {adam: {}, learning_rate: 0.001}\n"
                   "train: {duration: 1 step}\n") ==
-        "c.yaml:2:54: error: from takes a path, not null\n"
+        "c.yaml:2:48: error: path is missing in from\n"
         "    2 | model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"
-        "      |                                                      ^~~~\n"
-        "  help: for example init: {from: params.safetensors}\n");
+        "      |                                                ^~~~\n"
+        "  help: add it, for example:\n"
+        "        path: runs/cnn\n");
 }

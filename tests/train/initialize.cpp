@@ -1,12 +1,17 @@
 #include "core/train/initialize.h"
 
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "core/train/file_writer.h"
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"
+#include "tests/train/session_run.h"
 #include "tests/train/tensors.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -67,11 +72,16 @@ namespace {
 // Loads a file of these tensors as initial values of the classifier.
 class InitialFile {
  public:
-  InitialFile() { spec_.model.initial_file = path; }
+  InitialFile() { spec_.model.initial_from = spec::InitialFrom{path}; }
+  spec::InitialFrom& from() { return *spec_.model.initial_from; }
 
   auto load(const train::Tensors& tensors) const {
     testing::write_tensors(path, tensors);
     return initial_values(model::make_model(spec_, {DType::f32, {3}}, labels), spec_.model, 0);
+  }
+  std::string note() const {
+    const model::Model model = model::make_model(spec_, {DType::f32, {3}}, labels);
+    return train::InitialValues(model, spec_.model, 0).note();
   }
   std::string refusal(const train::Tensors& tensors) const {
     try {
@@ -115,17 +125,18 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
   CHECK(file.refusal({{"head.bais", doubles({3}, {1, 2, 3})}}) ==
         file.path +
             " has a tensor 'head.bais' f64[3], which is no parameter of this model | "
-            "the nearest parameter is 'head.bias'");
+            "the nearest parameter is 'head.bias'; or leave it out: init: {from: {path: ..., exclude: "
+            "[\"head.bais\"]}}");
   CHECK(file.refusal({{"head.bias", doubles({3, 1}, {1, 2, 3})}}) ==
         file.path +
             " has 'head.bias' as f64[3,1]; the parameter is f32[3] | "
-            "change the layer's sizes, or write the tensor in this shape");
+            "change the layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"head.bias\"]}}");
 }
 
 TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[train]") {
   const InitialFile file;
   train::Tensors tensors = whole_file();
-  const std::string help = "write every parameter; model.init.values may give some, and the others are drawn";
+  const std::string help = "write every parameter, or name those that are to be drawn in init.from.exclude";
   tensors.erase("dense_0.kernel");
   CHECK(file.refusal(tensors) == file.path + " lacks 'dense_0.kernel' f32[3,4], a parameter of this model | " + help);
   tensors.erase("head.bias");
@@ -147,4 +158,91 @@ TEST_CASE("initial values that are not finite as float32 are refused with their 
   CHECK(refusal(-INFINITY) == file.path + " has -.inf in 'dense_0.kernel' at [1,2], where a run cannot begin" + help);
   CHECK(refusal(1e300) == file.path + " has 1.0e+300 in 'dense_0.kernel' at [1,2], which float32 cannot hold" + help);
   CHECK(refusal(1e-300) == "accepted");
+}
+
+TEST_CASE("patterns say which parameters are taken from a file, and a note says which were", "[train]") {
+  InitialFile file;
+  file.from().exclude = {{"head.*"}};
+  train::Tensors tensors = whole_file();
+  tensors["head.kernel"] = doubles({2, 2}, Numbers(4, 0.0));  // of another shape, which does not matter
+  tensors["head.old"] = doubles({1}, {0.0});
+  const auto values = file.load(tensors);
+  CHECK(to_numbers(values.at("dense_0.kernel"), DType::f32) == Numbers(12, 0.5));
+  CHECK(to_numbers(values.at("head.bias"), DType::f32) == Numbers(3, 0.0));
+  CHECK(file.note() == "model.init.from took 2 of the 4 parameters from " + file.path +
+                           "; drawn: head.kernel, head.bias; left in the file: head.bias, head.kernel, head.old");
+  file.from().exclude.clear();
+  file.from().include = {{"*.bias"}};
+  CHECK(to_numbers(file.load(tensors).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
+  file.from().include = {{"*"}};
+  CHECK(file.load(whole_file()).size() == 4);
+  CHECK(file.note() == "model.init.from took 4 of the 4 parameters from " + file.path);
+}
+
+TEST_CASE("a pattern that matches no parameter is refused at its place", "[train]") {
+  InitialFile file;
+  file.from().include = {{"dense_0.*"}, {"heed.bias", {"net.yaml", 9, 3, 4, "x"}}};
+  try {
+    file.load(whole_file());
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    CHECK(error.diagnostics().front().place == Place{"net.yaml", 9, 3, 4, "x"});
+    CHECK(error.diagnostics().front().message ==
+          "the pattern 'heed.bias' matches no parameter of the model or of " + file.path);
+    CHECK(error.diagnostics().front().help == "did you mean 'head.bias'?");
+  }
+}
+
+TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  const Trained first = train_setup_in(run, setup_of_text(small_images));
+  const auto initial = [&](const std::string& from, std::vector<std::string> more = {}) {
+    more.push_back("model.init={from: " + from + "}");
+    const train::Setup setup = setup_of_text(small_images, more);
+    const train::InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
+    train::Tensors found;
+    for (const model::Parameter& parameter : setup.model.parameters) {
+      found[parameter.name] = {setup.model.dtype, parameter.shape, values.of(parameter)};
+    }
+    CHECK(setup.loaded.notes.back() == values.note());
+    return std::pair(found, values.note());
+  };
+  const auto [whole, note] = initial(run);
+  CHECK(whole == first.parameters);
+  CHECK(note == "model.init.from took 4 of the 4 parameters from " + run + "/checkpoints/last/params.safetensors");
+  CHECK(initial("{path: " + run + ", checkpoint: 4}").first == first.parameters);
+
+  // Another head.
+  const auto [body, note_of_body] =
+      initial("{path: " + run + ", exclude: [dense_0.*]}", {"model.layers.4.dense.features=7"});
+  CHECK(body.at("conv_0.kernel") == first.parameters.at("conv_0.kernel"));
+  CHECK(body.at("dense_0.kernel").shape == Shape{27, 7});
+  CHECK(note_of_body == "model.init.from took 2 of the 4 parameters from " + run +
+                            "/checkpoints/last/params.safetensors; drawn: dense_0.kernel, dense_0.bias; left in the "
+                            "file: dense_0.bias, dense_0.kernel");
+  CHECK(test::refusal([&] { initial(run, {"model.layers.4.dense.features=7"}); }, ExitStatus::data) ==
+        run +
+            "/checkpoints/last/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7] | change the "
+            "layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"dense_0.bias\"]}}");
+  CHECK(test::refusal([&] { initial("{path: " + run + ", checkpoint: 3}"); }, ExitStatus::usage) ==
+        "the run '" + run + "' has no checkpoint '3' | it has 4, last");
+
+  // Averaged weights, where the checkpoint has them and they are not refused.
+  const std::filesystem::path checkpoint = run + "/checkpoints/last";
+  train::Tensors averaged = first.parameters;
+  for (std::byte& byte : averaged.at("conv_0.bias").bytes) byte = std::byte{0};
+  testing::write_tensors((checkpoint / "ema.safetensors").string(), averaged);
+  auto state = nlohmann::ordered_json::parse(read_text(checkpoint / "state.json"));
+  const std::string bytes = read_text(checkpoint / "ema.safetensors");
+  state["checksums"]["ema.safetensors"] = "xxh3:" + train::hash_hex(std::as_bytes(std::span(bytes)));
+  std::ofstream(checkpoint / "state.json") << state;
+  CHECK(initial(run).first == averaged);
+  CHECK(initial("{path: " + run + ", weights: raw}").first == first.parameters);
+  const train::Setup setup = setup_of_text(small_images);
+  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "test", spec::Weights::raw).measures ==
+        first.of<train::Evaluated>().back().measures);
+  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "test").measures !=
+        first.of<train::Evaluated>().back().measures);
 }

@@ -1,0 +1,257 @@
+#include "core/train/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/machine.h"
+#include "core/base/text.h"
+#include "core/data/open.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "core/runtime/interpreter.h"
+#include "core/train/start.h"
+#include "core/train/values.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// A batch in host memory, as Module::batch lays it out.
+class HostBatch {
+ public:
+  HostBatch(const Setup& setup, std::int64_t step) : setup_(setup), dataset_(*setup.source.train), step_(step) {
+    const data::BatchPlan& plan = setup.batch;
+    const auto rows = static_cast<std::size_t>(plan.rows());
+    inputs_.resize(rows * dataset_.input().bytes());
+    targets_.resize(rows * dataset_.target().bytes());
+    mask_.resize(rows * sizeof(float));
+    rows_.resize(rows * sizeof(std::int64_t));
+    data::fill(dataset_, sampler_, plan, step,
+               {inputs_.data(), targets_.data(), reinterpret_cast<float*>(mask_.data()),
+                reinterpret_cast<std::int64_t*>(rows_.data()), dataset_.input().bytes(), dataset_.target().bytes()});
+  }
+
+  // `count` rows of a batch input, from row `first` on.
+  std::vector<std::byte> slice(std::string_view input, std::int64_t first, std::int64_t count) const {
+    const std::vector<std::byte>& all = input == "inputs"    ? inputs_
+                                        : input == "targets" ? targets_
+                                        : input == "mask"    ? mask_
+                                                             : rows_;
+    const auto row = static_cast<std::ptrdiff_t>(all.size() / static_cast<std::size_t>(setup_.batch.rows()));
+    return {all.begin() + first * row, all.begin() + (first + count) * row};
+  }
+
+  // The example in a row; padding is a copy of the last one.
+  std::int64_t example(std::int64_t row) const {
+    const data::BatchPlan& plan = setup_.batch;
+    const std::int64_t k = step_ % plan.steps_per_epoch;
+    const std::int64_t position = k * plan.global + std::min(row, plan.examples_in(k) - 1);
+    return dataset_.index_in_source(sampler_.index(step_ / plan.steps_per_epoch, position));
+  }
+
+ private:
+  const Setup& setup_;
+  const data::Dataset& dataset_;
+  std::int64_t step_;  // from 0
+  data::Sampler sampler_ = data::training_sampler(setup_.spec().data, setup_.spec().seed, setup_.batch.dataset);
+  std::vector<std::byte> inputs_, targets_, mask_, rows_;
+};
+
+std::vector<std::int64_t> nonfinite_elements(const Type& type, const std::vector<std::byte>& bytes) {
+  std::vector<std::int64_t> found;
+  if (!is_floating(type.dtype)) return found;
+  dispatch_floating(type.dtype, [&]<class T>() {
+    for (std::size_t i = 0; i * sizeof(T) < bytes.size(); ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      if (!std::isfinite(value)) found.push_back(static_cast<std::int64_t>(i));
+    }
+  });
+  return found;
+}
+
+// The first result that is not finite although the operands are.
+struct Origin {
+  std::string equation, where;
+  std::int64_t device = 0;
+  std::vector<std::int64_t> rows;  // of the device, where the result has them
+};
+
+class Search {
+ public:
+  // The values of the program have `rows` rows on a device.
+  Search(const Program& program, std::int64_t rows) : program_(program), rows_(rows) {}
+
+  std::optional<Origin> run(std::map<std::string, PerDevice> inputs) {
+    InterpretOptions options;
+    options.check_replicated = false;  // a NaN differs from itself
+    options.observer = [this](const Equation& equation, const auto& value) { look(equation, value); };
+    interpret(program_, std::move(inputs), options);
+    return std::move(found_);
+  }
+
+ private:
+  void look(const Equation& equation, const std::function<const PerDevice&(Value)>& value) {
+    if (found_ || equation.operands.empty()) return;  // a constant may be infinite on purpose
+    for (const Value result : equation.results) {
+      for (std::int64_t d = 0; d < program_.mesh.devices(); ++d) {
+        const auto bad = nonfinite_elements(program_.type(result), value(result)[static_cast<std::size_t>(d)]);
+        if (bad.empty() || !operands_are_finite(equation, value)) continue;
+        found_ = describe(equation, result, d, bad);
+        return;
+      }
+    }
+  }
+
+  // On all devices, since a collective reads all.
+  bool operands_are_finite(const Equation& equation, const std::function<const PerDevice&(Value)>& value) const {
+    return std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
+      const PerDevice& arrays = value(operand);
+      return std::all_of(arrays.begin(), arrays.end(), [&](const std::vector<std::byte>& array) {
+        return nonfinite_elements(program_.type(operand), array).empty();
+      });
+    });
+  }
+
+  Origin describe(const Equation& equation, Value result, std::int64_t device, const std::vector<std::int64_t>& bad) {
+    Origin origin{to_text(program_, equation), equation.origin->scope, device, {}};
+    while (!origin.equation.empty() && origin.equation.back() == '\n') origin.equation.pop_back();
+    const Place& place = equation.origin->place;
+    if (place.line > 0) {
+      origin.where += fmt::format("{}{}:{}:{}", origin.where.empty() ? "" : ", ", place.file, place.line, place.column);
+    }
+    const Shape& shape = program_.type(result).shape;
+    if (!shape.empty() && shape.front() == rows_) {
+      for (const std::int64_t element : bad) {
+        const std::int64_t row = element / (numel(shape) / rows_);
+        if (origin.rows.empty() || origin.rows.back() != row) origin.rows.push_back(row);
+      }
+    }
+    return origin;
+  }
+
+  const Program& program_;
+  std::int64_t rows_;
+  std::optional<Origin> found_;
+};
+
+bool is_small(const Program& program, const ReplayLimits& limits) {
+  return cost_of(program).flops <= limits.flops &&
+         interpreted_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
+}
+
+// Examples of rows that begin at `first` in the batch.
+std::string examples_text(const HostBatch& batch, std::int64_t first, const std::vector<std::int64_t>& rows) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> names;
+  for (const std::int64_t row : rows) {
+    std::string name = std::to_string(batch.example(first + row));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  if (names.size() == 1) return "example " + names.front();
+  if (names.size() <= most) return "examples " + join(names, ", ");
+  return "examples " + join({names.begin(), names.begin() + most}, ", ") +
+         fmt::format(" and {} more", names.size() - most);
+}
+
+std::string origin_text(const Origin& origin, const std::string& examples) {
+  return fmt::format("replayed on device {}, the first result that is not finite is that of `{}`{}, for {}",
+                     origin.device, origin.equation, origin.where.empty() ? "" : " (" + origin.where + ")", examples);
+}
+
+class Replay {
+ public:
+  Replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits)
+      : setup_(setup), module_(module), limits_(limits), batch_(setup, step - 1) {}
+
+  std::string run() {
+    if (const auto found = microbatches()) return *found;
+    if (const auto found = whole_step()) return *found;
+    return "replayed with the reference kernels, every result is finite: the kernels that trained give another";
+  }
+
+ private:
+  // Forward and backward of each microbatch of each device by itself.
+  std::optional<std::string> microbatches() {
+    const data::BatchPlan& plan = setup_.batch;
+    const std::int64_t rows = plan.rows_per_device / plan.microbatches;
+    const Program program = one_device_program(rows);
+    if (!is_small(program, limits_)) return "a microbatch is too large to replay it with the reference kernels";
+    std::map<std::string, PerDevice> inputs = parameters(program);
+    const Clock::time_point begin = Clock::now();
+    for (std::int64_t first = 0; first < plan.rows(); first += rows) {
+      if (seconds_since(begin) > limits_.seconds) {
+        return fmt::format("the first {} of {} microbatches of it were replayed, with finite results", first / rows,
+                           plan.rows() / rows);
+      }
+      for (const Input& input : program.inputs) {
+        if (input.group == Group::batch) inputs[input.name] = {batch_.slice(input.name, first, rows)};
+      }
+      std::optional<Origin> origin = Search(program, rows).run(inputs);
+      if (!origin) continue;
+      origin->device = first / plan.rows_per_device;
+      if (origin->rows.empty()) {
+        for (std::int64_t row = 0; row < rows; ++row) origin->rows.push_back(row);
+      }
+      return origin_text(*origin, examples_text(batch_, first, origin->rows));
+    }
+    return std::nullopt;
+  }
+
+  Program one_device_program(std::int64_t rows) const {
+    spec::Spec spec = setup_.spec();
+    std::vector<Axis> axes = spec.mesh.mesh.axes();
+    for (Axis& axis : axes) axis.size = 1;
+    spec.mesh.mesh = Mesh(std::move(axes));
+    return train_program(setup_.model, spec, {rows, 1}, all_ops(), Stage::grad);
+  }
+
+  // What the program reads of the module, as device 0 has it.
+  std::map<std::string, PerDevice> parameters(const Program& program) {
+    std::map<std::string, PerDevice> values;
+    for (const Input& input : program.inputs) {
+      if (input.group != Group::batch) values[input.name] = {bytes_of(module_, module_.input(input.name))};
+    }
+    return values;
+  }
+
+  // Sums over devices and the update too.
+  std::optional<std::string> whole_step() {
+    const Program program = program_at(setup_, Stage::final);
+    if (!is_small(program, limits_)) {
+      return "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update "
+             "are too large to replay";
+    }
+    const std::int64_t rows = setup_.batch.rows_per_device;
+    std::map<std::string, PerDevice> inputs;
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      const Input& input = program.inputs[i];
+      for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+        inputs[input.name].push_back(input.group == Group::batch ? batch_.slice(input.name, d * rows, rows)
+                                                                 : bytes_of(module_, module_.input(input.name), d));
+        if (i == setup_.roles.finite) inputs[input.name].back().front() = std::byte{1};  // as before the step
+      }
+    }
+    const std::optional<Origin> origin = Search(program, rows).run(std::move(inputs));
+    if (!origin) return std::nullopt;
+    return origin_text(*origin, "the whole batch");
+  }
+
+  const Setup& setup_;
+  Module& module_;
+  const ReplayLimits limits_;
+  const HostBatch batch_;
+};
+
+}  // namespace
+
+std::string replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits) {
+  return Replay(setup, module, step, limits).run();
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,25 @@
+// Runs a step again with the reference kernels, to find what made it not finite.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/runtime/backend.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+struct ReplayLimits {
+  double seconds = 20;             // after which no further microbatch is begun
+  double flops = 2e10;             // of one program; the reference kernels compute some 1e9 in a second
+  std::size_t bytes = 1ULL << 30;  // of the values of one program
+};
+
+// What made step `step` (from 1) not finite, in words for a message: the device, the first equation with a result that
+// is not finite although its operands are, its line in the config, and the examples. `module` holds the values from
+// before the step. First the microbatches are run, one at a time, then the whole step; what is larger than the limits
+// is left out, and the words say so. Throws Error (data) for examples that cannot be read any more.
+std::string replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits = {});
+
+}  // namespace pmaptrain::train
