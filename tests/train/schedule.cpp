@@ -136,7 +136,7 @@ TEST_CASE("a schedule keeps the length that it began with", "[train]") {
   const std::string cosine = "{cosine_decay: {init_value: 0.5}}";
   CHECK(train::learning_rate_at(with_rate(cosine).optimizer, 31) == Approx(0.25));
   const train::Setup resumed = with_rate(cosine, 30);
-  CHECK(resumed.schedule_steps == 30);
+  CHECK(resumed.timetable.schedule_steps == 30);
   CHECK(train::learning_rate_at(resumed.optimizer, 16) == Approx(0.25));
   CHECK(train::learning_rate_at(resumed.optimizer, 40) == 0.0);
   // What follows a boundary of join has what is left.
