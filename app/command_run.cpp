@@ -13,6 +13,7 @@
 #include "app/signals.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/base/version.h"
 #include "core/train/record_events.h"
 #include "core/train/record_report.h"
@@ -25,7 +26,7 @@ struct RunOptions {
   ConfigOptions config;
   std::optional<std::string> run_dir;
   std::optional<std::int64_t> max_steps;
-  bool overwrite = false, dry_run = false, json = false, verify_replicas = false;
+  bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false;
   display::DisplayOptions display;
 };
 
@@ -34,7 +35,11 @@ void add_arguments(Arguments& a, RunOptions& options) {
   a.text("--name", "NAME", options.config.overrides.name, "the run's name; its folder is runs/NAME");
   a.text("--run-dir", "DIR", options.run_dir, "the run folder itself, instead of runs/NAME");
   a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
+  a.flag("--resume", options.resume,
+         "continue the run in the run folder from its last checkpoint, or begin it if there is none");
   a.integer("--max-steps", "N", 1, options.max_steps, "stop after N steps, with a checkpoint");
+  a.text("--max-time", "TIME", options.config.overrides.max_time,
+         "stop after this time, such as '30 minutes', with a checkpoint (train.max_time)");
   a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan without running it");
   a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
   a.word(
@@ -57,7 +62,9 @@ std::string command_line(CommandArguments arguments) {
   std::string out = "pmaptrain run";
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--overwrite" || argument.starts_with("--name=") || argument.starts_with("--run-dir=")) continue;
+    if (argument == "--overwrite" || argument == "--resume" || argument.starts_with("--name=") ||
+        argument.starts_with("--run-dir="))
+      continue;
     if (argument == "--name" || argument == "--run-dir") {
       ++i;
       continue;
@@ -65,6 +72,15 @@ std::string command_line(CommandArguments arguments) {
     out += " " + shell_quoted(argument);
   }
   return out;
+}
+
+// A run folder that is resumed by its own config is that folder, wherever it is.
+std::filesystem::path run_folder(const RunOptions& options, const spec::Spec& spec) {
+  if (options.run_dir) return *options.run_dir;
+  std::error_code ignored;
+  const bool itself =
+      options.resume && !options.config.overrides.name && std::filesystem::is_directory(options.config.config, ignored);
+  return itself ? std::filesystem::path(options.config.config) : std::filesystem::path("runs") / spec.name;
 }
 
 // Remembers why a guard stopped the run.
@@ -97,6 +113,18 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
   return to_text(document);
 }
 
+// A run that --resume finds finished, with its status.
+int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
+                  const Streams& streams) {
+  std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
+  if (!state.finished_why.empty()) text += ": " + printable(state.finished_why);
+  if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
+  const bool color = display::use_color(options.display.color, streams.out_fd);
+  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, state.finished_why))
+                                    : train::final_report(finished.ended, color));
+  return finished.ended.exit_status;
+}
+
 }  // namespace
 
 int command_run(CommandArguments arguments, const Streams& streams) {
@@ -104,6 +132,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   Arguments a("run", "Trains a model, and writes metrics, a checkpoint and a summary to a run folder.");
   add_arguments(a, options);
   if (!a.parse(arguments, streams.out)) return 0;
+  if (options.overwrite && options.resume) {
+    fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
+  }
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
 
   if (options.dry_run) {
@@ -115,15 +146,26 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
 
   train::SessionOptions session;
-  session.run_dir =
-      options.run_dir ? std::filesystem::path(*options.run_dir) : std::filesystem::path("runs") / loaded.spec.name;
+  session.run_dir = run_folder(options, loaded.spec);
   session.folder.overwrite = options.overwrite;
+  session.folder.resume = options.resume;
   session.folder.command = command_line(arguments);
   session.folder.explicit_name = options.config.overrides.name.has_value();
   session.folder.explicit_dir = options.run_dir.has_value();
-  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   session.max_steps = options.max_steps;
   session.verify_replicas = options.verify_replicas;
+  std::optional<train::ResumePoint> resume;
+  if (options.resume) {
+    resume = train::find_resume_point(session.run_dir);
+    session.resume = resume ? &*resume : nullptr;
+  }
+  if (resume) {
+    for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
+    loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
+    loaded.spec.model.initial_from.reset();  // it may be gone by now
+    session.folder.resumed_metrics = resume->checkpoint.state.metrics_bytes;
+  }
+  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
@@ -133,7 +175,13 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   GuardMessage guard;
   std::optional<StopSignals> signals;
   {
-    const train::Setup setup = train::make_setup(std::move(loaded));
+    const train::Setup setup = train::make_setup(
+        std::move(loaded), resume ? std::optional(resume->checkpoint.state.schedule_steps) : std::nullopt);
+    if (resume) {
+      train::check_continues(resume->checkpoint.state, setup);
+      const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
+      if (finished) return tell_finished(*finished, resume->checkpoint.state, options, streams);
+    }
     const auto display = display::make_display(options.display);
     train::Consumer* const consumers[] = {display.get(), &guard};
     train::Session run(setup, std::move(session));

@@ -91,6 +91,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
     throw Error(ExitStatus::usage, std::move(errors));
   }
   loaded.resolved = print_config(config);
+  loaded.tree = std::make_shared<const Node>(std::move(config));
   return loaded;
 }
 

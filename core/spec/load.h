@@ -1,6 +1,7 @@
 // Loads YAML with command-line overrides as a validated Spec, and reports all errors at once, with places.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,12 +17,16 @@ struct Overrides {
   std::optional<std::int64_t> workers;
   std::optional<std::uint64_t> seed;
   std::optional<std::string> name;
+  std::optional<std::string> max_time;
 };
+
+struct Node;
 
 struct Loaded {
   Spec spec;
-  std::string resolved;            // the resolved config as YAML; running it repeats the run
-  std::vector<std::string> notes;  // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
+  std::shared_ptr<const Node> tree;  // the checked config, with the places of its values
+  std::string resolved;              // the resolved config as YAML; running it repeats the run
+  std::vector<std::string> notes;    // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
 };
 
 // `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.

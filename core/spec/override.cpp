@@ -349,6 +349,9 @@ void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& erro
     walker.set(assign({"mesh", "workers"}, option_value("--workers", std::to_string(*overrides.workers))));
   }
   if (overrides.seed) walker.set(assign({"seed"}, option_value("--seed", std::to_string(*overrides.seed))));
+  if (overrides.max_time) {
+    walker.set(assign({"train", "max_time"}, option_value("--max-time", *overrides.max_time)));
+  }
   if (overrides.name) {
     Node name = option_value("--name", *overrides.name);
     name.quoted = true;

@@ -116,4 +116,6 @@ std::string print_config(const Node& config) {
   return out;
 }
 
+std::string print_value(const Node& value) { return flow(value); }
+
 }  // namespace pmaptrain::spec

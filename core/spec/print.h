@@ -8,5 +8,7 @@
 namespace pmaptrain::spec {
 
 std::string print_config(const Node& config);
+// A value in one line.
+std::string print_value(const Node& value);
 
 }  // namespace pmaptrain::spec

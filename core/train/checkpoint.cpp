@@ -1,15 +1,19 @@
 #include "core/train/checkpoint.h"
 
+#include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "core/base/version.h"
 #include "core/data/open.h"
+#include "core/train/start.h"
 
 namespace pmaptrain::train {
 namespace {
 
-constexpr std::string_view not_complete = "the checkpoint is not complete: evaluate another one of the run";
+constexpr std::string_view not_complete = "the checkpoint is not complete: use another one of the run";
+
+bool contains(std::span<const std::size_t> values, std::size_t value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 data::Bytes open(const std::filesystem::path& path) {
   try {
@@ -20,46 +24,135 @@ data::Bytes open(const std::filesystem::path& path) {
   }
 }
 
-// The checksum that state.json gives for a file of the checkpoint; empty when it gives none.
-std::string checksum_of(const std::filesystem::path& state_file, const std::string& name) {
-  const data::Bytes text = open(state_file);
-  const auto* const begin = reinterpret_cast<const char*>(text.data());
-  const auto state = nlohmann::json::parse(begin, begin + text.size(), nullptr, false);
-  text.check_intact();
-  if (!state.is_object() || !state.contains("checksums")) return {};
-  const auto& checksums = state["checksums"];
-  if (!checksums.is_object() || !checksums.contains(name) || !checksums[name].is_string()) return {};
-  return checksums[name].get<std::string>();
+// The state of the guard says nothing of a run that goes on.
+std::vector<std::size_t> guard_inputs(const StepRoles& roles) {
+  std::vector<std::size_t> inputs;
+  for (const std::optional<std::size_t>& input : {roles.finite, roles.skipped}) {
+    if (input) inputs.push_back(*input);
+  }
+  return inputs;
 }
 
-void write_group(FileWriter& file, SlicedReader& reader, Group group) {
-  const Program& program = reader.module().program(0);
-  std::vector<TensorView> tensors;
-  for (const Input& input : program.inputs) {
-    if (input.group != group) continue;
-    const Type& type = program.type(input.value);
-    tensors.push_back({input.name, type.dtype, type.shape, {}});
+CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name, const RunState& state) {
+  const std::filesystem::path path = checkpoint / name;
+  CheckpointFile loaded{path.string(), open(path), {}};
+  const std::string found = "xxh3:" + hash_hex(loaded.file.view());
+  loaded.file.check_intact();
+  const auto expected = state.checksums.find(name);
+  if (expected == state.checksums.end() || expected->second != found) {
+    fail_data("'" + loaded.path + "' is damaged: it does not have the checksum that state.json gives",
+              "use another checkpoint of the run");
   }
+  loaded.tensors = view_safetensors(loaded.file, loaded.path);
+  return loaded;
+}
+
+// Writes a file of `inputs` into a checkpoint, and its checksum into the state.
+void write_file(const Directory& into, const std::string& name, const Program& program,
+                std::span<const std::size_t> inputs, const Slices& slices, RunState& state) {
+  std::vector<TensorView> tensors;
+  std::map<std::string_view, std::size_t> index;
+  for (const std::size_t input : inputs) {
+    const Type& type = program.type(program.inputs[input].value);
+    tensors.push_back({program.inputs[input].name, type.dtype, type.shape, {}});
+    index[program.inputs[input].name] = input;
+  }
+  FileWriter file(into.place(name));
   write_safetensors(file, tensors, [&](const TensorView& tensor) {
-    reader.read(reader.module().input(tensor.name), 0, [&](std::span<const std::byte> slice) { file.write(slice); });
+    slices(index.at(tensor.name), [&](std::span<const std::byte> slice) { file.write(slice); });
   });
+  file.close();
+  state.checksums[name] = "xxh3:" + file.checksum();
 }
 
 }  // namespace
 
+Slices slices_of(SlicedReader& reader) {
+  return [&reader](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
+    reader.read(reader.module().input(train_entry, input), 0, use);
+  };
+}
+
+std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
+  const std::vector<std::size_t> left_out = guard_inputs(setup.roles);
+  std::vector<std::size_t> inputs;
+  for (std::size_t i = 0; i < setup.training->inputs.size(); ++i) {
+    const Group group = setup.training->inputs[i].group;
+    if ((group == Group::params || group == Group::state) && !contains(left_out, i)) inputs.push_back(i);
+  }
+  return inputs;
+}
+
+void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices) {
+  const std::string& config = setup.loaded.resolved;
+  state.seed = setup.spec().seed;
+  state.data_seed = data::seed_of(setup.spec().data, setup.spec().seed);
+  state.batch_size = setup.batch.global;
+  state.train_examples = setup.batch.dataset;
+  state.config_hash = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
+  state.checksums.clear();
+  folder.commit_checkpoint(state.step, [&](const Directory& into) {
+    std::vector<std::size_t> parameters, optimizer;
+    for (const std::size_t input : checkpoint_inputs(setup)) {
+      (setup.training->inputs[input].group == Group::params ? parameters : optimizer).push_back(input);
+    }
+    write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
+    write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
+    const std::string text = to_json(state);
+    FileWriter file(into.place("state.json"));
+    file.write(std::as_bytes(std::span(text)));
+    file.close();
+  });
+}
+
+CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name) {
+  return load_file(checkpoint, name, load_run_state(checkpoint));
+}
+
+CheckpointFile load_parameters(const std::filesystem::path& checkpoint) {
+  return load_file(checkpoint, "params.safetensors");
+}
+
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
+  std::error_code ignored;
+  const bool averaged =
+      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
+  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
+}
+
+RunState load_run_state(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path path = checkpoint / "state.json";
+  const data::Bytes file = open(path);
+  const std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  file.check_intact();
+  return parse_run_state(text, path.string());
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& folder) {
+  Checkpoint checkpoint{folder, load_run_state(folder), {}, {}};
+  checkpoint.parameters = load_file(folder, "params.safetensors", checkpoint.state);
+  checkpoint.optimizer = load_file(folder, "optimizer.safetensors", checkpoint.state);
+  // What is derived from these, such as ema.safetensors.
+  for (const auto& [name, checksum] : checkpoint.state.checksums) {
+    if (name != "params.safetensors" && name != "optimizer.safetensors") load_file(folder, name, checkpoint.state);
+  }
+  return checkpoint;
+}
+
 void write_group(Module& module, std::size_t entry, Group group, std::span<const TensorView> tensors,
-                 const std::string& file) {
+                 const std::string& file, std::span<const std::size_t> left_out) {
   const Program& program = module.program(entry);
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
   for (const auto& [name, tensor] : given) {
     const Input* const input = program.find_input(name);
     if (input != nullptr && input->group == group) continue;
-    fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which the model has not",
+    fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which this model does not have",
               "it is of another model or optimizer");
   }
-  for (const Input& input : program.inputs) {
-    if (input.group != group) continue;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
+    if (input.group != group || contains(left_out, i)) continue;
     const auto found = given.find(input.name);
     if (found == given.end()) {
       fail_data("'" + file + "' has no tensor '" + input.name + "'", "it is of another model or optimizer");
@@ -76,58 +169,12 @@ void write_group(Module& module, std::size_t entry, Group group, std::span<const
   }
 }
 
-void save_checkpoint(const RunFolder& folder, const Setup& setup, SlicedReader& reader, const Progress& progress) {
-  const std::string& config = setup.loaded.resolved;
-  folder.commit_checkpoint(progress.step, [&](const Directory& into) {
-    nlohmann::ordered_json state;
-    state["step"] = progress.step;
-    state["example_cursor"] = progress.example_cursor;
-    state["steps_skipped"] = progress.steps_skipped;
-    state["seed"] = setup.spec().seed;
-    state["data_seed"] = data::seed_of(setup.spec().data, setup.spec().seed);
-    state["config_hash"] = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
-    state["version"] = version;
-    for (const auto& [name, group] :
-         {std::pair{"params.safetensors", Group::params}, std::pair{"optimizer.safetensors", Group::state}}) {
-      FileWriter file(into.place(name));
-      write_group(file, reader, group);
-      file.close();
-      state["checksums"][name] = "xxh3:" + file.checksum();
-    }
-    const std::string text = state.dump(2) + "\n";
-    FileWriter file(into.place("state.json"));
-    file.write(std::as_bytes(std::span(text)));
-    file.close();
-  });
-}
-
-CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name) {
-  const std::filesystem::path file = checkpoint / name, state = checkpoint / "state.json";
-  const std::string expected = checksum_of(state, name);
-  if (expected.empty()) {
-    fail_data("'" + state.string() + "' is damaged: it has no checksum of " + name,
-              "evaluate another checkpoint of the run");
-  }
-  CheckpointFile parameters{file.string(), open(file), {}};
-  const std::string found = "xxh3:" + hash_hex(parameters.file.view());
-  parameters.file.check_intact();
-  if (expected != found) {
-    fail_data("'" + file.string() + "' is damaged: it does not have the checksum that state.json gives",
-              "evaluate another checkpoint of the run");
-  }
-  parameters.tensors = view_safetensors(parameters.file, parameters.path);
-  return parameters;
-}
-
-CheckpointFile load_parameters(const std::filesystem::path& checkpoint) {
-  return load_file(checkpoint, "params.safetensors");
-}
-
-CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
-  std::error_code ignored;
-  const bool averaged =
-      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
-  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
+void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint) {
+  const std::vector<std::size_t> left_out = guard_inputs(setup.roles);
+  write_group(module, train_entry, Group::params, checkpoint.parameters.tensors, checkpoint.parameters.path);
+  write_group(module, train_entry, Group::state, checkpoint.optimizer.tensors, checkpoint.optimizer.path, left_out);
+  checkpoint.parameters.file.check_intact();
+  checkpoint.optimizer.file.check_intact();
 }
 
 }  // namespace pmaptrain::train

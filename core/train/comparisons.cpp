@@ -1,13 +1,19 @@
 #include "core/train/comparisons.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "core/train/initialize.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
 namespace {
 
-std::vector<double> parameter(Module& module, const std::string& name) { return numbers(module, module.input(name)); }
+const model::Parameter* find_parameter(const model::Model& model, const std::string& name) {
+  const auto found = std::find_if(model.parameters.begin(), model.parameters.end(),
+                                  [&](const model::Parameter& p) { return p.name == name; });
+  return found != model.parameters.end() ? &*found : nullptr;
+}
 
 // What the source knows of this model's parameters: it made its targets by one dense layer on its features, so it
 // knows nothing of a model that computes anything else.
@@ -17,9 +23,8 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
   if (layers.size() != 1 || layers.front()->kind != "dense" || model.normalize) return {};
   std::vector<data::Truth> truths;
   for (const data::Truth& truth : setup.source.truths) {
-    const auto found = std::find_if(model.parameters.begin(), model.parameters.end(),
-                                    [&](const model::Parameter& p) { return p.name == truth.parameter; });
-    if (found == model.parameters.end()) continue;  // a layer of another name, or without a bias
+    const model::Parameter* const found = find_parameter(model, truth.parameter);
+    if (found == nullptr) continue;  // a layer of another name, or without a bias
     if (numel(found->shape) != static_cast<std::int64_t>(truth.values.size())) return {};
     truths.push_back(truth);
   }
@@ -28,26 +33,31 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
 
 }  // namespace
 
-std::vector<Comparison> initial_comparisons(const Setup& setup, Module& module) {
+std::vector<Comparison> initial_comparisons(const Setup& setup) {
   std::vector<Comparison> comparisons;
+  std::optional<InitialValues> values;  // opened only where there is something to compare
+  const auto initial = [&](const std::string& name) {
+    if (!values) values.emplace(setup.model, setup.spec().model, setup.spec().seed);
+    return numbers(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
+  };
   for (const auto& [name, tensor] : setup.spec().model.initial_values) {
     Comparison& comparison = comparisons.emplace_back();
     comparison.parameter = name;
-    comparison.initial = parameter(module, name);
+    comparison.initial = initial(name);
   }
   for (const data::Truth& truth : known_truths(setup)) {
     const auto known = std::find_if(comparisons.begin(), comparisons.end(),
                                     [&](const Comparison& c) { return c.parameter == truth.parameter; });
     Comparison& comparison = known != comparisons.end() ? *known : comparisons.emplace_back();
     comparison.parameter = truth.parameter;
-    comparison.initial = parameter(module, truth.parameter);
+    comparison.initial = initial(truth.parameter);
     comparison.truth = truth.values;
   }
   return comparisons;
 }
 
 void add_learned(std::vector<Comparison>& comparisons, Module& module) {
-  for (Comparison& comparison : comparisons) comparison.learned = parameter(module, comparison.parameter);
+  for (Comparison& comparison : comparisons) comparison.learned = numbers(module, module.input(comparison.parameter));
 }
 
 }  // namespace pmaptrain::train

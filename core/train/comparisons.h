@@ -9,8 +9,8 @@
 
 namespace pmaptrain::train {
 
-// Those that model.init gives values, and those whose true values the data's source knows: with what the module has.
-std::vector<Comparison> initial_comparisons(const Setup& setup, Module& module);
+// Those that model.init gives values, and those whose true values the data's source knows: with their initial values.
+std::vector<Comparison> initial_comparisons(const Setup& setup);
 
 // Adds what the module has now.
 void add_learned(std::vector<Comparison>& comparisons, Module& module);

@@ -78,6 +78,13 @@ bool Directory::has(const std::string& name) const {
   return ::fstatat(fd_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+std::string Directory::target(const std::string& name) const {
+  std::string found(256, '\0');
+  const ssize_t length = ::readlinkat(fd_.get(), name.c_str(), found.data(), found.size());
+  found.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return found;
+}
+
 std::vector<std::string> Directory::names() const {
   auto names = names_in(fd_.get());
   if (!names) fail_file(path_, "read", errno);

@@ -35,6 +35,8 @@ class Directory {
   bool exchange(const std::string& a, const std::string& b) const;
   // Makes `name` a link to `target`, in one step. Throws Error (failed).
   void link(const std::string& target, const std::string& name) const;
+  // What the link `name` leads to; empty where there is no link.
+  std::string target(const std::string& name) const;
   // Removes an entry with all that is in it, but not what a link leads to; nothing where there is none. Throws Error
   // (failed); the quiet one says whether all of it is gone.
   void remove(const std::string& name) const;

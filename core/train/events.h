@@ -71,15 +71,17 @@ struct Best {
 
 struct Ended {
   std::string status;  // done | stopped | failed
-  std::string reason;  // duration | max_steps | signal | guard | error
+  std::string reason;  // duration | early_stopping | max_steps | max_time | signal | guard | error
   int exit_status = 0;
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
   std::int64_t steps_skipped = 0;  // among the steps, those that changed nothing (train.on_nonfinite: skip)
   std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, test
+  std::string test_parameters;  // what test was evaluated with at the end: "best" or "last"; empty: it was not
   std::vector<Comparison> comparisons;
   std::string run_dir;
   double seconds = 0;
   std::vector<std::string> missing = {};    // what the run folder lacks because it could not be written, as sentences
+  bool continues = false;                   // --resume goes on with it
   std::optional<Best> best = std::nullopt;  // of the checkpoints kept for being best, where any are
 };
 

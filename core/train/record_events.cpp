@@ -1,6 +1,7 @@
 #include "core/train/record_events.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <variant>
@@ -96,6 +97,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("examples_seen", ended.examples_seen);
   summary.add("examples_skipped", ended.examples_skipped);
   summary.add("final", final_measures);
+  if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
   if (ended.best) {
     Object best;
     best.add("step", ended.best->step);
@@ -108,6 +110,40 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("seconds", ended.seconds);
   summary.add("version", version);
   return summary.text(2) + "\n";
+}
+
+std::optional<Ended> parse_summary(const std::string& text) {
+  const auto number = [](const OrderedJson& value) {
+    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+  };
+  try {
+    const OrderedJson json = OrderedJson::parse(text);
+    Ended ended;
+    ended.status = json.at("status").get<std::string>();
+    ended.reason = json.at("reason").get<std::string>();
+    ended.exit_status = json.at("exit_status").get<int>();
+    ended.steps = json.at("steps").get<std::int64_t>();
+    ended.steps_skipped = json.at("steps_skipped").get<std::int64_t>();
+    ended.epochs = json.at("epochs").get<std::int64_t>();
+    ended.examples_seen = json.at("examples_seen").get<std::int64_t>();
+    ended.examples_skipped = json.at("examples_skipped").get<std::int64_t>();
+    for (const auto& [split, object] : json.at("final").items()) {
+      Measures measures;
+      for (const auto& [name, value] : object.items()) {
+        if (name != "finite") measures.emplace_back(name, number(value));
+      }
+      ended.final_measures.emplace_back(split, std::move(measures));
+    }
+    ended.test_parameters = json.value("test_parameters", "");
+    if (const OrderedJson& best = json.at("best"); !best.is_null()) {
+      ended.best =
+          Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(), number(best.at("value"))};
+    }
+    ended.seconds = json.at("seconds").get<double>();
+    return ended;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 void Records::on(const Event& event) {

@@ -1,6 +1,8 @@
 // The recorders of a run folder: metrics.jsonl, log.txt and summary.json. None of them can stop the training.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,9 @@ std::string metrics_line(const Event& event);
 
 // The summary document, indented, with its end of line. `version` is the program's.
 std::string summary_json(const Ended& ended, const std::string& version);
+
+// What a summary document says, but for comparisons; none of one that is damaged.
+std::optional<Ended> parse_summary(const std::string& text);
 
 // What a run folder gets while the run goes on: metrics.jsonl, one line and one write for each logged step, epoch and
 // evaluation; log.txt, what a terminal shows, as plain lines, with the final report at the end; summary.json when the
@@ -37,6 +42,8 @@ class Records : public Consumer {
 
   // Tries again to write what could not be written, and asks the system to bring the lines to the disk.
   void flush();
+  // The length of metrics.jsonl.
+  std::uint64_t metrics_bytes() const { return metrics_.bytes(); }
   // What the files lack by now, as sentences; empty when all is there.
   std::vector<std::string> missing() const;
 

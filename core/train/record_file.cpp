@@ -60,6 +60,11 @@ void AppendFile::flush() {
   failed(errno, "its last lines may be lost");
 }
 
+std::uint64_t AppendFile::bytes() const {
+  struct stat status = {};
+  return file_ && ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 std::string AppendFile::missing() const {
   struct stat status = {};
   if (file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0) {

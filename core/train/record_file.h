@@ -26,6 +26,9 @@ class AppendFile {
   // Tries again, and asks the system to bring what was written to the disk.
   void flush();
 
+  // The length of the file; 0 where it cannot be known.
+  std::uint64_t bytes() const;
+
   // What the file lacks, as a sentence with the reason; empty when all is there. Lines that wait may still get there.
   std::string missing() const;
 

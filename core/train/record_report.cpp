@@ -50,6 +50,8 @@ std::string plural(std::int64_t count, std::string_view noun) {
 std::string headline(const Ended& ended, bool color) {
   std::string what = printable(ended.status);
   if (ended.reason == "max_steps") what = "stopped at --max-steps";
+  if (ended.reason == "max_time") what = "stopped at train.max_time";
+  if (ended.reason == "early_stopping") what = "stopped early";
   if (ended.reason == "signal") what = "stopped by a signal";
   if (ended.reason == "guard") what = "stopped by a guard";
   if (color) {
@@ -73,7 +75,8 @@ std::string measures_table(const Ended& ended, bool color) {
   if (heading.size() == 1) return "";
   std::vector<Row> rows{heading};
   for (const auto& [split, measures] : ended.final_measures) {
-    Row row{printable(split)};
+    const bool best = split == "test" && ended.test_parameters == "best";
+    Row row{printable(split) + (best ? " (best)" : "")};
     for (std::size_t i = 1; i < heading.size(); ++i) {
       const auto found = std::find_if(measures.begin(), measures.end(),
                                       [&, name = heading[i]](const auto& measure) { return measure.first == name; });
@@ -135,7 +138,15 @@ std::string final_report(const Ended& ended, bool color) {
   text += measures_table(ended, color);
   text += comparison_table(ended.comparisons, true, color);
   text += comparison_table(ended.comparisons, false, color);
+  if (ended.best) {
+    text += fmt::format("\nbest {}: {} after step {}\n", printable(ended.best->metric), compact(ended.best->value),
+                        with_commas(ended.best->step));
+  }
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
+  if (!ended.run_dir.empty() && ended.continues) {
+    text += fmt::format("saved after step {}; to go on: pmaptrain run {} --resume\n", with_commas(ended.steps),
+                        printable(shell_quoted(ended.run_dir)));
+  }
   return text;
 }
 

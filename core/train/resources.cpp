@@ -5,6 +5,7 @@
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
+#include "core/train/checkpoint_writer.h"
 #include "core/train/setup.h"
 #include "core/train/values.h"
 
@@ -27,7 +28,8 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs) {
   const std::size_t largest = largest_parameter(setup.model);
   const std::size_t passing = sum_of(largest, std::min(largest, SlicedReader::most_bytes));
   estimate.activations = sum_of(estimate.activations, passing);
-  estimate.total = sum_of(estimate.total, passing);
+  estimate.snapshot = snapshot_bytes(setup);
+  estimate.total = sum_of(estimate.total, passing, estimate.snapshot);
   return estimate;
 }
 
@@ -46,16 +48,20 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
 
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch) {
   if (estimate.total <= estimate.available) return;
-  const std::pair<std::string, std::size_t> items[] = {
-      {"parameters", estimate.parameters}, {"optimizer state", estimate.optimizer},
-      {"gradients", estimate.gradients},   {"activations", estimate.activations},
-      {"batches", estimate.batch},         {"the kernel library", estimate.kernels}};
+  const std::pair<std::string, std::size_t> items[] = {{"parameters", estimate.parameters},
+                                                       {"optimizer state", estimate.optimizer},
+                                                       {"gradients", estimate.gradients},
+                                                       {"activations", estimate.activations},
+                                                       {"batches", estimate.batch},
+                                                       {"the kernel library", estimate.kernels},
+                                                       {"the snapshot for checkpoints", estimate.snapshot}};
   const auto& largest = *std::max_element(std::begin(items), std::end(items),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
   std::string help = "a smaller model would fit";
   const bool by_batch = largest.first == "activations" || largest.first == "batches";
-  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels);
+  const std::size_t fixed =
+      sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels, estimate.snapshot);
   if (by_batch && fixed < estimate.available) {
     const double share = static_cast<double>(estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;

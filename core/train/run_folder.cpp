@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <functional>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -145,14 +146,15 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   if (!found.there) return;
   if (found.marker && is_taken(found.marker)) fail_taken(dir);
   const bool replaceable = (found.ours || found.unwritten) && found.problem == 0;
-  if (!options.overwrite) {
+  if (!options.overwrite && !options.resume) {
     fail_exists(dir, options, replaceable,
                 found.problem != 0 ? fmt::format("it may not be written ({})", system_words(found.problem))
                                    : "pmaptrain did not write it");
   }
-  if (found.problem != 0) fail_run_folder(dir, "replaced", found.problem);
-  if (found.directory.fd() < 0) fail_not_a_folder(dir);
-  if (!replaceable) fail_not_ours(dir);
+  if (found.problem != 0) fail_run_folder(dir, options.resume ? "continued" : "replaced", found.problem);
+  if (found.directory.fd() < 0) fail_not_a_folder(dir, options);
+  if (!replaceable) fail_not_ours(dir, options);
+  if (options.resumed_metrics) return;
   for (const fs::path& file : options.reads) {
     if (is_replaced(dir, file)) fail_would_remove(file);
   }
@@ -179,6 +181,13 @@ fs::path normal(const fs::path& dir) {
   std::string& message = diagnostics.front().message;
   message = fmt::format("the run folder '{}' cannot be {}: {}", dir.string(), done, message);
   throw Error(ExitStatus::resource, std::move(diagnostics));
+}
+
+// Of the folder of checkpoints, where reading it failed.
+void check_readable(const fs::path& checkpoints, const std::error_code& problem) {
+  if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
+  fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
+            "check the permissions of the run folder");
 }
 
 }  // namespace
@@ -219,12 +228,16 @@ void RunFolder::begin(std::string_view config) {
     if (made_folder) open_folder();
     if (!marker_) made_marker = take_marker();
     complete_marker();
-    replace_old(config);
+    if (options_.resumed_metrics) {
+      continue_old(config);
+    } else {
+      replace_old(config);
+    }
   } catch (const Error& error) {
     if (made_marker) ::unlinkat(directory_.fd(), marker_name.c_str(), 0);  // while its lock is held
     marker_.reset();
     if (made_folder) ::rmdir(path_.c_str());
-    throw_of(path_, replaces_ ? "replaced" : "made", error);
+    throw_of(path_, options_.resumed_metrics ? "continued" : replaces_ ? "replaced" : "made", error);
   }
 }
 
@@ -270,7 +283,8 @@ bool RunFolder::take_marker() {
     }
     marker_ = std::move(marker);
     const bool ours = text_of(marker_).starts_with(marker_line);
-    if (ours && !options_.overwrite) fail_exists(path_, options_, true, "");  // a run that has come and gone
+    if (ours && !options_.overwrite && !options_.resume)
+      fail_exists(path_, options_, true, "");  // a run that has come and gone
     replaces_ = ours;
     return made;
   }
@@ -294,6 +308,36 @@ void RunFolder::replace_old(std::string_view config) {
   for (const std::string& left : old.remove()) {
     warnings_.push_back(fmt::format("'{}' of an old run could not be removed", (path_ / left).string()));
   }
+}
+
+void RunFolder::continue_old(std::string_view config) {
+  for (const std::string& name : directory_.names()) {
+    if (is_left_behind(name)) directory_.remove_quietly(name);
+  }
+  cut_metrics(*options_.resumed_metrics);
+  write_whole(place("config.yaml"), config);
+  directory_.remove("summary.json");  // of the process that stopped
+  directory_.flush();
+}
+
+void RunFolder::cut_metrics(std::uint64_t bytes) {
+  const fs::path shown = path_ / "metrics.jsonl";
+  const Descriptor file(::openat(directory_.fd(), "metrics.jsonl", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!file) fail_file(shown, "written", errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_file(shown, "read", errno);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size < bytes) {
+    warnings_.push_back(
+        fmt::format("'{}' has {} bytes, but had {} at the checkpoint: lines are missing", shown.string(), size, bytes));
+  } else if (size > bytes && ::ftruncate(file.get(), status.st_size - static_cast<off_t>(size - bytes)) != 0) {
+    fail_file(shown, "cut", errno);
+  }
+}
+
+void RunFolder::flush_file(const std::string& name) const {
+  const Descriptor file(::openat(directory_.fd(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file) flush_to_disk(file.get(), path_ / name);
 }
 
 void RunFolder::check_in_place() const {
@@ -350,6 +394,43 @@ void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) cons
   checkpoints.flush();
 }
 
+void RunFolder::prune_checkpoints(std::int64_t step, std::int64_t keep) const {
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : checkpoints.names()) {
+    if (const auto found = checkpoint_step(name)) steps.push_back(*found);
+  }
+  std::sort(steps.begin(), steps.end(), std::greater<>());
+  const std::string best = checkpoints.target("best");
+  const auto remove = [&](const std::string& name) {  // never half of one under its name
+    const std::string aside = ".old-" + name;
+    if (checkpoints.remove_quietly(aside)) checkpoints.rename(name, aside);
+    checkpoints.remove_quietly(aside);
+  };
+  std::int64_t kept = 0;
+  for (const std::int64_t found : steps) {
+    const std::string name = checkpoint_name(found);
+    if (found <= step && kept < keep) {
+      ++kept;
+    } else if (name != best) {
+      remove(name);
+    }
+  }
+}
+
+std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
+  const fs::path checkpoints = run / "checkpoints";
+  std::error_code error;
+  std::vector<std::int64_t> steps;
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
+    const auto found = checkpoint_step(entry.path().filename().string());
+    if (found) steps.push_back(*found);
+  }
+  check_readable(checkpoints, error);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
 namespace {
 
 [[noreturn]] void fail_checkpoint(std::string message, std::string help) {
@@ -364,21 +445,10 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   const std::optional<std::int64_t> step = whole_number(which);
   const bool is_word = which == "last" || which == "best";
   const fs::path place = checkpoints / (step ? checkpoint_name(*step) : which);
-  const auto check_readable = [&](const std::error_code& problem) {
-    if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
-    fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
-              "check the permissions of the run folder");
-  };
   if ((step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
-  check_readable(error);
+  check_readable(checkpoints, error);
 
-  std::vector<std::int64_t> steps;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
-    const auto found = checkpoint_step(entry.path().filename().string());
-    if (found) steps.push_back(*found);
-  }
-  check_readable(error);
-  std::sort(steps.begin(), steps.end());
+  const std::vector<std::int64_t> steps = checkpoint_steps(run);
   std::vector<std::string> there;
   there.reserve(steps.size() + 2);
   for (const std::int64_t value : steps) there.push_back(std::to_string(value));
@@ -390,7 +460,7 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
                     "runs are written to runs/<name>");
   }
   fail_checkpoint(fmt::format("the run '{}' has no checkpoint '{}'", run.string(), which),
-                  there.empty() ? "it has none: a run writes its first at its end" : "it has " + join(there, ", "));
+                  there.empty() ? "it has none yet" : "it has " + join(there, ", "));
 }
 
 }  // namespace pmaptrain::train

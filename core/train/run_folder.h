@@ -19,11 +19,14 @@ namespace pmaptrain::train {
 
 struct RunFolderOptions {
   bool overwrite = false;
-  // For the ready commands of a refusal: the command line as it would be typed, without --name, --run-dir and
-  // --overwrite ("pmaptrain run configs/cnn.yaml"), and which of the first two were given.
+  // Continue the run that is there, or begin one where there is none. The length of metrics.jsonl that it continues
+  // from; none where the run that is there has no checkpoint and begins anew.
+  bool resume = false;
+  std::optional<std::uint64_t> resumed_metrics = std::nullopt;
+  // For the ready commands of a refusal: the command line as it would be typed, without --name, --run-dir,
+  // --overwrite and --resume ("pmaptrain run configs/cnn.yaml"), and which of the first two were given.
   std::string command = "pmaptrain run CONFIG";
   bool explicit_name = false, explicit_dir = false;
-  bool resume_available = false;
   std::vector<std::filesystem::path> reads;  // files that the run needs: a folder that has them is not replaced
 };
 
@@ -38,7 +41,8 @@ class RunFolder {
   static RunFolder claim(const std::filesystem::path& dir, const RunFolderOptions& options);
 
   // Makes the folder (and those above it) and locks it, or takes out of it what pmaptrain wrote before, and writes
-  // config.yaml. Throws Error and leaves everything as it was: resource when that cannot be done, or when another
+  // config.yaml. Of a run that is continued, everything stays but summary.json and the lines of metrics.jsonl after the
+  // checkpoint. Throws Error and leaves everything as it was: resource when that cannot be done, or when another
   // process writes there by now; usage when the folder is there by now.
   void begin(std::string_view config);
 
@@ -61,6 +65,13 @@ class RunFolder {
   // step is replaced. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
   void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
 
+  // Removes the checkpoints that are not among the `keep` newest up to `step` and that checkpoints/best does not lead
+  // to. Those after `step` are of a course that the run did not take, or damaged.
+  void prune_checkpoints(std::int64_t step, std::int64_t keep) const;
+
+  // Flushes a file directly in the folder to the disk, if it is there. Throws Error (failed).
+  void flush_file(const std::string& name) const;
+
   // Makes checkpoints/<name> lead to the checkpoint of `step`, in one rename. Throws Error (failed).
   void link_checkpoint(const std::string& name, std::int64_t step) const;
 
@@ -73,6 +84,8 @@ class RunFolder {
   bool take_marker();
   void complete_marker();
   void replace_old(std::string_view config);
+  void continue_old(std::string_view config);
+  void cut_metrics(std::uint64_t bytes);
 
   std::filesystem::path path_;
   RunFolderOptions options_;
@@ -85,6 +98,9 @@ class RunFolder {
 // "step-00000100", and the step of such a name; none of another.
 std::string checkpoint_name(std::int64_t step);
 std::optional<std::int64_t> checkpoint_step(std::string_view name);
+
+// The steps of a run's checkpoints, ascending. Throws Error (data) when they cannot be read.
+std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run);
 
 // The folder of a run's checkpoint: "last", "best" or a step. Throws Error (usage) that lists the checkpoints there
 // are, or (data) when they cannot be read.

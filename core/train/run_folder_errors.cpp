@@ -50,7 +50,7 @@ void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool repl
   const std::string same = options.explicit_dir    ? " --run-dir " + shell_quoted(dir.string())
                            : options.explicit_name ? " --name " + shell_quoted(dir.filename().string())
                                                    : "";
-  if (options.resume_available && replaceable) commands.emplace_back(same + " --resume", "continue it");
+  if (replaceable) commands.emplace_back(same + " --resume", "continue it");
   if (replaceable) commands.emplace_back(same + " --overwrite", "replace it");
   if (has_siblings(dir)) {
     const fs::path other = free_sibling(dir);
@@ -70,13 +70,15 @@ void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool repl
   fail_usage(message, std::move(help));
 }
 
-void fail_not_ours(const fs::path& dir) {
-  fail_usage(fmt::format("'{}' was not written by pmaptrain, so --overwrite leaves it alone", dir.string()),
+void fail_not_ours(const fs::path& dir, const RunFolderOptions& options) {
+  fail_usage(fmt::format("'{}' was not written by pmaptrain, so {}", dir.string(),
+                         options.resume ? "there is no run to resume" : "--overwrite leaves it alone"),
              "choose another folder with --run-dir, or remove this one yourself");
 }
 
-void fail_not_a_folder(const fs::path& dir) {
-  fail_usage(fmt::format("'{}' is not a folder, so --overwrite leaves it alone", dir.string()),
+void fail_not_a_folder(const fs::path& dir, const RunFolderOptions& options) {
+  fail_usage(fmt::format("'{}' is not a folder, so {}", dir.string(),
+                         options.resume ? "there is no run to resume" : "--overwrite leaves it alone"),
              "choose another place with --run-dir");
 }
 

@@ -12,9 +12,9 @@ namespace pmaptrain::train {
 // `why_not` says why it would not.
 [[noreturn]] void fail_exists(const std::filesystem::path& dir, const RunFolderOptions& options, bool replaceable,
                               const std::string& why_not);
-// --overwrite would not be obeyed.
-[[noreturn]] void fail_not_ours(const std::filesystem::path& dir);
-[[noreturn]] void fail_not_a_folder(const std::filesystem::path& dir);
+// --overwrite, or --resume, would not be obeyed.
+[[noreturn]] void fail_not_ours(const std::filesystem::path& dir, const RunFolderOptions& options);
+[[noreturn]] void fail_not_a_folder(const std::filesystem::path& dir, const RunFolderOptions& options);
 [[noreturn]] void fail_would_remove(const std::filesystem::path& file);
 // Another process writes there.
 [[noreturn]] void fail_taken(const std::filesystem::path& dir);

@@ -1,7 +1,6 @@
 #include "core/train/run_report.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/base/text.h"
 #include "core/base/version.h"
@@ -9,18 +8,24 @@
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
-
 RunReport::RunReport(const Setup& setup, Module& module) : setup_(setup), module_(module) {}
 
 void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-                      std::int64_t steps, int workers) {
+                      std::int64_t steps, int workers, const RunState* resumed) {
   begin_ = logged_at_ = Clock::now();
+  if (resumed != nullptr) {
+    begin_ -= duration_of(resumed->seconds);
+    epoch_began_ = resumed->seconds - resumed->epoch_seconds;
+    logged_step_ = resumed->logged_step;
+    logged_examples_ = examples_until(resumed->step);
+    measures_ = resumed->measures;
+  }
   consumers_.assign(consumers.begin(), consumers.end());
   const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
-  emit(started(run_dir, steps, workers));
+  emit(started(run_dir, steps, workers, resumed != nullptr ? resumed->step : 0));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
   for (const std::string& note : setup_.source.notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
@@ -30,9 +35,17 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   }
 }
 
-Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers) const {
+void RunReport::save(RunState& state) const {
+  state.seconds = seconds_since(begin_);
+  state.epoch_seconds = state.seconds - epoch_began_;
+  state.logged_step = logged_step_;
+  state.measures = measures_;
+  state.metrics_bytes = records_->metrics_bytes();
+}
+
+Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
-  Started event{setup_.spec().name, run_dir, 0, steps, steps_per_epoch, {}};
+  Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}};
   const data::BatchPlan& batch = setup_.batch;
   event.description.push_back(setup_.source.description);
   event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
@@ -78,15 +91,15 @@ void RunReport::log(std::int64_t step) {
   logged_at_ = Clock::now();
   logged_examples_ = examples;
   logged_step_ = step;
-  train_measures_ = event.measures;
+  measures_["train"] = event.measures;
   emit(event);
 }
 
 void RunReport::end_epoch(std::int64_t step, bool last) {
   const StepRoles& roles = setup_.roles;
-  const double examples = scalar(module_, module_.input(train_entry, roles.epoch_examples));
-  const bool tells = last || setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
-  if (examples > 0 && tells) tell_epoch(step, examples);
+  const bool reports = setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
+  if (reports) report(epoch(step));
+  if (last && !reports) unreported_ = epoch(step);
   epoch_began_ = seconds_since(begin_);
   const auto clear = [&](std::size_t input) {
     const Handle value = module_.input(train_entry, input);
@@ -97,7 +110,13 @@ void RunReport::end_epoch(std::int64_t step, bool last) {
   clear(roles.epoch_examples);
 }
 
-void RunReport::tell_epoch(std::int64_t step, double examples) {
+void RunReport::last_epoch(std::int64_t step) {
+  if (step > 0 && reported_epoch_at_ != step) report(unreported_ ? *unreported_ : epoch(step));
+}
+
+// Of no examples, where every step was skipped, there are no means.
+EpochEnded RunReport::epoch(std::int64_t step) const {
+  const double examples = scalar(module_, module_.input(train_entry, setup_.roles.epoch_examples));
   EpochEnded event;
   event.step = step;
   event.epoch = epoch_of(step);
@@ -109,14 +128,20 @@ void RunReport::tell_epoch(std::int64_t step, double examples) {
     for (double& value : means.back()) value /= examples;
   }
   event.measures = model::finish_measures(setup_.model, means);
-  train_measures_ = event.measures;
-  emit(event);
+  return event;
+}
+
+void RunReport::report(const EpochEnded& epoch) {
+  if (epoch.examples == 0) return;
+  reported_epoch_at_ = epoch.step;
+  measures_["train"] = epoch.measures;
+  emit(epoch);
 }
 
 // Its time is no training time.
 void RunReport::evaluated(std::int64_t step, const Evaluation& evaluation) {
-  logged_at_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(evaluation.seconds));
-  test_measures_ = evaluation.measures;
+  logged_at_ += duration_of(evaluation.seconds);
+  measures_[evaluation.split] = evaluation.measures;
   emit(Evaluated{step, epoch_of(std::max<std::int64_t>(step, 1)), evaluation.split, evaluation.measures,
                  evaluation.examples, evaluation.seconds});
 }
@@ -126,8 +151,10 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.epochs = steps / setup_.timetable.steps_per_epoch;
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
-  if (!train_measures_.empty()) ended.final_measures.emplace_back("train", train_measures_);
-  if (!test_measures_.empty()) ended.final_measures.emplace_back(setup_.evaluations.front().split, test_measures_);
+  for (const char* const split : {"train", "validation", "test"}) {
+    const auto found = measures_.find(split);
+    if (found != measures_.end()) ended.final_measures.emplace_back(split, found->second);
+  }
   ended.seconds = seconds_since(begin_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "core/train/events.h"
 #include "core/train/record_events.h"
 #include "core/train/run_folder.h"
+#include "core/train/run_state.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
@@ -22,9 +24,11 @@ class RunReport {
   // Both outlive this; the module is what trains.
   RunReport(const Setup& setup, Module& module);
 
-  // Starts the clock and the folder's records, and tells how the run begins: `steps` in all, on so many workers.
+  // Starts the clock and the folder's records, and reports how the run begins: `steps` in all, on so many workers; of a
+  // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-             std::int64_t steps, int workers);
+             std::int64_t steps, int workers, const RunState* resumed);
+  void save(RunState& state) const;
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
@@ -32,9 +36,11 @@ class RunReport {
   // The last step's measures.
   void log(std::int64_t step);
   std::int64_t logged_step() const { return logged_step_; }
-  // Means over the epoch so far, then the module's sums begin anew. Of epochs that are shorter than the log interval
-  // only those at its steps, and the last, are told.
+  // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
+  // interval only those at its steps are reported; the one at the `last` step is kept for last_epoch().
   void end_epoch(std::int64_t step, bool last);
+  // Reports the epoch that ends with the run, unless it has been: its means so far.
+  void last_epoch(std::int64_t step);
   void evaluated(std::int64_t step, const Evaluation& evaluation);
 
   // Fills in what `steps` steps amount to, of what was told until now.
@@ -47,8 +53,9 @@ class RunReport {
  private:
   std::int64_t epoch_of(std::int64_t step) const;
   std::int64_t examples_until(std::int64_t step) const;
-  Started started(const std::string& run_dir, std::int64_t steps, int workers) const;
-  void tell_epoch(std::int64_t step, double examples);
+  Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
+  EpochEnded epoch(std::int64_t step) const;
+  void report(const EpochEnded& epoch);
   double output(std::size_t index) const;
 
   const Setup& setup_;
@@ -59,7 +66,9 @@ class RunReport {
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
-  Measures train_measures_, test_measures_;
+  std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
+  std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line
+  std::map<std::string, Measures> measures_;  // the last ones, by split
 };
 
 }  // namespace pmaptrain::train

@@ -13,6 +13,7 @@
 #include "core/ops/all.h"
 #include "core/runtime/backend.h"
 #include "core/train/events.h"
+#include "core/train/resume.h"
 #include "core/train/run_folder.h"
 #include "core/train/setup.h"
 
@@ -21,6 +22,7 @@ namespace pmaptrain::train {
 struct SessionOptions {
   std::filesystem::path run_dir;  // the run folder itself
   RunFolderOptions folder;
+  const ResumePoint* resume = nullptr;    // where the run continues; outlives the session
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
@@ -39,12 +41,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done, stopped
-  // (max_steps, a signal), stopped by a guard (exit status 5), and failed where records of the run are missing (exit
-  // status 1; Ended::missing says which). A run that a signal stops before its first step writes nothing, emits nothing
-  // and leaves an old run folder as it was; Ended::run_dir is empty then. Throws Error for what breaks a run; once the
-  // folder exists an Ended event with status "failed" is sent before, and what was trained is in a checkpoint where
-  // that can still be written. To be called once.
+  // Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done (the
+  // duration, early stopping), stopped (max_steps, max_time, a signal), stopped by a guard (exit status 5), and failed
+  // where records of the run are missing (exit status 1; Ended::missing says which). A run that a signal stops before
+  // its first step writes nothing, emits nothing and leaves an old run folder as it was; Ended::run_dir is empty then.
+  // Throws Error for what breaks a run; once the folder exists an Ended event with status "failed" is sent before, and
+  // what was trained is in a checkpoint where that can still be written. To be called once.
   Ended run(std::span<Consumer* const> consumers);
 
  private:

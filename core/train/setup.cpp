@@ -30,6 +30,17 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   timetable.log_every = interval(spec.train.log_every, "train.log_every");
   timetable.eval_every = evaluates ? interval(spec.train.eval_every, "train.eval_every") : 0;
   timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
+  if (const spec::Interval& every = spec.train.checkpoint.every) {
+    if (spec::is_time(*every)) {
+      timetable.save_seconds = spec::seconds_of(*every);
+    } else {
+      timetable.save_every = to_steps(*every, batch, "train.checkpoint.every");
+    }
+  }
+  timetable.saves_during_run = timetable.save_every > 0 || timetable.save_seconds > 0 || spec.train.checkpoint.best;
+  if (spec.train.loss_spike) {
+    timetable.spike_window = to_steps(spec.train.loss_spike->window, batch, "train.loss_spike.window");
+  }
   return timetable;
 }
 
@@ -61,12 +72,24 @@ std::vector<std::string> unused_keys(const data::Source& source, const spec::Tra
           " does nothing: the data has no test split; data.validation would make one to evaluate on"};
 }
 
+// Whether there is something to select on, for each key that does; one warning where that is the test split.
+void check_selection(Setup& setup) {
+  const spec::TrainSpec& train = setup.spec().train;
+  std::vector<SelectionSplit> found;
+  const auto check = [&](const char* key, const auto& given) {
+    if (given) found.push_back(selects_on(setup, key, given->place));
+  };
+  check("train.checkpoint.best", train.checkpoint.best);
+  check("train.early_stopping", train.early_stopping);
+  if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
+}
+
 // What runs: the same bits from fewer passes over memory.
 Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities(std::move(program)))); }
 
 }  // namespace
 
-Setup make_setup(spec::Loaded loaded) {
+Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.spec();
@@ -86,6 +109,7 @@ Setup make_setup(spec::Loaded loaded) {
   setup.warnings = unused_keys(setup.source, spec.train);
   check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
+  setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
   StepProgram step =
       step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
@@ -97,6 +121,7 @@ Setup make_setup(spec::Loaded loaded) {
       setup.evaluations.push_back(plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once()));
     }
   }
+  check_selection(setup);
   return setup;
 }
 
@@ -122,6 +147,9 @@ SelectionSplit selects_on(const Setup& setup, const std::string& key, const Plac
   if (setup.evaluations.empty()) {
     refuse("the data has neither a validation nor a test split",
            "data.validation: 0.1 would keep a tenth of the training examples aside");
+  }
+  if (setup.timetable.eval_every > setup.timetable.steps) {
+    refuse("no evaluation is due during the run", "a train.eval_every of at most train.duration");
   }
   const std::string& split = setup.evaluations.front().split;
   if (split != "test") return {split, ""};

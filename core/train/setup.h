@@ -25,6 +25,11 @@ struct Timetable {
   std::int64_t log_every = 0;  // 0: never
   std::int64_t eval_every = 0;
   std::int64_t verify_every = 0;
+  std::int64_t save_every = 0;    // checkpoints, by steps
+  double save_seconds = 0;        // or by time; 0: never
+  bool saves_during_run = false;  // whether a checkpoint may be written before the end
+  std::int64_t spike_window = 0;
+  std::int64_t schedule_steps = 0;  // the length that the run began with
 };
 
 // What evaluates one split.
@@ -52,8 +57,9 @@ struct Setup {
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
 };
 
-// Opens the data and checks that everything fits together. Throws Error: usage, or data.
-Setup make_setup(spec::Loaded loaded);
+// Opens the data and checks that everything fits together. `schedule_steps`: of a resumed run, the duration that it
+// first began with. Throws Error: usage, or data.
+Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps = std::nullopt);
 
 // The split on which the best checkpoint, early stopping and the like select: the first that is evaluated. The warning
 // is empty unless that is the test split. Throws Error (usage) at `place`, of the key `key`, where nothing is
@@ -81,6 +87,7 @@ struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
   std::size_t available = 0;  // to this process now: the limits of cgroups and the free memory
   std::size_t kernels = 0;
+  std::size_t snapshot = 0;  // from which checkpoints are written while training goes on
 };
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
 // with dense layers alone.

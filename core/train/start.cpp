@@ -3,6 +3,7 @@
 #include "core/base/philox.h"
 #include "core/data/loader.h"
 #include "core/data/open.h"
+#include "core/train/checkpoint.h"
 #include "core/train/initialize.h"
 #include "core/train/optimizer.h"
 
@@ -64,14 +65,20 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
   return slots;
 }
 
-void set_initial_values(Module& module, const Setup& setup) {
+void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
   const Program& program = *setup.training;
-  const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
-  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-    write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
-  }
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, program.inputs[i]));
+  }
+  if (checkpoint != nullptr) {
+    restore(module, setup, *checkpoint);
+    const std::int64_t skipped = checkpoint->state.steps_skipped;
+    if (setup.roles.skipped) write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)));
+  } else {
+    const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
+    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+      write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
+    }
   }
   set_learning_rate(module, setup);
   const std::vector<std::string> layers = setup.model.drawing_layers();

@@ -10,6 +10,8 @@
 
 namespace pmaptrain::train {
 
+struct Checkpoint;
+
 // The backend that a config names.
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels = KernelChoice::best);
 
@@ -28,8 +30,9 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
                                             const data::BatchPlan& batch);
 
 // Sets every parameter (from model.init, or drawn), every piece of state and every hyper input of the training program,
-// which is the module's first entry. Throws Error (data) for initial values that do not fit.
-void set_initial_values(Module& module, const Setup& setup);
+// which is the module's first entry; parameters and state from `checkpoint` where there is one. Throws Error (data) for
+// values that do not fit.
+void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint = nullptr);
 
 // Fills slot 0 of the training entry with the first batch of the training split in file order: what steps are timed on.
 void fill_first_batch(Module& module, const Setup& setup);

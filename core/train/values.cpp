@@ -28,9 +28,8 @@ std::vector<std::byte> bytes_of(Module& module, Handle value, std::int64_t devic
   return bytes;
 }
 
-std::vector<double> numbers(Module& module, Handle value, std::int64_t device) {
-  const std::vector<std::byte> bytes = bytes_of(module, value, device);
-  return dispatch(module.type(value).dtype, [&]<class T>() {
+std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype) {
+  return dispatch(dtype, [&]<class T>() {
     std::vector<double> elements(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < elements.size(); ++i) {
       T number{};
@@ -39,6 +38,10 @@ std::vector<double> numbers(Module& module, Handle value, std::int64_t device) {
     }
     return elements;
   });
+}
+
+std::vector<double> numbers(Module& module, Handle value, std::int64_t device) {
+  return numbers(bytes_of(module, value, device), module.type(value).dtype);
 }
 
 double scalar(Module& module, Handle value) { return numbers(module, value).front(); }

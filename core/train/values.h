@@ -11,7 +11,9 @@
 
 namespace pmaptrain::train {
 
-// The elements of a value on one device, of any element type.
+// The elements of a value, of any element type.
+std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype);
+// Of a module's, on one device.
 std::vector<double> numbers(Module& module, Handle value, std::int64_t device = 0);
 // The only one of a scalar.
 double scalar(Module& module, Handle value);

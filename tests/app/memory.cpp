@@ -31,6 +31,7 @@ struct Memory {
 
 Memory memory_of(std::vector<std::string> arguments) {
   const TemporaryFolder folder;
+  arguments.insert(arguments.end(), {"--set", "train.checkpoint.every=1 step"});  // with a snapshot
   std::vector<std::string> validate{"validate", "--json"};
   validate.insert(validate.end(), arguments.begin(), arguments.end());
   const json plan = json::parse(call(validate).out);

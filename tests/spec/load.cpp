@@ -115,6 +115,7 @@ train:
   log_every: 100 steps
   eval_every: 1 epoch
   verify_replicas: never
+  checkpoint: {every: 10 minutes, keep: 3}
   on_nonfinite: halt
 )");
 }

@@ -82,7 +82,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   CHECK(status == ExitStatus::data);
   CHECK(diagnostic.message == "'" + (root / "run/checkpoints/last/params.safetensors") +
                                   "' is damaged: it does not have the checksum that state.json gives");
-  CHECK(diagnostic.help == "evaluate another checkpoint of the run");
+  CHECK(diagnostic.help == "use another checkpoint of the run");
 
   const std::string state_text = read_text(state);
   for (const char* text : {"{", "[]", "{\"checksums\": 3}", "{\"checksums\": [1]}", "{\"checksums\": {}}",
@@ -90,8 +90,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
     INFO(text);
     std::ofstream(state) << text;
     CHECK(error_of(setup, root / "run").first == ExitStatus::data);
-    CHECK(
-        error_of(setup, root / "run").second.message.ends_with("is damaged: it has no checksum of params.safetensors"));
+    CHECK(error_of(setup, root / "run").second.message.ends_with("state.json' is damaged: it is not what was written"));
   }
 
   std::ofstream(state) << "";
@@ -103,7 +102,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   CHECK(status == ExitStatus::data);
   CHECK(diagnostic.message ==
         "cannot open '" + (root / "run/checkpoints/last/params.safetensors") + "': No such file or directory");
-  CHECK(diagnostic.help == "the checkpoint is not complete: evaluate another one of the run");
+  CHECK(diagnostic.help == "the checkpoint is not complete: use another one of the run");
 }
 
 TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[train]") {
@@ -131,7 +130,7 @@ TEST_CASE("a checkpoint of another model is refused with the tensor that does no
   CHECK(refusal("model.layers.0.conv.features=5") ==
         "params.safetensors': 'conv_0.kernel' is f32[3,3,1,3]; the model needs f32[3,3,1,5]");
   CHECK(refusal("model.layers=[flatten, {dense: 3}]") ==
-        "params.safetensors' has a tensor 'conv_0.bias', which the model has not");
+        "params.safetensors' has a tensor 'conv_0.bias', which this model does not have");
   CHECK(refusal("model.layers=[{conv: {features: 3, kernel_size: [3, 3]}}, relu, {max_pool: {window_shape: [2, 2], "
                 "strides: [2, 2]}}, flatten, {dense: 3}, {dense: 3}]") ==
         "params.safetensors' has no tensor 'dense_1.kernel'");

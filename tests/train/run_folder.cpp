@@ -63,11 +63,11 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   CHECK(error.message == "the run folder '" + dir.string() + "' exists");
   CHECK(error.help ==
         "one of\n"
+        "pmaptrain run configs/cnn.yaml --resume       # continue it\n"
         "pmaptrain run configs/cnn.yaml --overwrite    # replace it\n"
         "pmaptrain run configs/cnn.yaml --name cnn-2   # keep it, write another");
   CHECK(error_of([&] { RunFolder::check(dir, options); }).second.help == error.help);
 
-  options.resume_available = true;
   options.explicit_name = true;
   const std::string help = error_of([&] { make_folder(dir, options); }).second.help;
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --resume ") != std::string::npos);

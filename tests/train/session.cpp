@@ -247,7 +247,6 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
     CHECK(good > 5);
     CHECK(good < 20);
     CHECK(numbers(trained.state.at("step")).front() == static_cast<double>(good));
-    CHECK(numbers(trained.state.at("finite")).front() == 0);
     CHECK(trained.of<train::Warned>().back().text.starts_with(
         "step " + std::to_string(good + 1) +
         ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
@@ -488,7 +487,6 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 6);
   CHECK(trained.ended.steps_skipped == 2);
-  CHECK(numbers(trained.state.at("skipped")).front() == 2);
   CHECK(numbers(trained.state.at("step")).front() == 4);
   CHECK(trained.of<train::Warned>().back().text ==
         "2 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");

@@ -520,5 +520,5 @@ TEST_CASE("epochs shorter than the log interval have lines at its steps and at t
   };
   CHECK(order("3 steps", "5 steps") ==
         "step 1, epoch 1, step 3, epoch 3, eval 5, step 6, epoch 6, step 7, epoch 7, eval 7");
-  CHECK(order("never", "never") == "step 1, epoch 1, epoch 2, epoch 3, epoch 4, epoch 5, epoch 6, step 7, epoch 7");
+  CHECK(order("never", "never") == "step 1, epoch 1, epoch 2, epoch 3, epoch 4, epoch 5, epoch 6, epoch 7, step 7");
 }

@@ -104,7 +104,8 @@ TEST_CASE("eval takes test, then validation, and any split by its name", "[train
   CHECK(by_default.split == "test");
   CHECK(by_default.examples == 21);
   CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "validation").measures ==
-        trained.of<train::Evaluated>().back().measures);
+        trained.of<train::Evaluated>().end()[-2].measures);
+  CHECK(by_default.measures == trained.of<train::Evaluated>().back().measures);
   CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "train").examples == 36);
   const spec::Loaded without_test =
       setup_of_text(small_images, {"data.validation=0.25", "data.source.synthetic_images.test=0"}).loaded;

@@ -95,7 +95,7 @@ TEST_CASE("libraries are asked for the same shapes, whatever the number of worke
   }
 }
 
-TEST_CASE("a process that trains has its workers' threads and those of two loaders, and no other", "[train]") {
+TEST_CASE("a process that trains has threads for its workers, two loaders and checkpoints, and no other", "[train]") {
   const std::int64_t before = test::settled_threads();
   for (const char* const workers : {"1", "2", "3"}) {
     std::vector<std::int64_t> threads;
@@ -104,7 +104,7 @@ TEST_CASE("a process that trains has its workers' threads and those of two loade
     train_setup(small_cnn({std::string("mesh.workers=") + workers, "train.duration=8 steps"}), options);
     // Evaluation has a loader of its own, which waits meanwhile: no thread that a run needs is started once it has
     // begun.
-    CHECK(threads == std::vector<std::int64_t>(8, before + std::stoi(workers) - 1 + 2));
+    CHECK(threads == std::vector<std::int64_t>(8, before + std::stoi(workers) - 1 + 3));
   }
   CHECK(test::settled_threads() == before);
 }

@@ -1,0 +1,22 @@
+// Two configs of one run, key by key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/spec/load.h"
+
+namespace pmaptrain::spec {
+
+struct ChangedKey {
+  std::string path;           // dotted; items of lists by index
+  std::string before, after;  // as YAML; empty where the config has no such key
+  std::string kind;           // of an error about it: "config", or "usage" if an option set it
+  Place place;                // of the new value, or of the map above it
+};
+
+// The keys in which `loaded` differs from the resolved config `before`, in order. Throws Error (usage), which
+// names `file`, if `before` is no YAML.
+std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded);
+
+}  // namespace pmaptrain::spec

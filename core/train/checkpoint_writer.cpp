@@ -1,0 +1,148 @@
+#include "core/train/checkpoint_writer.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/signals.h"
+#include "core/train/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The inputs of a checkpoint in ascending order, one behind the other.
+std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
+  const Program& program = *setup.training;
+  std::vector<SnapshotPart> parts;
+  std::size_t offset = 0;
+  for (const std::size_t input : checkpoint_inputs(setup)) {
+    parts.push_back({input, offset, bytes(program.type(program.inputs[input].value))});
+    offset = sum_of(offset, parts.back().bytes);
+  }
+  return parts;
+}
+
+std::unique_ptr<std::byte[]> allocate(std::size_t size) {
+  try {
+    return std::make_unique_for_overwrite<std::byte[]>(size);
+  } catch (const std::bad_alloc&) {
+    fail_resource("the snapshot for checkpoints needs " + std::to_string(size) + " bytes, which cannot be allocated",
+                  "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot");
+  }
+}
+
+}  // namespace
+
+std::size_t snapshot_bytes(const Setup& setup) {
+  if (!setup.timetable.saves_during_run) return 0;
+  const std::vector<SnapshotPart> parts = snapshot_parts(setup);
+  return parts.empty() ? 0 : sum_of(parts.back().offset, parts.back().bytes);
+}
+
+CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader)
+    : setup_(setup), folder_(folder), reader_(reader), parts_(snapshot_parts(setup)) {
+  if (!setup.timetable.saves_during_run) return;
+  snapshot_ = allocate(snapshot_bytes(setup));
+  const BlockSignals blocked;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    fail_resource("the thread that writes checkpoints could not be started: " + error.code().message(),
+                  "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes");
+  }
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CheckpointWriter::save(const RunState& state) {
+  wait();
+  take_snapshot();
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = state;
+  }
+  changed_.notify_all();
+}
+
+void CheckpointWriter::save_now(const RunState& state) {
+  wait();
+  commit(state, slices_of(reader_));
+  const std::lock_guard lock(mutex_);
+  committed_ = state.step;
+}
+
+bool CheckpointWriter::is_writing() const {
+  const std::lock_guard lock(mutex_);
+  return job_.has_value();
+}
+
+void CheckpointWriter::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !job_; });
+}
+
+std::int64_t CheckpointWriter::committed_step() const {
+  const std::lock_guard lock(mutex_);
+  return committed_;
+}
+
+std::string CheckpointWriter::take_failure() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(failure_, {});
+}
+
+void CheckpointWriter::take_snapshot() {
+  Module& module = reader_.module();
+  Ticket last;
+  for (const SnapshotPart& part : parts_) {
+    last = module.read(module.input(train_entry, part.input), 0, {snapshot_.get() + part.offset, part.bytes});
+  }
+  module.wait(last);
+}
+
+// The directory of a folder that was moved is still the run's.
+void CheckpointWriter::commit(const RunState& state, const Slices& slices) const {
+  folder_.flush_file("metrics.jsonl");  // the state says how long it is
+  write_checkpoint(folder_, setup_, state, slices);
+  if (state.best && state.best->step == state.step) folder_.link_checkpoint("best", state.step);
+  folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
+}
+
+void CheckpointWriter::run() {
+  const Slices from_snapshot = [this](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
+    const auto part = std::lower_bound(parts_.begin(), parts_.end(), input,
+                                       [](const SnapshotPart& p, std::size_t value) { return p.input < value; });
+    use({snapshot_.get() + part->offset, part->bytes});
+  };
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return job_ || stop_; });
+    if (!job_) return;
+    lock.unlock();
+    std::string failure;
+    try {
+      commit(*job_, from_snapshot);
+    } catch (const Error& error) {
+      failure = error.diagnostics().front().message;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    lock.lock();
+    if (failure.empty()) committed_ = job_->step;
+    if (!failure.empty()) failure_ = std::move(failure);
+    job_.reset();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,71 @@
+// Checkpoints that are written while training goes on.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/train/checkpoint.h"
+
+namespace pmaptrain::train {
+
+// An input of the training program, and where a snapshot has it.
+struct SnapshotPart {
+  std::size_t input = 0, offset = 0, bytes = 0;
+};
+
+// The bytes of a snapshot of everything that a checkpoint has; 0 where a run takes none.
+std::size_t snapshot_bytes(const Setup& setup);
+
+// A thread that writes one checkpoint at a time, from a snapshot.
+class CheckpointWriter {
+ public:
+  // Allocates the snapshot's memory, which is used when the first one is taken, and starts the thread. Setup, folder
+  // and reader outlive this. Throws Error (resource).
+  CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader);
+  // Waits for the write under way.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Takes a snapshot of the module and returns; the thread writes it. Waits first for the write before.
+  void save(const RunState& state);
+  // Waits for the write under way, then writes from the module itself, without a snapshot. Throws Error (failed).
+  void save_now(const RunState& state);
+  // Whether a write is under way.
+  bool is_writing() const;
+  // Waits for the write under way, if any.
+  void wait();
+  // The step of the last checkpoint that was committed; -1 where there was none.
+  std::int64_t committed_step() const;
+  // Why a write failed since the last call; empty when none did.
+  std::string take_failure();
+
+ private:
+  void run();
+  void commit(const RunState& state, const Slices& slices) const;
+  void take_snapshot();
+
+  const Setup& setup_;
+  const RunFolder& folder_;
+  SlicedReader& reader_;
+  const std::vector<SnapshotPart> parts_;
+  std::unique_ptr<std::byte[]> snapshot_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Guarded by the mutex.
+  std::optional<RunState> job_;  // the write under way
+  std::int64_t committed_ = -1;
+  std::string failure_;
+  bool stop_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace pmaptrain::train

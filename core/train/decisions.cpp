@@ -1,0 +1,62 @@
+#include "core/train/decisions.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::train {
+namespace {
+
+double measure(const Measures& measures, const std::string& name) {
+  const auto found =
+      std::find_if(measures.begin(), measures.end(), [&](const auto& measure) { return measure.first == name; });
+  return found != measures.end() ? found->second : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+Decisions::Decisions(const Setup& setup) : spec_(setup.spec().train) {
+  if (const auto& best = spec_.checkpoint.best) {
+    best_.emplace().mode = best->mode.value_or(spec::mode_of(best->metric));
+  }
+  if (const auto& early = spec_.early_stopping) {
+    early_stopping_ = EarlyStopping{early->mode.value_or(spec::mode_of(early->metric)), early->patience,
+                                    early->min_delta, std::nullopt, 0};
+  }
+}
+
+// What another metric or mode found before says nothing about this one.
+void Decisions::restore(const RunState& state) {
+  if (best_ && state.best && state.best->metric == spec_.checkpoint.best->metric) {
+    best_->step = state.best->step;
+    best_->value = state.best->value;
+  }
+  if (early_stopping_ && state.early_stopping.metric == spec_.early_stopping->metric) {
+    early_stopping_->best = state.early_stopping.best;
+    early_stopping_->waited = state.early_stopping.waited;
+  }
+}
+
+void Decisions::save(RunState& state) const {
+  state.best.reset();
+  if (best_ && best_->value) state.best = Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
+  state.early_stopping = {};
+  if (early_stopping_) {
+    state.early_stopping = {spec_.early_stopping->metric, early_stopping_->best, early_stopping_->waited};
+  }
+}
+
+bool Decisions::observe(std::int64_t step, const Measures& measures) {
+  if (early_stopping_) early_stopping_->observe(measure(measures, spec_.early_stopping->metric));
+  return best_ && best_->observe(step, measure(measures, spec_.checkpoint.best->metric));
+}
+
+bool Decisions::stops() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }
+
+std::string Decisions::why() const {
+  return "early stopping: " + spec_.early_stopping->metric + " did not improve in " +
+         counted(early_stopping_->waited, "evaluation") + " (train.early_stopping.patience)";
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,40 @@
+// What the evaluations of a run decide: the best checkpoint, and whether to stop early.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/train/events.h"
+#include "core/train/run_state.h"
+#include "core/train/selection.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+class Decisions {
+ public:
+  // Outlives this.
+  explicit Decisions(const Setup& setup);
+
+  void restore(const RunState& state);
+  void save(RunState& state) const;
+
+  // Of the evaluation after `step` on the split that decides. Returns whether it is the best so far.
+  bool observe(std::int64_t step, const Measures& measures);
+
+  // The step of the best evaluation.
+  std::optional<std::int64_t> best_step() const {
+    return best_ && best_->value ? std::optional(best_->step) : std::nullopt;
+  }
+
+  // Whether training is to stop early, and why.
+  bool stops() const;
+  std::string why() const;
+
+ private:
+  const spec::TrainSpec& spec_;
+  std::optional<BestSoFar> best_;
+  std::optional<EarlyStopping> early_stopping_;
+};
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,54 @@
+#include "core/train/loss_watch.h"
+
+#include "core/train/start.h"
+#include "core/train/values.h"
+
+namespace pmaptrain::train {
+
+LossWatch::LossWatch(const Setup& setup, Module& module) : setup_(setup), module_(module) {
+  const auto& spike = setup.spec().train.loss_spike;
+  if (spike) spike_.emplace(spike->factor, setup.timetable.spike_window);
+}
+
+void LossWatch::restore(const RunState& state) {
+  if (!spike_) return;
+  const RunState::LossSums& sums = state.loss_sums;
+  spike_.emplace(setup_.spec().train.loss_spike->factor, setup_.timetable.spike_window, sums.means);
+  line_ = sums.line;
+  at_line_ = {sums.loss_at_line, sums.examples_at_line};
+  ended_ = {sums.loss_ended, sums.examples_ended};
+}
+
+void LossWatch::save(RunState& state) const {
+  state.loss_sums = {};
+  if (!spike_) return;
+  state.loss_sums = {spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
+}
+
+LossWatch::Sums LossWatch::of_epoch() const {
+  const auto number = [&](std::size_t input) { return scalar(module_, module_.input(train_entry, input)); };
+  return {number(setup_.roles.epoch_sums.front()), number(setup_.roles.epoch_examples)};
+}
+
+std::optional<std::string> LossWatch::logged(std::int64_t step) {
+  if (!spike_) return std::nullopt;
+  const Sums now = of_epoch();
+  const double examples = ended_.examples + now.examples - at_line_.examples;
+  const double loss = ended_.loss + now.loss - at_line_.loss;
+  const LossMean mean{line_, step, loss / examples};
+  line_ = step;
+  at_line_ = now;
+  ended_ = {};
+  if (!(examples > 0)) return std::nullopt;  // every step since was skipped
+  return spike_->observe(mean);
+}
+
+void LossWatch::epoch_ends() {
+  if (!spike_) return;
+  const Sums now = of_epoch();
+  ended_.loss += now.loss - at_line_.loss;
+  ended_.examples += now.examples - at_line_.examples;
+  at_line_ = {};
+}
+
+}  // namespace pmaptrain::train

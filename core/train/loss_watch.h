@@ -1,0 +1,42 @@
+// The mean loss between two log lines, and whether it is a spike (train.loss_spike).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/runtime/backend.h"
+#include "core/train/loss_spike.h"
+#include "core/train/run_state.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+class LossWatch {
+ public:
+  // Both outlive this; the module is what trains.
+  LossWatch(const Setup& setup, Module& module);
+
+  void restore(const RunState& state);
+  void save(RunState& state) const;
+
+  // At a line of the log interval. Returns the words of a spike.
+  std::optional<std::string> logged(std::int64_t step);
+  // Before the module's sums of an epoch begin anew.
+  void epoch_ends();
+
+ private:
+  struct Sums {
+    double loss = 0, examples = 0;
+  };
+  Sums of_epoch() const;
+
+  const Setup& setup_;
+  Module& module_;
+  std::optional<LossSpike> spike_;
+  std::int64_t line_ = 0;  // the step of the last line
+  Sums at_line_;           // of the epoch, there
+  Sums ended_;             // of the epochs that ended since
+};
+
+}  // namespace pmaptrain::train

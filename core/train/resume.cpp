@@ -1,0 +1,134 @@
+#include "core/train/resume.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/spec/compare.h"
+#include "core/train/record_events.h"
+
+namespace pmaptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Keys that do not change what a run computes, or only for how long.
+constexpr std::array<std::string_view, 12> free_keys = {"name",
+                                                        "mesh.workers",
+                                                        "mesh.backend",
+                                                        "train.duration",
+                                                        "train.log_every",
+                                                        "train.eval_every",
+                                                        "train.verify_replicas",
+                                                        "train.checkpoint",
+                                                        "train.early_stopping",
+                                                        "train.on_nonfinite",
+                                                        "train.loss_spike",
+                                                        "train.max_time"};
+
+bool is_below(std::string_view path, std::string_view key) {
+  return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
+}
+
+std::string read_text(const fs::path& path) {
+  const data::Bytes file = data::map_file(path.string());
+  std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  file.check_intact();
+  return text;
+}
+
+std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
+
+}  // namespace
+
+std::optional<ResumePoint> find_resume_point(const fs::path& run) {
+  const std::vector<std::int64_t> steps = checkpoint_steps(run);
+  std::vector<std::string> damaged;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    try {
+      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), std::move(damaged)};
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data) throw;
+      damaged.push_back(error.diagnostics().front().message);
+    }
+  }
+  if (steps.empty()) return std::nullopt;
+  fail_data("no checkpoint of '" + run.string() + "' is whole: " + join(damaged, "; "),
+            "--overwrite begins the run anew");
+}
+
+std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
+  const fs::path file = run / "config.yaml";
+  std::vector<Diagnostic> errors;
+  std::vector<std::string> notes;
+  for (const spec::ChangedKey& key : spec::changed_keys(read_text(file), file.string(), loaded)) {
+    if (std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); })) continue;
+    if (is_below(key.path, "mesh.axes")) {
+      notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
+                      ": sums run in another order, so the bits differ from here on");
+      continue;
+    }
+    errors.push_back({key.kind,
+                      key.place,
+                      "--resume cannot change " + key.path + ": the run has " + shown(key.before) + ", this config " +
+                          shown(key.after),
+                      {}});
+  }
+  if (errors.empty()) return notes;
+  errors.back().help = "begin another run (--name), from this one's parameters with model.init.from: " + run.string();
+  throw Error(ExitStatus::usage, std::move(errors));
+}
+
+void check_continues(const RunState& state, const Setup& setup) {
+  const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
+    if (before == now) return;
+    throw Error(ExitStatus::usage, Diagnostic{"config", place,
+                                              "--resume cannot change the " + std::string(what) + ": the run has " +
+                                                  with_commas(before) + ", this config " + with_commas(now),
+                                              "begin another run (--name)"});
+  };
+  refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
+  refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
+}
+
+bool stays_finished(const RunState& state, const spec::TrainSpec& spec) {
+  if (state.finished == "early_stopping") {
+    return spec.early_stopping && spec.early_stopping->metric == state.early_stopping.metric &&
+           state.early_stopping.waited >= spec.early_stopping->patience;
+  }
+  if (state.finished == "nonfinite") return spec.on_nonfinite == spec::OnNonfinite::halt;
+  if (state.finished == "loss_spike") return spec.loss_spike && spec.loss_spike->action == spec::SpikeAction::halt;
+  return !state.finished.empty();
+}
+
+namespace {
+
+std::string advice(const RunState& state, const Setup& setup) {
+  if (state.finished == "early_stopping") return "a larger train.early_stopping.patience continues it";
+  if (state.finished == "nonfinite") return "train.on_nonfinite: skip continues it";
+  if (state.finished == "loss_spike") return "train.loss_spike.action: warn continues it";
+  if (!state.finished.empty()) return "model.init.from begins another run from its parameters";
+  if (state.step < setup.timetable.steps) return "a larger --max-steps continues it, or none";
+  return "a longer train.duration continues it";
+}
+
+}  // namespace
+
+std::optional<Finished> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
+                                      std::optional<std::int64_t> max_steps) {
+  const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
+  if (!stays_finished(state, setup.spec().train) && (state.step < steps || state.evaluation_is_due))
+    return std::nullopt;
+  std::error_code error;
+  if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end
+  std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
+  if (!ended || ended->steps != state.step) return std::nullopt;
+  if (state.finished.empty() && ended->exit_status != 0) return std::nullopt;  // it failed, or a signal ended it
+  ended->run_dir = run.string();
+  return Finished{*ended, advice(state, setup)};
+}
+
+}  // namespace pmaptrain::train

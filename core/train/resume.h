@@ -1,0 +1,43 @@
+// Where a run continues: its newest whole checkpoint, and whether a config may continue it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/load.h"
+#include "core/train/checkpoint.h"
+#include "core/train/events.h"
+
+namespace pmaptrain::train {
+
+struct ResumePoint {
+  Checkpoint checkpoint;
+  std::vector<std::string> warnings;  // of newer checkpoints, which are damaged
+};
+
+// The newest whole checkpoint of a run folder. None where there is no folder or no checkpoint. Throws Error (data)
+// where there are checkpoints, but none is whole.
+std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
+
+// Whether `loaded` may continue the run: what carries the devices, durations, intervals and what selects on evaluations
+// may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws Error (usage)
+// which names every other key that differs, with both values.
+std::vector<std::string> check_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
+
+// The same of what only the opened data shows. Throws Error (usage).
+void check_continues(const RunState& state, const Setup& setup);
+
+// A run that has ended, and that this config does not continue: as its summary.json says, with what would continue it.
+struct Finished {
+  Ended ended;
+  std::string advice;
+};
+std::optional<Finished> find_finished(const std::filesystem::path& run, const RunState& state, const Setup& setup,
+                                      std::optional<std::int64_t> max_steps);
+
+// Whether the config still has what finished the run (RunState::finished).
+bool stays_finished(const RunState& state, const spec::TrainSpec& spec);
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,165 @@
+#include "core/train/run_state.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "core/train/file_writer.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// Measures may be infinite or NaN, which JSON has no numbers for.
+OrderedJson number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double to_number(const OrderedJson& value) {
+  if (value.is_number()) return value.get<double>();
+  const auto text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "inf" || text == "-inf") {
+    return text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  }
+  throw std::invalid_argument("no number");
+}
+
+OrderedJson measures_json(const Measures& measures) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [name, value] : measures) list.push_back({name, number(value)});
+  return list;
+}
+
+Measures to_measures(const OrderedJson& list) {
+  Measures measures;
+  for (const OrderedJson& one : list) measures.emplace_back(one.at(0).get<std::string>(), to_number(one.at(1)));
+  return measures;
+}
+
+// Each member of the state with its name in the document. `Visit` stores it, or loads it.
+template <class State, class Visit>
+void for_each_member(State& state, Visit&& visit) {
+  visit("step", state.step);
+  visit("steps_skipped", state.steps_skipped);
+  visit("updates", state.updates);
+  visit("example_cursor", state.example_cursor);
+  visit("schedule_steps", state.schedule_steps);
+  visit("seconds", state.seconds);
+  visit("epoch_seconds", state.epoch_seconds);
+  visit("metrics_bytes", state.metrics_bytes);
+  visit("logged_step", state.logged_step);
+  visit("measures", state.measures);
+  visit("evaluated_step", state.evaluated_step);
+  visit("evaluation_is_due", state.evaluation_is_due);
+  visit("best", state.best);
+  visit("early_stopping", state.early_stopping);
+  visit("loss_sums", state.loss_sums);
+  visit("finished", state.finished);
+  visit("finished_why", state.finished_why);
+  visit("seed", state.seed);
+  visit("data_seed", state.data_seed);
+  visit("batch_size", state.batch_size);
+  visit("train_examples", state.train_examples);
+  visit("config_hash", state.config_hash);
+  visit("checksums", state.checksums);
+}
+
+template <class T>
+OrderedJson stored(const T& value) {
+  return value;
+}
+OrderedJson stored(const double& value) { return number(value); }
+OrderedJson stored(const std::map<std::string, Measures>& measures) {
+  OrderedJson object = OrderedJson::object();
+  for (const auto& [split, of_split] : measures) object[split] = measures_json(of_split);
+  return object;
+}
+OrderedJson stored(const std::optional<Best>& best) {
+  if (!best) return nullptr;
+  return {{"step", best->step}, {"metric", best->metric}, {"value", number(best->value)}};
+}
+
+OrderedJson stored(const RunState::Waiting& waiting) {
+  const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
+  return {{"metric", waiting.metric}, {"best", best}, {"waited", waiting.waited}};
+}
+OrderedJson stored(const RunState::LossSums& sums) {
+  OrderedJson means = OrderedJson::array();
+  for (const LossMean& mean : sums.means) means.push_back({mean.from, mean.to, number(mean.loss)});
+  return {{"means", means},
+          {"line", sums.line},
+          {"at_line", {number(sums.loss_at_line), number(sums.examples_at_line)}},
+          {"ended", {number(sums.loss_ended), number(sums.examples_ended)}}};
+}
+
+template <class T>
+void load(const OrderedJson& json, T& value) {
+  value = json.get<T>();
+}
+void load(const OrderedJson& json, double& value) { value = to_number(json); }
+void load(const OrderedJson& json, std::map<std::string, Measures>& measures) {
+  for (const auto& [split, list] : json.items()) measures[split] = to_measures(list);
+}
+void load(const OrderedJson& json, std::optional<Best>& best) {
+  if (json.is_null()) return;
+  best = Best{json.at("step").get<std::int64_t>(), json.at("metric").get<std::string>(), to_number(json.at("value"))};
+}
+
+void load(const OrderedJson& json, RunState::Waiting& waiting) {
+  waiting.metric = json.at("metric").get<std::string>();
+  if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
+  waiting.waited = json.at("waited").get<std::int64_t>();
+}
+void load(const OrderedJson& json, RunState::LossSums& sums) {
+  for (const OrderedJson& mean : json.at("means")) {
+    sums.means.push_back({mean.at(0).get<std::int64_t>(), mean.at(1).get<std::int64_t>(), to_number(mean.at(2))});
+  }
+  sums.line = json.at("line").get<std::int64_t>();
+  sums.loss_at_line = to_number(json.at("at_line").at(0));
+  sums.examples_at_line = to_number(json.at("at_line").at(1));
+  sums.loss_ended = to_number(json.at("ended").at(0));
+  sums.examples_ended = to_number(json.at("ended").at(1));
+}
+
+// A path may hold bytes that are no UTF-8.
+std::string text_of(const OrderedJson& json) {
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+// With the checksum of all that is before it.
+std::string signed_text(OrderedJson json) {
+  const std::string unsigned_text = text_of(json);
+  json["checksum"] = "xxh3:" + hash_hex(std::as_bytes(std::span(unsigned_text)));
+  return text_of(json);
+}
+
+}  // namespace
+
+std::string to_json(const RunState& state) {
+  OrderedJson json;
+  for_each_member(state, [&](const char* name, const auto& member) { json[name] = stored(member); });
+  json["version"] = version;
+  return signed_text(std::move(json));
+}
+
+RunState parse_run_state(const std::string& text, const std::string& file) {
+  try {
+    OrderedJson json = OrderedJson::parse(text);
+    json.erase("checksum");
+    if (signed_text(json) != text) throw std::invalid_argument("another checksum");
+    RunState state;
+    for_each_member(state, [&](const char* name, auto& member) { load(json.at(name), member); });
+    return state;
+  } catch (const std::exception&) {
+    fail_data("'" + file + "' is damaged: it is not what was written", "use another checkpoint of the run");
+  }
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,73 @@
+// Everything that a step leaves behind: what a checkpoint holds, and what a resumed run begins with.
+//
+// The values of the module are its inputs of the groups params and state (the optimizer's slots, the count of updates,
+// the epoch's sums); they are the tensors of a checkpoint. RunState is what the host holds beside them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/train/events.h"
+#include "core/train/loss_spike.h"
+
+namespace pmaptrain::train {
+
+struct RunState {
+  // Progress.
+  std::int64_t step = 0;            // steps attempted
+  std::int64_t steps_skipped = 0;   // of them, those that were not finite and changed nothing
+  std::int64_t updates = 0;         // of them, those that changed the parameters
+  std::int64_t example_cursor = 0;  // positions of the sample stream consumed
+  std::int64_t schedule_steps =
+      0;                     // the duration that the run first began with, which default lengths of schedules have
+  double seconds = 0;        // of training, over all processes
+  double epoch_seconds = 0;  // of the epoch so far
+  // The length of metrics.jsonl without the lines that were written only because the run stopped.
+  std::uint64_t metrics_bytes = 0;
+
+  // What was last reported.
+  std::int64_t logged_step = 0;
+  std::map<std::string, Measures> measures;  // by split
+  std::int64_t evaluated_step = -1;
+
+  // A signal came before the evaluation after this step.
+  bool evaluation_is_due = false;
+
+  // What evaluations decided (Decisions).
+  std::optional<Best> best;
+  struct Waiting {
+    std::string metric;
+    std::optional<double> best;
+    std::int64_t waited = 0;
+  };
+  Waiting early_stopping;
+
+  // What log lines are compared with (LossWatch).
+  struct LossSums {
+    std::vector<LossMean> means;
+    std::int64_t line = 0;
+    double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
+  };
+  LossSums loss_sums;
+
+  // A run that is finished whatever its duration: "early_stopping", or the guard that ended it ("nonfinite",
+  // "loss_spike", "replicas"), and why.
+  std::string finished, finished_why;
+
+  // What the state belongs to.
+  std::uint64_t seed = 0, data_seed = 0;
+  std::int64_t batch_size = 0, train_examples = 0;
+  std::string config_hash;
+  std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"
+};
+
+// The document state.json, with its end of line and a checksum of its own.
+std::string to_json(const RunState& state);
+
+// Throws Error (data), which names `file`, for a document that is damaged: to_json() of what it says is another text.
+RunState parse_run_state(const std::string& text, const std::string& file);
+
+}  // namespace pmaptrain::train
