@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "app/json.h"
 #include "core/base/text.h"
@@ -119,6 +120,30 @@ std::string steps_text(const train::Setup& setup) {
   return out;
 }
 
+// Some of the updates of a schedule, counted from 1: the first, those at which a part of it begins, the middle one and
+// the last.
+std::vector<std::int64_t> told_updates(const train::Setup& setup, const train::Schedule& schedule) {
+  const std::int64_t last = setup.timetable.steps;
+  std::set<std::int64_t> updates{1, (last + 1) / 2, last};
+  for (const train::Segment& segment : schedule.segments) updates.insert(std::min(segment.start + 1, last));
+  return {updates.begin(), updates.end()};
+}
+
+// "a learning rate of 0.001", "a learning rate by warmup_cosine_decay"
+std::string rate_text(const train::Optimizer& optimizer) {
+  if (!optimizer.schedule) return "a learning rate of " + exact(optimizer.learning_rate);
+  return "a learning rate by " + optimizer.schedule->name;
+}
+
+std::string schedule_text(const train::Setup& setup) {
+  if (!setup.optimizer.schedule) return "";
+  std::vector<std::vector<std::string>> rows{{"step", "learning rate"}};
+  for (const std::int64_t update : told_updates(setup, *setup.optimizer.schedule)) {
+    rows.push_back({with_commas(update), fmt::format("{:.6g}", train::learning_rate_at(setup.optimizer, update))});
+  }
+  return columns(rows, {true, false}) + "\n";
+}
+
 std::string wire_text(const ValidateReport& report) {
   std::string out;
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
@@ -195,9 +220,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
                      plural(report.workers, "worker"), report.backend);
   out += fmt::format("data: {}\n\n", setup.source.description);
-  out += fmt::format("model: {}{}; {} at a learning rate of {}\n", to_string(spec.loss), metrics,
-                     train::rule_name(spec.optimizer),
-                     exact(train::scaled_learning_rate(spec.optimizer, setup.batch.global)));
+  out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
+                     rate_text(setup.optimizer));
+  out += schedule_text(setup);
   out += layers_text(setup) + "\n";
   out += batch_text(setup) + "\n";
   out += steps_text(setup) + "\n";
@@ -243,6 +268,13 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
     json["collective_bytes_per_step"][axis] = std::llround(bytes);
+  }
+  if (setup.optimizer.schedule) {
+    json["learning_rates"] = Json::array();
+    for (const std::int64_t update : told_updates(setup, *setup.optimizer.schedule)) {
+      json["learning_rates"].push_back(
+          {{"step", update}, {"learning_rate", train::learning_rate_at(setup.optimizer, update)}});
+    }
   }
   json["layers"] = Json::array();
   for (const model::PlannedLayer* layer : setup.model.leaves()) {

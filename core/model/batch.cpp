@@ -2,6 +2,7 @@
 
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
+#include "core/model/arithmetic.h"
 
 namespace pmaptrain::model {
 
@@ -19,17 +20,45 @@ BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int
   return batch;
 }
 
+Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
+  if (!ema) return Weights::raw;
+  return ema->debias ? Weights::debiased_ema : Weights::ema;
+}
+
+namespace {
+
+// Declares the inputs and returns the weights themselves.
+std::vector<Value> declare_weights(Builder& b, const Model& model, Weights weights) {
+  const bool raw = weights == Weights::raw;
+  std::vector<Value> values;
+  for (const Parameter& parameter : model.parameters) {
+    values.push_back(b.input(raw ? Group::params : Group::state, raw ? parameter.name : "ema/" + parameter.name,
+                             {model.dtype, parameter.shape, {}}));
+  }
+  return values;
+}
+
+// The averages begin at zero, which the correction takes out.
+void debias(Builder& b, const Model& model, Value correction, std::vector<Value>& averages) {
+  for (std::size_t i = 0; i < averages.size(); ++i) {
+    const Builder::Scope scope(b, {"ema", model.parameters[i].place});
+    averages[i] = div(b, averages[i], correction);
+  }
+}
+
+}  // namespace
+
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops) {
+                           const OpSet& ops, Weights weights) {
   Program program;
   program.name = "evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  std::vector<Value> parameters;
-  for (const Parameter& parameter : model.parameters) {
-    parameters.push_back(b.input(Group::params, parameter.name, {model.dtype, parameter.shape, {}}));
-  }
+  std::vector<Value> parameters = declare_weights(b, model, weights);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
+  if (weights == Weights::debiased_ema) {
+    debias(b, model, b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}}), parameters);
+  }
   const Value output = apply(b, model, {batch.inputs, parameters});
   const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask);
 

@@ -62,7 +62,7 @@ class Binder {
       }
     }
     metrics(spec);
-    optimizer(spec.optimizer);
+    bind_optimizer(config_, reporter_, spec);
     bind_train(config_, reporter_, spec);
     spec.train.eval_every_is_default = default_of("train.eval_every");
     return spec;
@@ -109,17 +109,6 @@ class Binder {
       if (!seen.emplace(name, is_per_class(metric)).second) {
         reporter_.report(*chosen.name, "metrics has " + name + " twice", "keep one of them");
       }
-    }
-  }
-
-  void optimizer(OptimizerSpec& out) {
-    const auto* sgd = std::get_if<Sgd>(&out.rule);
-    if (const Node* nesterov = get_path(&config_, "optimizer.sgd.nesterov");
-        nesterov != nullptr && sgd != nullptr && sgd->nesterov && !(sgd->momentum > 0.0)) {
-      reporter_.report(*nesterov, "nesterov needs a momentum greater than 0", "add momentum: 0.9, or remove nesterov");
-    }
-    if (const Node* base = get_path(&config_, "optimizer.base_batch_size")) {
-      out.base_batch_size_place = place_of(*base);
     }
   }
 

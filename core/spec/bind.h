@@ -17,6 +17,9 @@ Spec bind(Node& config, std::vector<Diagnostic>& errors);
 // Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
+// Checks the keys of `optimizer` against each other, and stores their places.
+void bind_optimizer(const Node& config, const Reporter& reporter, Spec& spec);
+
 // Checks the measures that `train` names, and stores their places.
 void bind_train(const Node& config, const Reporter& reporter, Spec& spec);
 

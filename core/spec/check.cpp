@@ -40,6 +40,7 @@ class Checker {
       case Type::map: return map(key, at, value);
       case Type::choice: return choice(key, at, value, std::string(key.name()));
       case Type::choices: return choices(key, at, value);
+      case Type::maps: return maps(key, at, value);
       default: return check_leaf(key, at, value, reporter_);
     }
   }
@@ -128,6 +129,7 @@ class Checker {
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
+    if (is_number(key, value)) return check_leaf(key, at, value, reporter_);
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {
@@ -193,8 +195,28 @@ class Checker {
     return result;
   }
 
+  // Whether a choice that may also be a number is one, or is neither a number nor the name of an alternative.
+  static bool is_number(const Key& key, const Node& value) {
+    if (!key.or_number || value.is(Kind::map)) return false;
+    const Key* chosen = value.is(Kind::scalar) && !value.quoted ? child(key, value.text) : nullptr;
+    return chosen == nullptr;
+  }
+
   static std::string names_in_text(const std::vector<const Key*>& options) {
     return (options.size() > 1 ? "one of " : "") + join(names_of(options), ", ");
+  }
+
+  Node maps(const Key& key, const Node& at, const Node& value) const {
+    if (!value.is(Kind::sequence)) {
+      return reporter_.report(value, title(key) + " takes " + takes(key) + ", not " + describe(value),
+                              "for example:\n" + std::string(key.example));
+    }
+    Node result = empty_at(at, Kind::sequence);
+    for (const Node& item : value.items) {
+      const Node label = scalar_at(item, "this " + std::string(key.item));
+      result.items.push_back(item.valid() ? map(key, label, item) : item);
+    }
+    return result;
   }
 
   Node choices(const Key& key, const Node& at, const Node& value) const {

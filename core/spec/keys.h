@@ -13,6 +13,7 @@ enum class Type {
   map,       // keys of its own
   choice,    // exactly one of its alternatives, as a bare name or a key; other keys may be beside it
   choices,   // a list of choices
+  maps,      // a list of maps, each with keys of its own
   text,      // any text
   texts,     // a list of texts, or one
   run_name,  // text that is a valid name of a folder
@@ -28,6 +29,8 @@ enum class Type {
   duration,    // a count of steps, epochs or examples, or of seconds, minutes or hours
   interval,    // the same, or never
   amount,      // a count of batches or examples
+  durations,   // a list of durations
+  scales,      // a list of pairs of a duration and a number
   integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
   matrix,      // a list of examples, each a list of numbers
@@ -57,6 +60,7 @@ struct Key {
   std::vector<std::string> absent = {};  // words that this build does not support
   std::size_t length = 0;                // of a list; 0: any
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
+  bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
   std::string_view meaning = {};
   std::string_view example = {};        // YAML

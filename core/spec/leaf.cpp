@@ -133,6 +133,19 @@ class Leaf {
     return with_text(value, exact(x));
   }
 
+  // A value that is no alternative of a choice that may also be a number.
+  Node number_or_choice(const Node& value) const {
+    if (value.is(Kind::scalar) && parse_number(value.text).error != NumberError::not_a_number) {
+      Key number = key_;
+      number.type = Type::number;
+      return Leaf(number, reporter_).number(value);
+    }
+    std::vector<std::string> names;
+    for (const Key* other : alternatives(key_)) names.emplace_back(other->name());
+    const std::string near = value.is(Kind::scalar) ? nearest(value.text, names) : std::string{};
+    return near.empty() ? wrong(value) : misspelt(value, near);
+  }
+
   Node boolean(const Node& value) const {
     if (!value.is(Kind::scalar) || value.quoted) return wrong(value);
     const auto parsed = parse_boolean(value.text);
@@ -240,6 +253,21 @@ class Leaf {
     result.items.push_back(text(value));
     if (!result.items.back().valid()) result.kind = Kind::invalid;
     return result;
+  }
+
+  Node durations(const Node& value) const {
+    return list(value, 0, [&](const Node& item) { return duration(item, false); });
+  }
+
+  Node scales(const Node& value) const {
+    return list(value, 0, [&](const Node& pair) {
+      if (!pair.is(Kind::sequence) || pair.items.size() != 2) return wrong(pair);
+      Node result = empty_at(pair, Kind::sequence);
+      result.items = {pair.items[0].valid() ? duration(pair.items[0], false) : pair.items[0],
+                      pair.items[1].valid() ? number(pair.items[1]) : pair.items[1]};
+      if (!result.items[0].valid() || !result.items[1].valid()) result.kind = Kind::invalid;
+      return result;
+    });
   }
 
   Node matrix(const Node& value) const {
@@ -474,6 +502,8 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::duration: return leaf.duration(value, false);
     case Type::interval: return leaf.duration(value, true);
     case Type::amount: return leaf.duration(value, false);
+    case Type::durations: return leaf.durations(value);
+    case Type::scales: return leaf.scales(value);
     case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });
     case Type::numbers: return leaf.numbers(value);
     case Type::matrix: return leaf.matrix(value);
@@ -484,8 +514,9 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
       if (!value.is(Kind::map)) return leaf.wrong(value);
       return leaf.tensors(value);
     case Type::map:
-    case Type::choice:
-    case Type::choices: break;
+    case Type::choice: return leaf.number_or_choice(value);
+    case Type::choices:
+    case Type::maps: break;
   }
   return Node{};
 }

@@ -116,6 +116,7 @@ class Walker {
       Node* next = step(*at, key, assignment.segments[i]);
       if (next == nullptr) return;
       if (last) {
+        replace_choice(*next, key, assignment.value);
         *next = assignment.value;
         return;
       }
@@ -189,7 +190,7 @@ class Walker {
       const auto position = static_cast<std::size_t>(std::stoi(segment.text));
       if (position < at.items.size()) {
         // The keys of an item of a list of choices are below the key of the list.
-        if (key != nullptr && key->type != Type::choices) key = nullptr;
+        if (key != nullptr && key->type != Type::choices && key->type != Type::maps) key = nullptr;
         return &at.items[position];
       }
       reporter_.report(
@@ -257,8 +258,16 @@ class Walker {
     if (next.path == "data.batch_size_per_device") drop("batch_size");
   }
 
+  // A number in place of an alternative.
+  void replace_choice(const Node& node, const Key* key, const Node& value) {
+    if (key == nullptr || !key->or_number || !node.is(Kind::map) || !value.is(Kind::scalar)) return;
+    const std::string path = path_ + std::string(key->name());
+    for (const Node& name : node.keys)
+      notes_.push_back(path + " " + value.text + " replaces " + path + "." + name.text);
+  }
+
   // Converts `node` (a bare choice, a shorthand or a blank) to a map, so that further segments can be added.
-  static void open(Node& node, const Key* key, const Node& segment) {
+  void open(Node& node, const Key* key, const Node& segment) {
     const bool leaf = key != nullptr && children(*key).empty() && key->need != Need::alternative &&
                       key->type != Type::axes && key->type != Type::tensors;
     if (!leaf && (node.is(Kind::blank) || node.is(Kind::null))) {
@@ -266,6 +275,11 @@ class Walker {
       return;
     }
     if (!node.is(Kind::scalar) || key == nullptr) return;
+    if (key->or_number && child(*key, node.text) == nullptr) {
+      notes_.push_back(path_.substr(0, path_.size() - 1) + ": a schedule replaces the number " + node.text);
+      node = empty_at(segment, Kind::map);
+      return;
+    }
     if (key->type == Type::choice || key->type == Type::choices) {
       const Key* chosen = child(*key, node.text);
       if (chosen == nullptr || chosen->need != Need::alternative) return;

@@ -50,6 +50,8 @@ constexpr Type type_of(Tag<std::uint64_t>) { return Type::seed; }
 constexpr Type type_of(Tag<double>) { return Type::number; }
 constexpr Type type_of(Tag<std::string>) { return Type::text; }
 constexpr Type type_of(Tag<std::vector<Pattern>>) { return Type::texts; }
+constexpr Type type_of(Tag<std::vector<Duration>>) { return Type::durations; }
+constexpr Type type_of(Tag<std::vector<schedule::Scale>>) { return Type::scales; }
 constexpr Type type_of(Tag<std::vector<std::int64_t>>) { return Type::integers; }
 constexpr Type type_of(Tag<std::vector<double>>) { return Type::numbers; }
 constexpr Type type_of(Tag<std::vector<std::vector<double>>>) { return Type::matrix; }
@@ -93,6 +95,8 @@ requires std::is_enum_v<T> std::string written(T value) {
 // A word and its enumerator. `words_of(Tag<T>)` lists all words of an enumeration.
 template <class T>
 using Word = std::pair<std::string_view, T>;
+
+constexpr std::array<Word<Mode>, 2> words_of(Tag<Mode>) { return {{{"min", Mode::min}, {"max", Mode::max}}}; }
 
 template <class T>
 requires std::is_enum_v<T>
@@ -147,6 +151,17 @@ Option<T> choices(std::vector<Item> T::*member, Key key) {
   const bool described_elsewhere = !key.like.empty();
   return {std::move(key), described_elsewhere ? decltype(Option<T>::add_below)() : Section<Item>::add_keys,
           [member](const Node& node, T& out) {
+            for (const Node& item : node.items) {
+              if (item.valid()) Section<Item>::store(item, (out.*member).emplace_back());
+            }
+          }};
+}
+
+// A list of maps, each with the keys of `Item`.
+template <class T, class Item>
+Option<T> sections(std::vector<Item> T::*member, Key key) {
+  key.type = Type::maps;
+  return {std::move(key), Section<Item>::add_keys, [member](const Node& node, T& out) {
             for (const Node& item : node.items) {
               if (item.valid()) Section<Item>::store(item, (out.*member).emplace_back());
             }

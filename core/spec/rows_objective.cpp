@@ -1,4 +1,4 @@
-// The rows of the losses, the metrics and the optimizers.
+// The rows of the losses and the metrics.
 #include "core/spec/row.h"
 
 namespace pmaptrain::spec {
@@ -146,84 +146,8 @@ static auto row(Tag<R2>) {
 
 static auto row(Tag<Metric>) { return keys_of<Metric>(alternatives(&Metric::kind)); }
 
-static auto row(Tag<Sgd>) {
-  return alternative<Sgd>(
-      {.path = "sgd",
-       .meaning = "Stochastic gradient descent, with optional momentum.",
-       .example = "sgd: {momentum: 0.9}"},
-      option(&Sgd::momentum, {.path = "momentum",
-                              .high = 1,
-                              .open_high = true,
-                              .meaning = "The momentum coefficient.",
-                              .example = "momentum: 0.9"}),
-      option(&Sgd::nesterov,
-             {.path = "nesterov", .meaning = "Whether to use Nesterov momentum.", .example = "nesterov: true"}));
-}
-
-static auto row(Tag<Adam>) {
-  return alternative<Adam>({.path = "adam", .meaning = "Adam.", .example = "adam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
-                           option(&Adam::b1, {.path = "b1",
-                                              .high = 1,
-                                              .open_high = true,
-                                              .meaning = "Exponential decay rate of the first moment.",
-                                              .example = "b1: 0.9"}),
-                           option(&Adam::b2, {.path = "b2",
-                                              .high = 1,
-                                              .open_high = true,
-                                              .meaning = "Exponential decay rate of the second moment.",
-                                              .example = "b2: 0.999"}),
-                           option(&Adam::eps, {.path = "eps",
-                                               .high = unbounded,
-                                               .open_low = true,
-                                               .meaning = "Constant added to the denominator.",
-                                               .example = "eps: 1.0e-8"}));
-}
-
-static auto row(Tag<AdamW>) {
-  return alternative<AdamW>(
-      {.path = "adamw", .meaning = "Adam with decoupled weight decay.", .example = "adamw: {weight_decay: 0.01}"},
-      option(&AdamW::b1, {.path = "b1",
-                          .high = 1,
-                          .open_high = true,
-                          .meaning = "Exponential decay rate of the first moment.",
-                          .example = "b1: 0.9"}),
-      option(&AdamW::b2, {.path = "b2",
-                          .high = 1,
-                          .open_high = true,
-                          .meaning = "Exponential decay rate of the second moment.",
-                          .example = "b2: 0.999"}),
-      option(&AdamW::eps, {.path = "eps",
-                           .high = unbounded,
-                           .open_low = true,
-                           .meaning = "Constant added to the denominator.",
-                           .example = "eps: 1.0e-8"}),
-      option(
-          &AdamW::weight_decay,
-          {.path = "weight_decay",
-           .high = unbounded,
-           .meaning = "The coefficient of weight decay; the update subtracts learning_rate * weight_decay * parameter.",
-           .example = "weight_decay: 0.01"}));
-}
-
-static auto row(Tag<OptimizerSpec>) {
-  return keys_of<OptimizerSpec>(alternatives(&OptimizerSpec::rule),
-                                option(&OptimizerSpec::learning_rate, {.path = "learning_rate",
-                                                                       .need = Need::required,
-                                                                       .high = unbounded,
-                                                                       .meaning = "The learning rate.",
-                                                                       .example = "learning_rate: 0.001"}),
-                                option(&OptimizerSpec::base_batch_size,
-                                       {.path = "base_batch_size",
-                                        .low = 1,
-                                        .meaning = "The learning rate is multiplied by batch_size / base_batch_size.",
-                                        .example = "base_batch_size: 32",
-                                        .fallback_text = "no scaling"}));
-}
-
 template struct Choice<Loss>;
 template struct Section<Metric>;
 template struct Choice<MetricKind>;
-template struct Section<OptimizerSpec>;
-template struct Choice<OptimizerRule>;
 
 }  // namespace pmaptrain::spec

@@ -6,7 +6,6 @@ namespace pmaptrain::spec {
 static constexpr std::array<Word<OnNonfinite>, 2> words_of(Tag<OnNonfinite>) {
   return {{{"halt", OnNonfinite::halt}, {"skip", OnNonfinite::skip}}};
 }
-static constexpr std::array<Word<Mode>, 2> words_of(Tag<Mode>) { return {{{"min", Mode::min}, {"max", Mode::max}}}; }
 static constexpr std::array<Word<SpikeAction>, 2> words_of(Tag<SpikeAction>) {
   return {{{"warn", SpikeAction::warn}, {"halt", SpikeAction::halt}}};
 }

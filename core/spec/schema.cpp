@@ -33,6 +33,10 @@ Json list_of(Json items, std::size_t least, std::size_t most = 0) {
   return list;
 }
 
+Json pair_of(Json first, Json second) {
+  return {{"type", "array"}, {"prefixItems", {std::move(first), std::move(second)}}, {"minItems", 2}, {"maxItems", 2}};
+}
+
 Json words(const std::vector<std::string>& all) { return {{"enum", all}}; }
 
 // What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
@@ -100,6 +104,9 @@ struct Rule {
   std::string_view path;  // of the map that has both
   const char* rule;
 };
+constexpr const char* nesterov_rule = R"({
+       "if": {"required": ["nesterov"], "properties": {"nesterov": {"const": true}}},
+       "then": {"required": ["momentum"], "properties": {"momentum": {"type": "number", "exclusiveMinimum": 0}}}})";
 constexpr Rule rules[] = {
     {"data", R"({"oneOf": [
        {"required": ["batch_size"], "properties": {"batch_size": {"not": {"type": "null"}}, "batch_size_per_device": {"type": "null"}}},
@@ -108,9 +115,11 @@ constexpr Rule rules[] = {
        "if": {"required": ["file"], "properties": {"file": {"not": {"type": "null"}}}},
        "then": {"properties": {"train": {"type": "array"}, "validation": {"type": ["array", "null"]}, "test": {"type": ["array", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}}},
        "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": "array"}}, "validation": {"not": {"type": "array"}}, "test": {"not": {"type": "array"}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
-    {"optimizer.sgd", R"({
-       "if": {"required": ["nesterov"], "properties": {"nesterov": {"const": true}}},
-       "then": {"required": ["momentum"], "properties": {"momentum": {"type": "number", "exclusiveMinimum": 0}}}})"},
+    {"optimizer.sgd", nesterov_rule},
+    {"optimizer.rmsprop", nesterov_rule},
+    {"optimizer.groups", R"({
+       "if": {"required": ["freeze"], "properties": {"freeze": {"const": true}}},
+       "then": {"properties": {"learning_rate_scale": {"type": "null"}, "weight_decay": {"type": "null"}}}})"},
 };
 
 class SchemaWriter {
@@ -174,8 +183,9 @@ class SchemaWriter {
   Json value_of(const Key& key) {
     switch (key.type) {
       case Type::map: return map_or_shorthand(key);
-      case Type::choice: return choice(key);
+      case Type::choice: return named_choice(key);
       case Type::choices: return choices(key);
+      case Type::maps: return list_of(map(key), 0);
       case Type::text:
       case Type::path: return text();
       case Type::texts: return any_of({text(), list_of(text(), 0)});
@@ -196,6 +206,8 @@ class SchemaWriter {
       case Type::duration: return duration(key, false);
       case Type::interval: return duration(key, true);
       case Type::amount: return duration(key, false);
+      case Type::durations: return list_of(duration(key, false), 0);
+      case Type::scales: return list_of(pair_of(duration(key, false), number(key)), 0);
       case Type::integers:
         return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);
@@ -252,15 +264,28 @@ class SchemaWriter {
     Json full = map(key);
     full["oneOf"] = std::move(one);
     bare.push_back(std::move(full));
+    if (key.or_number) bare.push_back(number(key));
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
   }
 
+  // Choices that stand in themselves have a name.
+  Json named_choice(const Key& key) {
+    const auto all = keys();
+    if (std::none_of(all.begin(), all.end(), [&](const Key& other) { return other.like == key.path; })) {
+      return choice(key);
+    }
+    definitions_[std::string(key.name())] = choice(key);
+    return reference(key.path);
+  }
+
+  static Json reference(std::string_view path) { return {{"$ref", "#/$defs/" + std::string(find_key(path)->name())}}; }
+
   // Lists that may stand in themselves have a name.
   Json choices(const Key& key) {
-    const auto reference = [](std::string_view path) {
-      return Json{{"$ref", "#/$defs/" + std::string(find_key(path)->name())}};
-    };
-    if (!key.like.empty()) return reference(key.like);
+    if (!key.like.empty()) {
+      const bool list = find_key(key.like)->type == Type::choices;
+      return list ? reference(key.like) : list_of(reference(key.like), 1);
+    }
     const bool may_be_empty = key.fallback == "[]";
     Json list = list_of(choice(key), may_be_empty ? 0 : 1);
     if (may_be_empty) list["uniqueItems"] = true;

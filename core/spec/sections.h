@@ -49,6 +49,8 @@ extern template struct Section<InitialFrom>;
 extern template struct Section<Layer>;
 extern template struct Section<Metric>;
 extern template struct Section<OptimizerSpec>;
+extern template struct Section<ParameterGroup>;
+extern template struct Section<ReduceOnPlateau>;
 extern template struct Section<TrainSpec>;
 extern template struct Section<CheckpointSpec>;
 extern template struct Section<BestSpec>;
@@ -60,5 +62,6 @@ extern template struct Choice<LayerKind>;
 extern template struct Choice<Loss>;
 extern template struct Choice<MetricKind>;
 extern template struct Choice<OptimizerRule>;
+extern template struct Choice<Schedule>;
 
 }  // namespace pmaptrain::spec

@@ -37,8 +37,10 @@ std::string takes(const Key& key) {
       if (!key.like.empty()) return list + ", as " + std::string(key.like);
       std::vector<std::string> names;
       for (const Key* other : alternatives(key)) names.emplace_back(other->name());
-      return (key.type == Type::choices ? list + ", each one of " : "one of ") + join(names, ", ");
+      const std::string number = key.or_number ? "a number" + range_of(key, false) + ", or " : "";
+      return (key.type == Type::choices ? list + ", each one of " : number + "one of ") + join(names, ", ");
     }
+    case Type::maps: return "a list of maps of options";
     case Type::text: return "text";
     case Type::texts: return "a text, or a list of texts";
     case Type::run_name: return "a name without '/'";
@@ -61,6 +63,8 @@ std::string takes(const Key& key) {
       return std::string("an interval such as '100 steps'") +
              (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") + ", or 'never'";
     case Type::amount: return "a count such as '1 batch' or '1000 examples'";
+    case Type::durations: return "a list of durations such as '100 steps' or '2 epochs'";
+    case Type::scales: return "a list of pairs of a duration and a number" + range_of(key, false);
     case Type::integers: {
       const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
       return "a list of " + count + "integers" + range_of(key, true);

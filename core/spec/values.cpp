@@ -158,6 +158,18 @@ void store(const Node* node, Amount& out) {
   out.place = place_of(*node);
 }
 
+void store(const Node* node, std::vector<Duration>& out) { store_items(node, out); }
+
+void store(const Node* node, std::vector<schedule::Scale>& out) {
+  if (node == nullptr) return;
+  out.clear();
+  for (const Node& pair : node->items) {
+    schedule::Scale& scale = out.emplace_back();
+    store(&pair.items[0], scale.boundary);
+    store(&pair.items[1], scale.scale);
+  }
+}
+
 void store(const Node* node, std::map<std::string, Tensor>& out) {
   if (node != nullptr) add_tensors(*node, "", out);
 }

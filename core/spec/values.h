@@ -35,6 +35,8 @@ void store(const Node* node, Duration& out);
 void store(const Node* node, Interval& out);
 void store(const Node* node, std::vector<Pattern>& out);
 void store(const Node* node, Amount& out);
+void store(const Node* node, std::vector<Duration>& out);
+void store(const Node* node, std::vector<schedule::Scale>& out);
 void store(const Node* node, std::map<std::string, Tensor>& out);  // by path; of duplicates the first
 
 // The chosen alternative of a choice: its name and its options; null if there is no valid one.

@@ -1,6 +1,8 @@
 #include "core/train/checkpoint.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 
 #include "core/data/open.h"
@@ -47,22 +49,38 @@ CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::str
   return loaded;
 }
 
-// Writes a file of `inputs` into a checkpoint, and its checksum into the state.
+// Writes a file of inputs, by the names of their tensors, into a checkpoint, and its checksum into the state.
 void write_file(const Directory& into, const std::string& name, const Program& program,
-                std::span<const std::size_t> inputs, const Slices& slices, RunState& state) {
+                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state) {
   std::vector<TensorView> tensors;
-  std::map<std::string_view, std::size_t> index;
-  for (const std::size_t input : inputs) {
+  for (const auto& [tensor, input] : inputs) {
     const Type& type = program.type(program.inputs[input].value);
-    tensors.push_back({program.inputs[input].name, type.dtype, type.shape, {}});
-    index[program.inputs[input].name] = input;
+    tensors.push_back({std::string(tensor), type.dtype, type.shape, {}});
   }
   FileWriter file(into.place(name));
   write_safetensors(file, tensors, [&](const TensorView& tensor) {
-    slices(index.at(tensor.name), [&](std::span<const std::byte> slice) { file.write(slice); });
+    slices(inputs.at(tensor.name), [&](std::span<const std::byte> slice) { file.write(slice); });
   });
   file.close();
   state.checksums[name] = "xxh3:" + file.checksum();
+}
+
+// The elements divided as the evaluation divides them.
+Slices divided(const Slices& slices, DType dtype, double by) {
+  return [&slices, dtype, by](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
+    slices(input, [&](std::span<const std::byte> slice) {
+      dispatch_floating(dtype, [&]<class T>() {
+        std::array<T, 4096> quotients;
+        while (!slice.empty()) {
+          const std::size_t count = std::min(quotients.size(), slice.size() / sizeof(T));
+          std::memcpy(quotients.data(), slice.data(), count * sizeof(T));
+          for (std::size_t i = 0; i < count; ++i) quotients[i] /= static_cast<T>(by);
+          use(std::as_bytes(std::span(quotients).first(count)));
+          slice = slice.subspan(count * sizeof(T));
+        }
+      });
+    });
+  };
 }
 
 }  // namespace
@@ -92,12 +110,20 @@ void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState stat
   state.config_hash = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
   state.checksums.clear();
   folder.commit_checkpoint(state.step, [&](const Directory& into) {
-    std::vector<std::size_t> parameters, optimizer;
+    std::map<std::string_view, std::size_t> parameters, optimizer, averages;
     for (const std::size_t input : checkpoint_inputs(setup)) {
-      (setup.training->inputs[input].group == Group::params ? parameters : optimizer).push_back(input);
+      const Input& found = setup.training->inputs[input];
+      (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
+    }
+    for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
+      averages.emplace(setup.model.parameters[i].name, setup.roles.ema[i]);
     }
     write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
     write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
+    if (const auto& ema = setup.spec().train.ema) {
+      const Slices debiased = divided(slices, setup.model.dtype, ema_correction(*ema, state.updates));
+      write_file(into, "ema.safetensors", *setup.training, averages, debiased, state);
+    }
     const std::string text = to_json(state);
     FileWriter file(into.place("state.json"));
     file.write(std::as_bytes(std::span(text)));

@@ -16,7 +16,7 @@ double measure(const Measures& measures, const std::string& name) {
 
 }  // namespace
 
-Decisions::Decisions(const Setup& setup) : spec_(setup.spec().train) {
+Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(spec.optimizer.reduce_on_plateau) {
   if (const auto& best = spec_.checkpoint.best) {
     best_.emplace().mode = best->mode.value_or(spec::mode_of(best->metric));
   }
@@ -36,6 +36,7 @@ void Decisions::restore(const RunState& state) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
   }
+  if (plateau_spec_) plateau_ = state.plateau.state;  // its keys never change
 }
 
 void Decisions::save(RunState& state) const {
@@ -45,10 +46,15 @@ void Decisions::save(RunState& state) const {
   if (early_stopping_) {
     state.early_stopping = {spec_.early_stopping->metric, early_stopping_->best, early_stopping_->waited};
   }
+  state.plateau = {};
+  if (plateau_spec_) state.plateau = {plateau_spec_->metric, plateau_};
 }
 
 bool Decisions::observe(std::int64_t step, const Measures& measures) {
   if (early_stopping_) early_stopping_->observe(measure(measures, spec_.early_stopping->metric));
+  if (plateau_spec_) {
+    plateau_ = pmaptrain::train::observe(*plateau_spec_, plateau_, measure(measures, plateau_spec_->metric));
+  }
   return best_ && best_->observe(step, measure(measures, spec_.checkpoint.best->metric));
 }
 

@@ -1,4 +1,5 @@
-// What the evaluations of a run decide: the best checkpoint, and whether to stop early.
+// What the evaluations of a run decide: the best checkpoint, whether to stop early, and by what the learning rate is
+// multiplied.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace pmaptrain::train {
 class Decisions {
  public:
   // Outlives this.
-  explicit Decisions(const Setup& setup);
+  explicit Decisions(const spec::Spec& spec);
 
   void restore(const RunState& state);
   void save(RunState& state) const;
@@ -27,14 +28,19 @@ class Decisions {
     return best_ && best_->value ? std::optional(best_->step) : std::nullopt;
   }
 
+  // Of the learning rate (optimizer.reduce_on_plateau).
+  double learning_rate_scale() const { return plateau_.scale; }
+
   // Whether training is to stop early, and why.
   bool stops() const;
   std::string why() const;
 
  private:
   const spec::TrainSpec& spec_;
+  const std::optional<spec::ReduceOnPlateau>& plateau_spec_;
   std::optional<BestSoFar> best_;
   std::optional<EarlyStopping> early_stopping_;
+  PlateauState plateau_;
 };
 
 }  // namespace pmaptrain::train

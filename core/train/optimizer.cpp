@@ -1,160 +1,160 @@
 #include "core/train/optimizer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <variant>
+#include <map>
 
+#include "core/base/text.h"
 #include "core/model/arithmetic.h"
+#include "core/train/setup.h"
 
 namespace pmaptrain::train {
 namespace {
 
-using model::add;
-using model::cast;
-using model::div;
-using model::mul;
-using model::sub;
-
-// One parameter's part of an update, shared scalars computed once.
-struct Rates {
-  Value learning_rate;
-  Value bias1, bias2;  // 1 - b^step, for the rules that correct
-};
-
-Value descend(Builder& b, Value parameter, Value direction, Value learning_rate) {
-  return sub(b, parameter, mul(b, direction, learning_rate));
+[[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
 }
 
-// 1 - decay^step as a scalar of `dtype`.
-//
-// As exp(step · log decay) in double: log decay is a constant rounded once, so the power's relative error is about
-// step · |log decay| · 1e-16, small wherever the power is not already negligible, and 1 - power keeps some thirteen
-// digits at the first step of decay 0.999, where f32 would keep five. It depends on the step count only, so a resumed
-// run needs no further state.
-Value bias_correction(Builder& b, double decay, Value step, DType dtype) {
-  if (decay <= 0.0) return b.constant(dtype, 1.0);
-  const Value power = b.emit(ops::Exp{}, {mul(b, cast(b, step, DType::f64), std::log(decay))});
-  return cast(b, sub(b, b.constant(DType::f64, 1.0), power), dtype);
+// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
+void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double factor, std::int64_t global_batch) {
+  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
+  const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
+  if (!vanishes && !(std::abs(rate) > std::numeric_limits<float>::max())) return;
+  const std::string base = std::to_string(*optimizer.base_batch_size);
+  refuse(optimizer.base_batch_size_place,
+         "base_batch_size " + base + " makes the learning rate " + exact(rate / factor) + " × " +
+             std::to_string(global_batch) + " / " + base + " = " + exact(rate) +
+             (vanishes ? ", which is 0 in f32" : ", which is infinite in f32"),
+         "the batch size that the learning rate was chosen for");
 }
 
-// decay·old + (1 - decay)·value
-Value moving_average(Builder& b, double decay, Value old, Value value) {
-  const Value past = mul(b, old, decay);
-  return add(b, past, mul(b, value, 1.0 - decay));
+bool matches_any(const std::vector<spec::Pattern>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
 }
 
-// Advances the moments in `slots` and returns the corrected direction.
-Value adam_direction(Builder& b, double b1, double b2, double eps, Value gradient, std::span<Value> slots,
-                     const Rates& rates) {
-  slots[0] = moving_average(b, b1, slots[0], gradient);
-  slots[1] = moving_average(b, b2, slots[1], mul(b, gradient, gradient));
-  const Value mean = div(b, slots[0], rates.bias1);
-  const Value deviation = b.emit(ops::Sqrt{}, {div(b, slots[1], rates.bias2)});
-  return div(b, mean, add(b, deviation, eps));
+// The parameters whose names are most like a pattern: those of the nearest name, else all, of which some are shown.
+std::string parameters_like(const spec::Pattern& pattern, const std::vector<std::string>& names) {
+  std::string plain = pattern.text;
+  std::erase(plain, '*');
+  if (const std::string near = nearest(plain, names); !near.empty()) return "did you mean '" + near + "'?";
+  constexpr std::size_t most = 8;
+  const std::size_t shown = std::min(most, names.size());
+  const std::vector<std::string> some(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::string more = names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "";
+  return "the parameters are " + join(some, ", ") + more;
 }
 
-// The rules. update() advances one parameter's slots in place and returns the new parameter.
-struct RuleTraits {
-  static std::vector<std::string> slots(const spec::Sgd& sgd) {
-    return sgd.momentum != 0.0 ? std::vector<std::string>{"sgd.trace"} : std::vector<std::string>{};
+std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const model::Model& model) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
+  for (const spec::ParameterGroup& group : optimizer.groups) {
+    for (const spec::Pattern& pattern : group.parameters) {
+      const bool found =
+          std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern.text, name); });
+      if (!found) {
+        refuse(pattern.place, "no parameter of this model matches '" + pattern.text + "'",
+               parameters_like(pattern, names));
+      }
+    }
   }
-  static std::vector<std::string> slots(const spec::Adam&) { return {"adam.mu", "adam.nu"}; }
-  static std::vector<std::string> slots(const spec::AdamW&) { return {"adamw.mu", "adamw.nu"}; }
+  std::vector<Tuning> tuning;
+  for (const std::string& name : names) {
+    Tuning& own = tuning.emplace_back();
+    own.weight_decay = weight_decay_of(optimizer.rule).value_or(0.0);
+    const auto group =
+        std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
+                     [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
+    if (group != optimizer.groups.end()) {
+      own.learning_rate_scale = group->learning_rate_scale.value_or(1.0);
+      own.weight_decay = group->weight_decay.value_or(own.weight_decay);
+      own.trained = !group->freeze;
+    }
+    if (matches_any(optimizer.weight_decay_exclude, name)) own.weight_decay = 0.0;
+  }
+  const bool any = std::any_of(tuning.begin(), tuning.end(), [](const Tuning& own) { return own.trained; });
+  if (!any && !tuning.empty()) {
+    refuse(optimizer.groups.front().parameters.front().place, "groups freeze every parameter of the model",
+           "leave at least one parameter to train");
+  }
+  return tuning;
+}
 
-  static void prepare(Builder&, const spec::Sgd&, Value, DType, Rates&) {}
-  template <class Adaptive>
-  static void prepare(Builder& b, const Adaptive& rule, Value step, DType dtype, Rates& rates) {
-    rates.bias1 = bias_correction(b, rule.b1, step, dtype);
-    rates.bias2 = bias_correction(b, rule.b2, step, dtype);
-  }
-
-  static constexpr double unbounded = std::numeric_limits<double>::infinity();
-
-  static double largest_change(const spec::Sgd& sgd, double rate) {
-    return sgd.momentum == 0 ? rate * static_cast<double>(std::numeric_limits<float>::max()) : unbounded;
-  }
-  static double largest_change(const spec::Adam& adam, double rate) { return largest_change(adam.b1, adam.b2, rate); }
-  static double largest_change(const spec::AdamW& adamw, double rate) {
-    return rate * adamw.weight_decay <= 1.0 ? largest_change(adamw.b1, adamw.b2, rate) : unbounded;
-  }
-  static double largest_change(double b1, double b2, double rate) {
-    // What equal squares come to after many steps, as a multiple of one: f32 may round b2 up to 1, and then it grows.
-    const double weights =
-        static_cast<double>(static_cast<float>(1.0 - b2)) / (1.0 - static_cast<double>(static_cast<float>(b2)));
-    if (!(weights <= 1.001)) return unbounded;
-    return b1 * b1 < b2 ? rate / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2)) : unbounded;
-  }
-
-  static Value squares_bound(Builder&, const spec::Sgd&, Value largest) { return largest; }
-  template <class Adaptive>
-  static Value squares_bound(Builder& b, const Adaptive&, Value largest) {
-    return mul(b, largest, largest);
-  }
-
-  static Value update(Builder& b, const spec::Sgd& sgd, Value w, Value g, std::span<Value> slots, const Rates& rates) {
-    if (slots.empty()) return descend(b, w, g, rates.learning_rate);
-    slots[0] = add(b, g, mul(b, slots[0], sgd.momentum));
-    const Value direction = sgd.nesterov ? add(b, g, mul(b, slots[0], sgd.momentum)) : slots[0];
-    return descend(b, w, direction, rates.learning_rate);
-  }
-  static Value update(Builder& b, const spec::Adam& adam, Value w, Value g, std::span<Value> slots,
-                      const Rates& rates) {
-    return descend(b, w, adam_direction(b, adam.b1, adam.b2, adam.eps, g, slots, rates), rates.learning_rate);
-  }
-  static Value update(Builder& b, const spec::AdamW& adamw, Value w, Value g, std::span<Value> slots,
-                      const Rates& rates) {
-    const Value direction = adam_direction(b, adamw.b1, adamw.b2, adamw.eps, g, slots, rates);
-    return descend(b, w, add(b, direction, mul(b, w, adamw.weight_decay)), rates.learning_rate);
-  }
-};
+// The largest magnitude of an element of the gradient, after clipping.
+double largest_gradient(const spec::OptimizerSpec& optimizer) {
+  const double most = static_cast<double>(std::numeric_limits<float>::max());
+  const double norm = optimizer.clip_by_global_norm.value_or(most) * (1.0 + 1e-5);  // by rounding
+  return std::min({most, optimizer.clip.value_or(most), norm});
+}
 
 }  // namespace
 
-std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
-
-std::vector<std::string> slot_kinds(const spec::OptimizerSpec& optimizer) {
-  return std::visit([](const auto& rule) { return RuleTraits::slots(rule); }, optimizer.rule);
+std::vector<std::size_t> Optimizer::trained() const {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < tuning.size(); ++i) {
+    if (tuning[i].trained) indices.push_back(i);
+  }
+  return indices;
 }
 
-Update optimizer_update(Builder& b, const spec::OptimizerSpec& optimizer, std::span<const Value> parameters,
+Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
+                         std::int64_t schedule_steps) {
+  Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model)};
+  const double factor =
+      spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
+  optimizer.learning_rate = spec.base_batch_size ? spec.learning_rate.value * static_cast<double>(batch.global) /
+                                                       static_cast<double>(*spec.base_batch_size)
+                                                 : spec.learning_rate.value;
+  if (spec.learning_rate.schedule) {
+    const auto steps_of = [&](const spec::Duration& duration, const std::string& key) {
+      return to_steps(duration, batch, key);
+    };
+    optimizer.schedule = make_schedule(spec.learning_rate, steps_of, schedule_steps, factor);
+    optimizer.learning_rate = largest_rate(*optimizer.schedule);
+  }
+  check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
+  return optimizer;
+}
+
+double learning_rate_at(const Optimizer& optimizer, std::int64_t update) {
+  return optimizer.schedule ? rate_after(*optimizer.schedule, update - 1) : optimizer.learning_rate;
+}
+
+std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
+
+Update optimizer_update(Builder& b, const Optimizer& optimizer, std::span<const Value> parameters,
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate) {
-  assert(gradients.size() == parameters.size() && slots.size() == slot_kinds(optimizer).size());
+  const std::vector<std::size_t> trained = optimizer.trained();
+  assert(parameters.size() == trained.size() && gradients.size() == trained.size());
+  assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
-  const DType dtype = b.type(parameters.front()).dtype;
-  std::visit(
-      [&](const auto& rule) {
-        Rates rates{learning_rate, {}, {}};
-        RuleTraits::prepare(b, rule, step, dtype, rates);
-        for (std::size_t i = 0; i < parameters.size(); ++i) {
-          std::vector<Value> own;
-          own.reserve(slots.size());
-          for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
-          update.parameters.push_back(RuleTraits::update(b, rule, parameters[i], gradients[i], own, rates));
-          for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
-        }
-      },
-      optimizer.rule);
+  const Corrections shared = corrections(b, optimizer.spec.rule, step, b.type(parameters.front()).dtype);
+  std::map<double, Value> rates{{1.0, learning_rate}};  // by scale
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Tuning& tuning = optimizer.tuning[trained[i]];
+    const double scale = tuning.learning_rate_scale;
+    if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, scale);
+    std::vector<Value> own;
+    own.reserve(slots.size());
+    for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
+    RuleCall call{b, parameters[i], gradients[i], own, rates[scale], tuning.weight_decay, shared};
+    update.parameters.push_back(updated_parameter(optimizer.spec.rule, call));
+    for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
+  }
   return update;
 }
 
-double scaled_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
-  if (!optimizer.base_batch_size) return optimizer.learning_rate;
-  return optimizer.learning_rate * static_cast<double>(global_batch) / static_cast<double>(*optimizer.base_batch_size);
-}
-
-bool may_overflow(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
-  const double rate = scaled_learning_rate(optimizer, global_batch);
-  const double change =
-      std::visit([&](const auto& rule) { return RuleTraits::largest_change(rule, rate); }, optimizer.rule);
-  return !(change <= 1e30);  // also of no number
-}
-
-Value squares_bound(Builder& b, const spec::OptimizerSpec& optimizer, Value largest_gradient) {
-  return std::visit([&](const auto& rule) { return RuleTraits::squares_bound(b, rule, largest_gradient); },
-                    optimizer.rule);
+bool may_overflow(const Optimizer& optimizer) {
+  const double gradient = largest_gradient(optimizer.spec);
+  return std::any_of(optimizer.tuning.begin(), optimizer.tuning.end(), [&](const Tuning& tuning) {
+    if (!tuning.trained) return false;
+    const double rate = optimizer.learning_rate * tuning.learning_rate_scale;
+    return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay, gradient}) <= 1e30);  // also of no number
+  });
 }
 
 }  // namespace pmaptrain::train

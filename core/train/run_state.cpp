@@ -60,6 +60,7 @@ void for_each_member(State& state, Visit&& visit) {
   visit("evaluation_is_due", state.evaluation_is_due);
   visit("best", state.best);
   visit("early_stopping", state.early_stopping);
+  visit("reduce_on_plateau", state.plateau);
   visit("loss_sums", state.loss_sums);
   visit("finished", state.finished);
   visit("finished_why", state.finished_why);
@@ -90,6 +91,15 @@ OrderedJson stored(const RunState::Waiting& waiting) {
   const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
   return {{"metric", waiting.metric}, {"best", best}, {"waited", waiting.waited}};
 }
+OrderedJson stored(const RunState::Plateau& plateau) {
+  const PlateauState& state = plateau.state;
+  const OrderedJson best = state.best ? number(*state.best) : OrderedJson(nullptr);
+  return {{"metric", plateau.metric},
+          {"best", best},
+          {"bad_evaluations", state.bad_evaluations},
+          {"cooldown", state.cooldown},
+          {"scale", number(state.scale)}};
+}
 OrderedJson stored(const RunState::LossSums& sums) {
   OrderedJson means = OrderedJson::array();
   for (const LossMean& mean : sums.means) means.push_back({mean.from, mean.to, number(mean.loss)});
@@ -116,6 +126,13 @@ void load(const OrderedJson& json, RunState::Waiting& waiting) {
   waiting.metric = json.at("metric").get<std::string>();
   if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
   waiting.waited = json.at("waited").get<std::int64_t>();
+}
+void load(const OrderedJson& json, RunState::Plateau& plateau) {
+  plateau.metric = json.at("metric").get<std::string>();
+  if (!json.at("best").is_null()) plateau.state.best = to_number(json.at("best"));
+  plateau.state.bad_evaluations = json.at("bad_evaluations").get<std::int64_t>();
+  plateau.state.cooldown = json.at("cooldown").get<std::int64_t>();
+  plateau.state.scale = to_number(json.at("scale"));
 }
 void load(const OrderedJson& json, RunState::LossSums& sums) {
   for (const OrderedJson& mean : json.at("means")) {

@@ -12,6 +12,7 @@
 
 #include "core/train/events.h"
 #include "core/train/loss_spike.h"
+#include "core/train/plateau.h"
 
 namespace pmaptrain::train {
 
@@ -44,6 +45,11 @@ struct RunState {
     std::int64_t waited = 0;
   };
   Waiting early_stopping;
+  struct Plateau {
+    std::string metric;
+    PlateauState state;
+  };
+  Plateau plateau;
 
   // What log lines are compared with (LossWatch).
   struct LossSums {

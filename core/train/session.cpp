@@ -24,7 +24,7 @@ class Session::Impl {
         options_(std::move(options)),
         timetable_(setup.timetable),
         folder_(RunFolder::claim(options_.run_dir, options_.folder)),
-        decisions_(setup) {
+        decisions_(setup.spec()) {
     private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
     steps_ = options_.max_steps ? std::min(*options_.max_steps, timetable_.steps) : timetable_.steps;
@@ -74,7 +74,7 @@ class Session::Impl {
           std::make_unique<Evaluator>(*module_, evaluate_entry + i, setup_.evaluations[i], setup_.model));
     }
     ended_.comparisons = initial_comparisons(setup_);
-    if (resumed() != nullptr) restore(*resumed());
+    if (resumed() != nullptr) continue_from(*resumed());
     loader_.emplace(setup_.source.train,
                     data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
                                            setup_.batch.dataset),
@@ -85,11 +85,12 @@ class Session::Impl {
 
   const RunState* resumed() const { return options_.resume != nullptr ? &options_.resume->checkpoint.state : nullptr; }
 
-  void restore(const RunState& state) {
+  void continue_from(const RunState& state) {
     step_ = saved_step_ = state.step;
     evaluated_at_ = state.evaluated_step;
     evaluation_is_due_ = state.evaluation_is_due;
     decisions_.restore(state);
+    set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
     loss_watch_->restore(state);
     if (stays_finished(state, setup_.spec().train)) {
       finished_ = state.finished;
@@ -193,8 +194,10 @@ class Session::Impl {
     report_->end_epoch(step_, last);
   }
 
-  // One of Setup::evaluations. Nothing where a signal left it undone.
-  std::optional<Evaluation> evaluate(std::size_t which) {
+  // One of Setup::evaluations, of parameters that have so many updates behind them. Nothing where a signal left it
+  // undone.
+  std::optional<Evaluation> evaluate(std::size_t which, std::int64_t updates) {
+    set_ema_correction(*module_, setup_, updates);
     auto evaluation = evaluators_[which]->run(options_.stop);
     if (!evaluation) return std::nullopt;
     if (which == 0) evaluated_at_ = step_;
@@ -205,10 +208,11 @@ class Session::Impl {
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
   // the best.
   bool evaluate_and_save() {
-    const auto evaluation = signalled() ? std::nullopt : evaluate(0);
+    const auto evaluation = signalled() ? std::nullopt : evaluate(0, updates());
     if (!evaluation) return false;  // it stays due
     evaluation_is_due_ = false;
     const bool best = decisions_.observe(step_, evaluation->measures);
+    set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
     if (decisions_.stops() && !finished()) finish_for(early_stopping, decisions_.why());
     if (best) save();
     return best;
@@ -216,11 +220,14 @@ class Session::Impl {
 
   // ---- checkpoints ----
 
+  // Steps that changed the parameters.
+  std::int64_t updates() const { return guards_->good_steps().value_or(step_) - guards_->steps_skipped(); }
+
   RunState state() {
     RunState state;
     state.step = guards_->good_steps().value_or(step_);
     state.steps_skipped = guards_->steps_skipped();
-    state.updates = state.step - state.steps_skipped;
+    state.updates = updates();
     state.example_cursor = state.step / timetable_.steps_per_epoch * setup_.batch.dataset +
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
@@ -285,14 +292,16 @@ class Session::Impl {
   // parameters where there is a best checkpoint. A signal ends this.
   void evaluate_last() {
     if (evaluators_.empty() || signalled()) return;
-    if (evaluated_at_ != step_ && !evaluate(0)) return;
+    if (evaluated_at_ != step_ && !evaluate(0, updates())) return;
     if (evaluators_.size() < 2) return;
+    std::int64_t evaluated = updates();
     const bool best = decisions_.best_step().has_value();
     if (best) {
-      const CheckpointFile parameters = load_parameters(folder_.present_path() / "checkpoints/best");
-      write_group(*module_, train_entry, Group::params, parameters.tensors, parameters.path);
+      const Checkpoint checkpoint = load_checkpoint(folder_.present_path() / "checkpoints/best");
+      restore(*module_, setup_, checkpoint);
+      evaluated = checkpoint.state.updates;
     }
-    if (evaluate(1)) ended_.test_parameters = best ? "best" : "last";
+    if (evaluate(1, evaluated)) ended_.test_parameters = best ? "best" : "last";
   }
 
   bool finished_by_guard() const { return finished() && finished_ != early_stopping; }

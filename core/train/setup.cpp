@@ -13,7 +13,6 @@
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/remove_identities.h"
 #include "core/train/initialize.h"
-#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -44,23 +43,6 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   return timetable;
 }
 
-// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
-void check_learning_rate(const spec::OptimizerSpec& optimizer, std::int64_t global_batch) {
-  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
-  const double rate = scaled_learning_rate(optimizer, global_batch);
-  const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
-  if (!vanishes && std::abs(rate) <= std::numeric_limits<float>::max()) return;
-  const std::string base = std::to_string(*optimizer.base_batch_size);
-  throw Error(ExitStatus::usage,
-              Diagnostic{"config",
-                         optimizer.base_batch_size_place,
-                         "base_batch_size " + base + " makes the learning rate " + exact(optimizer.learning_rate) +
-                             " × " + std::to_string(global_batch) + " / " + base + " = " + exact(rate) +
-                             (vanishes ? ", which is 0 in f32" : ", which is infinite in f32"),
-                         "the batch size that the learning rate was chosen for",
-                         {}});
-}
-
 // What the config sets for an evaluation split, of which there is none.
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
   if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
@@ -81,6 +63,7 @@ void check_selection(Setup& setup) {
   };
   check("train.checkpoint.best", train.checkpoint.best);
   check("train.early_stopping", train.early_stopping);
+  check("optimizer.reduce_on_plateau", setup.spec().optimizer.reduce_on_plateau);
   if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
@@ -107,18 +90,20 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     setup.loaded.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);
-  check_learning_rate(spec.optimizer, setup.batch.global);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
-  StepProgram step =
-      step_program(setup.model, spec, {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  setup.optimizer = make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps);
+  StepProgram step = step_program(setup.model, spec, setup.optimizer,
+                                  {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   if (setup.timetable.eval_every > 0) {
+    const model::Weights weights = model::weights_of(spec.train.ema);
     for (const data::Split split : {data::Split::validation, data::Split::test}) {
       const auto& dataset = setup.source.of(split);
       if (!dataset) continue;
-      setup.evaluations.push_back(plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once()));
+      setup.evaluations.push_back(
+          plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights));
     }
   }
   check_selection(setup);
@@ -126,14 +111,16 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
 }
 
 Program program_at(const Setup& setup, Stage stage) {
-  return train_program(setup.model, setup.spec(), {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(),
-                       stage);
+  return train_program(setup.model, setup.spec(), setup.optimizer,
+                       {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage);
 }
 
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
-                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows) {
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
+                               model::Weights weights) {
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
-  Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops());
+  Program program =
+      model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(), weights);
   return {std::string(data::name_of(split)), std::move(dataset), batch,
           std::make_shared<const Program>(optimize(std::move(program)))};
 }

@@ -46,6 +46,7 @@ struct Setup {
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
+  Optimizer optimizer;
   std::vector<std::string> warnings;        // keys that do nothing with this data
   std::shared_ptr<const Program> training;  // simplified: what runs
   StepRoles roles;                          // of its inputs and outputs
@@ -74,7 +75,8 @@ Program program_at(const Setup& setup, Stage stage);
 
 // What evaluates `model` on `dataset`, in batches of at most `rows` rows over all devices.
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
-                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows);
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
+                               model::Weights weights = model::Weights::raw);
 
 // A duration or interval in steps. Throws Error (usage) at its place when it comes to no step, or examples are not
 // whole batches.

@@ -1,11 +1,12 @@
 #include "core/train/start.h"
 
+#include <cmath>
+
 #include "core/base/philox.h"
 #include "core/data/loader.h"
 #include "core/data/open.h"
 #include "core/train/checkpoint.h"
 #include "core/train/initialize.h"
-#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -14,11 +15,10 @@ void write_now(Module& module, std::size_t input, std::span<const std::byte> val
   module.wait(module.write(module.input(train_entry, input), every_device, value));
 }
 
-void set_learning_rate(Module& module, const Setup& setup) {
-  const double rate = scaled_learning_rate(setup.spec().optimizer, setup.batch.global);
+void write_scalar(Module& module, const Setup& setup, Handle input, double number) {
   dispatch_floating(setup.model.dtype, [&]<class T>() {
-    const T value = static_cast<T>(rate);
-    write_now(module, setup.roles.learning_rate, std::as_bytes(std::span(&value, 1)));
+    const T value = static_cast<T>(number);
+    module.wait(module.write(input, every_device, std::as_bytes(std::span(&value, 1))));
   });
 }
 
@@ -68,7 +68,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
 void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, program.inputs[i]));
+    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, setup.roles, i));
   }
   if (checkpoint != nullptr) {
     restore(module, setup, *checkpoint);
@@ -80,11 +80,30 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
       write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
     }
   }
-  set_learning_rate(module, setup);
+  if (const auto rate = setup.roles.learning_rate) {
+    write_scalar(module, setup, module.input(train_entry, *rate), setup.optimizer.learning_rate);
+  }
+  set_learning_rate_scale(module, setup, 1.0);
   const std::vector<std::string> layers = setup.model.drawing_layers();
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const PhiloxKey key = stream_key(setup.spec().seed, "dropout/" + layers[i]);
     write_now(module, setup.roles.dropout_keys[i], std::as_bytes(std::span(key)));
+  }
+}
+
+double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
+  return ema.debias && updates > 0 ? 1.0 - std::pow(ema.decay, static_cast<double>(updates)) : 1.0;
+}
+
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates) {
+  const auto& ema = setup.spec().train.ema;
+  if (!ema || !ema->debias || setup.evaluations.empty()) return;
+  write_scalar(module, setup, module.input("ema/correction"), ema_correction(*ema, updates));
+}
+
+void set_learning_rate_scale(Module& module, const Setup& setup, double scale) {
+  if (const auto input = setup.roles.learning_rate_scale) {
+    write_scalar(module, setup, module.input(train_entry, *input), scale);
   }
 }
 

@@ -1,13 +1,13 @@
 #include "core/train/step_program.h"
 
 #include <cassert>
+#include <cstring>
 
 #include "core/graph/check.h"
 #include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
 #include "core/ops/support/rules.h"
-#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -19,7 +19,7 @@ using model::select;
 
 // Values that are used together, in the order in which loops and collectives carry them.
 struct Sums {
-  std::vector<Value> gradients;  // of the unnormalised sum of losses, by parameter
+  std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter
   std::vector<Value> measures;   // in the order of measure_parts
   Value count;
 
@@ -37,8 +37,15 @@ struct Sums {
 
 class StepBuilder {
  public:
-  StepBuilder(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch, const OpSet& ops)
-      : model_(model), spec_(spec), batch_(batch), axes_(spec.data.axes), b_(program_, ops) {
+  StepBuilder(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+              const model::BatchShape& batch, const OpSet& ops)
+      : model_(model),
+        spec_(spec),
+        optimizer_(optimizer),
+        batch_(batch),
+        axes_(spec.data.axes),
+        trained_(optimizer.trained()),
+        b_(program_, ops) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
   }
@@ -60,8 +67,8 @@ class StepBuilder {
     declare_dropout();
     const Sums sums = device_sums();
     output_measures(sums.measures, sums.count);
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      b_.output("grad." + model_.parameters[i].name, sums.gradients[i]);
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      b_.output("grad." + model_.parameters[trained_[i]].name, sums.gradients[i]);
     }
     return finish("differentiating the model");
   }
@@ -71,21 +78,25 @@ class StepBuilder {
     declare_parameters();
     declare_state();
     declare_batch(batch_.rows_per_device);
-    const Value learning_rate = b_.input(Group::hyper, "learning_rate", {model_.dtype, {}, {}});
+    declare_learning_rate();
     declare_dropout();
-    name_inputs(learning_rate);
+    name_inputs();
 
     const Sums global = synchronised(device_sums());
     const Value divisor = examples(global.count);
     const std::vector<Value> means = measure_means(global, divisor);
     const Norms norms = gradient_norms(global.gradients, divisor);
+    const Clipping clipping = clipping_of(global.gradients, divisor, norms);
     const Value next_step = following(step_);
-    const Value good = guard(global, means.front(), norms, divisor, next_step, learning_rate);
+    const Value learning_rate = learning_rate_now();
+    const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
     // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
     // memory, which stores nothing in between.
     const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
-    const std::vector<Value> gradients = gradient_means(global.gradients, known_good);
-    commit(updated(parameters_, gradients, slots_, next_step, learning_rate), next_step, good);
+    const std::vector<Value> gradients = clipped_means(global.gradients, known_good, clipping);
+    const Update update = updated(trained_parameters(), gradients, slots_, next_step, learning_rate);
+    commit(update, next_step, good);
+    average(update, good);
     accumulate(global, good);
 
     output_measures(means, global.count);
@@ -103,11 +114,12 @@ class StepBuilder {
   }
 
   void declare_state() {
-    for (const std::string& kind : slot_kinds(spec_.optimizer)) {
+    for (const SlotKind& kind : slot_kinds(optimizer_.spec.rule)) {
       std::vector<Value>& slots = slots_.emplace_back();
-      for (const model::Parameter& parameter : model_.parameters) {
-        slots.push_back(b_.input(Group::state, kind + "/" + parameter.name, {model_.dtype, parameter.shape, {}}));
-      }
+      for (const std::size_t i : trained_) slots.push_back(of_parameter(kind.name, i, kind.initial));
+    }
+    if (spec_.train.ema) {
+      for (std::size_t i = 0; i < parameters_.size(); ++i) ema_.push_back(of_parameter("ema", i, 0.0));
     }
     step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
     guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
@@ -116,6 +128,22 @@ class StepBuilder {
       epoch_.push_back(b_.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
     }
     epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
+  }
+
+  // A piece of state that belongs to a parameter, and what its elements begin with.
+  Value of_parameter(const std::string& kind, std::size_t parameter, double initial) {
+    const auto& [name, shape] = std::pair(model_.parameters[parameter].name, model_.parameters[parameter].shape);
+    const Value state = b_.input(Group::state, kind + "/" + name, {model_.dtype, shape, {}});
+    if (initial != 0.0) roles_.initial[index_of(state)] = initial;
+    return state;
+  }
+
+  void declare_learning_rate() {
+    const Type scalar{model_.dtype, {}, {}};
+    if (!optimizer_.schedule) learning_rate_ = b_.input(Group::hyper, "learning_rate", scalar);
+    if (spec_.optimizer.reduce_on_plateau) {
+      learning_rate_scale_ = b_.input(Group::hyper, "learning_rate_scale", scalar);
+    }
   }
 
   void declare_batch(std::int64_t rows) {
@@ -137,13 +165,16 @@ class StepBuilder {
     return indices;
   }
 
-  void name_inputs(Value learning_rate) {
+  void name_inputs() {
     roles_.parameters = indices_of(parameters_);
+    roles_.ema = indices_of(ema_);
     roles_.step = index_of(step_);
     (halts() ? roles_.finite : roles_.skipped) = index_of(guard_);
     roles_.epoch_sums = indices_of(std::span(epoch_).first(epoch_.size() - 1));
     roles_.epoch_examples = index_of(epoch_.back());
-    roles_.learning_rate = index_of(learning_rate);
+    if (learning_rate_) roles_.learning_rate = index_of(*learning_rate_);
+    if (learning_rate_scale_) roles_.learning_rate_scale = index_of(*learning_rate_scale_);
+    if (halts()) roles_.initial[*roles_.finite] = 1.0;
     roles_.dropout_keys = indices_of(dropout_keys_);
   }
 
@@ -163,7 +194,7 @@ class StepBuilder {
     const model::LocalSums sums = forward(parameters, batch, keys);
     const Value loss = sums.measures.front();
     const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
-    return {differentiate(b_, loss, seed, parameters), sums.measures, sums.count};
+    return {differentiate(b_, loss, seed, trained_of(parameters)), sums.measures, sums.count};
   }
 
   // The sums over all microbatches.
@@ -177,8 +208,8 @@ class StepBuilder {
 
     const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
     Sums zeros;
-    for (const model::Parameter& parameter : model_.parameters) {
-      zeros.gradients.push_back(zero(parameter.shape, model_.dtype));
+    for (const std::size_t i : trained_) {
+      zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
     }
     for (const model::MeasurePart& part : model::measure_parts(model_)) {
       zeros.measures.push_back(zero(part.shape, part.wide ? DType::f64 : model_.dtype));
@@ -196,6 +227,14 @@ class StepBuilder {
     };
     return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
   }
+
+  std::vector<Value> trained_of(std::span<const Value> parameters) const {
+    std::vector<Value> trained;
+    trained.reserve(trained_.size());
+    for (const std::size_t i : trained_) trained.push_back(parameters[i]);
+    return trained;
+  }
+  std::vector<Value> trained_parameters() const { return trained_of(parameters_); }
 
   Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
 
@@ -224,47 +263,84 @@ class StepBuilder {
     return means;
   }
 
-  std::vector<Value> gradient_means(const std::vector<Value>& sums, Value divisor) {
-    const Builder::Scope scope = in_optimizer();
-    std::vector<Value> means;
-    means.reserve(sums.size());
-    for (Value sum : sums) means.push_back(div(b_, sum, divisor));
-    return means;
-  }
-
   // Of the mean gradient: the global norm, f64[], and the largest magnitude of an element.
   struct Norms {
     Value global, largest;
   };
 
-  // From the sums, so that the mean is never stored: its norm is theirs by the count. Squares are of f64, where no
-  // gradient of f32 overflows.
-  Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
-    const Builder::Scope scope(b_, {"grad_norm", {}});
-    std::optional<Value> squares, largest;
+  // How the mean gradient is clipped: the factor by its global norm, and its largest magnitude afterwards.
+  struct Clipping {
+    Value largest;
+    std::optional<Value> factor;
+  };
+
+  Clipping clipping_of(const std::vector<Value>& sums, Value divisor, const Norms& norms) {
+    const spec::OptimizerSpec& optimizer = optimizer_.spec;
+    const Builder::Scope scope(b_, {"clip", optimizer.place});
+    Clipping clipping{norms.largest, {}};
+    if (optimizer.clip) {
+      clipping.largest = b_.emit(ops::Min{}, {norms.largest, b_.constant(model_.dtype, *optimizer.clip)});
+    }
+    if (optimizer.clip_by_global_norm) {
+      const Value norm = optimizer.clip ? norms_of(clipped_means(sums, divisor, clipping))->global : norms.global;
+      const Value most = b_.constant(DType::f64, *optimizer.clip_by_global_norm);
+      const Value small = b_.emit(ops::Lt{}, {norm, most});
+      const Value factor = select(b_, small, b_.constant(DType::f64, 1.0), div(b_, most, norm));
+      clipping.factor = cast(b_, factor, model_.dtype);
+      clipping.largest = model::mul(b_, clipping.largest, *clipping.factor);
+    }
+    return clipping;
+  }
+
+  std::vector<Value> clipped_means(const std::vector<Value>& sums, Value divisor, const Clipping& clipping) {
+    const Builder::Scope scope = in_optimizer();
+    std::vector<Value> means;
+    means.reserve(sums.size());
     for (Value sum : sums) {
-      const std::vector<Value> norms = b_.emit_all(ops::Norms{}, std::vector{sum});
+      Value mean = div(b_, sum, divisor);
+      if (const std::optional<double> most = optimizer_.spec.clip) {
+        const Value low = b_.constant(model_.dtype, -*most), high = b_.constant(model_.dtype, *most);
+        mean = b_.emit(ops::Clamp{}, {low, mean, high});
+      }
+      means.push_back(clipping.factor ? model::mul(b_, mean, *clipping.factor) : mean);
+    }
+    return means;
+  }
+
+  // Squares are of f64, where no gradient of f32 overflows.
+  std::optional<Norms> norms_of(const std::vector<Value>& values) {
+    std::optional<Value> squares, largest;
+    for (Value value : values) {
+      const std::vector<Value> norms = b_.emit_all(ops::Norms{}, std::vector{value});
       squares = squares ? add(b_, *squares, norms[0]) : norms[0];
       largest = largest ? b_.emit(ops::Max{}, {*largest, norms[1]}) : norms[1];
     }
-    if (!squares) return {b_.constant(DType::f64, 0.0), b_.constant(model_.dtype, 0.0)};
-    const Value root = b_.emit(ops::Sqrt{}, {*squares});
+    if (!squares) return std::nullopt;
+    return Norms{b_.emit(ops::Sqrt{}, {*squares}), *largest};
+  }
+
+  // From the sums, so that the mean is never stored: its norm is theirs by the count.
+  Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
+    const Builder::Scope scope(b_, {"grad_norm", {}});
+    const std::optional<Norms> norms = norms_of(sums);
+    if (!norms) return {b_.constant(DType::f64, 0.0), b_.constant(model_.dtype, 0.0)};
     const Value count = cast(b_, divisor, DType::f64);
-    return {div(b_, root, count), div(b_, *largest, divisor)};
+    return {div(b_, norms->global, count), div(b_, norms->largest, divisor)};
   }
 
   // bool[]: whether this step counts. What is not finite is one element's doing, never that of a norm which overflows.
-  Value guard(const Sums& global, Value loss, const Norms& norms, Value divisor, Value next_step, Value learning_rate) {
+  Value guard(const Sums& global, Value loss, const Norms& norms, const Clipping& clipping, Value divisor,
+              Value next_step, Value learning_rate) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
     Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.largest}));
-    if (may_overflow(spec_.optimizer, batch_.rows_per_device * spec_.mesh.mesh.devices())) {
-      for (Value finite : finite_updates(global.gradients, divisor, next_step, learning_rate)) demand(finite);
+    if (may_overflow(optimizer_)) {
+      for (Value finite : finite_updates(global, divisor, clipping, next_step, learning_rate)) demand(finite);
     } else {
-      demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, spec_.optimizer, norms.largest)}));
+      demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
     }
     if (halts()) {
       demand(guard_);
@@ -278,7 +354,7 @@ class StepBuilder {
   // bool[] by parameter: whether all elements of its update are finite, slots included. The barriers keep this
   // arithmetic apart from that of the update which is committed: to compute it twice costs less than to keep the new
   // values until they are judged.
-  std::vector<Value> finite_updates(const std::vector<Value>& sums, Value divisor, Value next_step,
+  std::vector<Value> finite_updates(const Sums& global, Value divisor, const Clipping& clipping, Value next_step,
                                     Value learning_rate) {
     const auto apart = [&](const std::vector<Value>& values) {
       std::vector<Value> copies;
@@ -286,8 +362,8 @@ class StepBuilder {
       for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
       return copies;
     };
-    const std::vector<Value> parameters = apart(parameters_);
-    const std::vector<Value> gradients = gradient_means(sums, divisor);
+    const std::vector<Value> parameters = apart(trained_parameters());
+    const std::vector<Value> gradients = clipped_means(global.gradients, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
     const Update update = updated(parameters, gradients, slots, next_step, learning_rate);
@@ -305,7 +381,15 @@ class StepBuilder {
   }
 
   // What the optimizer appends is said to come from its place.
-  Builder::Scope in_optimizer() { return {b_, {rule_name(spec_.optimizer), spec_.optimizer.place}}; }
+  Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.spec), optimizer_.spec.place}}; }
+
+  // The rate of this step, of the model's dtype. A schedule is computed in f64.
+  Value learning_rate_now() {
+    const Builder::Scope scope(b_, {"learning_rate", optimizer_.spec.learning_rate.place});
+    const Value rate =
+        learning_rate_ ? *learning_rate_ : cast(b_, rate_after(b_, *optimizer_.schedule, step_), model_.dtype);
+    return learning_rate_scale_ ? model::mul(b_, rate, *learning_rate_scale_) : rate;
+  }
 
   Value following(Value step) {
     const Builder::Scope scope = in_optimizer();
@@ -315,17 +399,32 @@ class StepBuilder {
   Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
                  const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
     const Builder::Scope scope = in_optimizer();
-    return optimizer_update(b_, spec_.optimizer, parameters, gradients, slots, next_step, learning_rate);
+    return optimizer_update(b_, optimizer_, parameters, gradients, slots, next_step, learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
     const Builder::Scope scope = in_optimizer();
     replace(step_, select(b_, good, next_step, step_));
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      replace(parameters_[i], select(b_, good, update.parameters[i], parameters_[i]));
+    const std::vector<Value> parameters = trained_parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      replace(parameters[i], select(b_, good, update.parameters[i], parameters[i]));
       for (std::size_t k = 0; k < slots_.size(); ++k) {
         replace(slots_[k][i], select(b_, good, update.slots[k][i], slots_[k][i]));
       }
+    }
+  }
+
+  // optax.ema of the new parameters: finite where these are.
+  void average(const Update& update, Value good) {
+    if (!spec_.train.ema) return;
+    const Builder::Scope scope(b_, {"ema", {}});
+    const double decay = spec_.train.ema->decay;
+    std::vector<Value> parameters = parameters_;
+    for (std::size_t i = 0; i < trained_.size(); ++i) parameters[trained_[i]] = update.parameters[i];
+    for (std::size_t i = 0; i < ema_.size(); ++i) {
+      const Value past = model::mul(b_, ema_[i], decay);
+      const Value next = add(b_, past, model::mul(b_, parameters[i], 1.0 - decay));
+      replace(ema_[i], select(b_, good, next, ema_[i]));
     }
   }
 
@@ -365,22 +464,26 @@ class StepBuilder {
 
   const model::Model& model_;
   const spec::Spec& spec_;
+  const Optimizer& optimizer_;
   const model::BatchShape batch_;
   const AxisSet axes_;
+  const std::vector<std::size_t> trained_;  // indices of parameters
   Program program_;
   Builder b_;
 
   std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
-  std::vector<std::vector<Value>> slots_;  // by kind, then by parameter
+  std::vector<std::vector<Value>> slots_;  // by kind, then by trained parameter
+  std::vector<Value> ema_;                 // by parameter, or none
   Value step_, guard_;
+  std::optional<Value> learning_rate_, learning_rate_scale_;  // where they are inputs
   StepRoles roles_;
 };
 
 }  // namespace
 
-Program train_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
-                      const OpSet& ops, Stage stage) {
-  StepBuilder builder(model, spec, batch, ops);
+Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage) {
+  StepBuilder builder(model, spec, optimizer, batch, ops);
   switch (stage) {
     case Stage::model: return builder.model_stage();
     case Stage::grad: return builder.grad_stage();
@@ -389,14 +492,21 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const m
   return builder.final_stage().program;
 }
 
-StepProgram step_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
-                         const OpSet& ops) {
-  return StepBuilder(model, spec, batch, ops).final_stage();
+StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                         const model::BatchShape& batch, const OpSet& ops) {
+  return StepBuilder(model, spec, optimizer, batch, ops).final_stage();
 }
 
-std::vector<std::byte> initial_state(const Program& program, const Input& input) {
-  const std::byte fill{program.type(input.value).dtype == DType::boolean ? std::uint8_t{1} : std::uint8_t{0}};
-  return std::vector<std::byte>(bytes(program.type(input.value)), fill);
+std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input) {
+  const Type& type = program.type(program.inputs[input].value);
+  std::vector<std::byte> bytes(pmaptrain::bytes(type));
+  const auto initial = roles.initial.find(input);
+  if (initial == roles.initial.end()) return bytes;
+  dispatch(type.dtype, [&]<class T>() {
+    const T value = static_cast<T>(initial->second);
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof value) std::memcpy(bytes.data() + i, &value, sizeof value);
+  });
+  return bytes;
 }
 
 }  // namespace pmaptrain::train

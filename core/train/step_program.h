@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "core/graph/program.h"
 #include "core/model/batch.h"
 #include "core/spec/spec.h"
+#include "core/train/optimizer.h"
 
 namespace pmaptrain::train {
 
@@ -19,34 +21,40 @@ enum class Stage {
 
 // The step of `spec` over its data axes. Of the finished step:
 //
-// params  each parameter, by path.
-// state   "<slot>/<parameter>" of the optimizer; "step" i64[], updates done; "epoch/<measure>" and "epoch/examples"
+// params  each parameter, by path. Frozen ones are not replaced.
+// state   "<slot>/<parameter>" of the optimizer, for each trained parameter; with train.ema, "ema/<parameter>" for each
+//         parameter, the average before debiasing; "step" i64[], updates done; "epoch/<measure>" and "epoch/examples"
 //         f64[], sums that the host reads and resets; and what guards the update:
 //         with on_nonfinite: halt, "finite" bool[], which stays false once a step was not finite (the loss, or an
 //         element of the gradient, of a new parameter or of a new slot) or had no example:
 //         from then on, that step included, parameters, slots, step and epoch sums keep their values;
 //         with skip, "skipped" i64[], the steps that were left out: only those keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
-// hyper   "learning_rate", a scalar of the model's dtype (scaled_learning_rate); "dropout/<layer>" u32[2] for each
-//         drawing layer: stream_key(seed, "dropout/<layer>").
+// hyper   "learning_rate", a scalar of the model's dtype (Optimizer::learning_rate), unless a schedule computes it from
+//         "step"; with reduce_on_plateau, "learning_rate_scale" like it, by which the rate is multiplied;
+//         "dropout/<layer>" u32[2] for each drawing layer: stream_key(seed, "dropout/<layer>").
 // outputs the measures of this batch under the parameters before the update, as means over all its examples;
-//         "grad_norm", the global norm of the mean gradient, f64[]; "learning_rate"; "count", the examples counted. A
-//         count of zero is the caller's to report: means are then 0 and nothing is updated.
+//         "grad_norm", the global norm of the mean gradient before clipping, f64[]; "learning_rate", what the update
+//         used; "count", the examples counted. A count of zero is the caller's to report: means are then 0 and nothing
+//         is updated.
 //
 // Checked, not simplified.
-Program train_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
-                      const OpSet& ops, Stage stage = Stage::final);
+Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final);
 
 // What the finished step's inputs and outputs are for, as indices among them, which no pass changes.
 struct StepRoles {
   // Inputs.
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
+  std::vector<std::size_t> ema;                // likewise; none without train.ema
   std::size_t step = 0;                        // updates done
   std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
   std::vector<std::size_t> epoch_sums;         // in the order of measure_parts
   std::size_t epoch_examples = 0;
-  std::size_t learning_rate = 0;
-  std::vector<std::size_t> dropout_keys;  // in the order of Model::drawing_layers
+  std::optional<std::size_t> learning_rate;        // none with a schedule
+  std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
+  std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
+  std::map<std::size_t, double> initial;           // what the elements of a state input begin with, where that is not 0
   // Outputs.
   std::vector<std::size_t> means;  // in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
@@ -57,10 +65,10 @@ struct StepProgram {
   StepRoles roles;
 };
 // The finished step.
-StepProgram step_program(const model::Model& model, const spec::Spec& spec, const model::BatchShape& batch,
-                         const OpSet& ops);
+StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                         const model::BatchShape& batch, const OpSet& ops);
 
-// The bytes that a state input begins a run with: zeros, and true for a flag.
-std::vector<std::byte> initial_state(const Program& program, const Input& input);
+// The bytes that a state input, by its index, begins a run with.
+std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input);
 
 }  // namespace pmaptrain::train

@@ -84,7 +84,7 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
                "the commands are run, validate, explain, eval, collectives, exec, bench, devices, init, schema, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
-  CHECK(contains(call({"run", "x.yaml", "--resume"}).err, "pmaptrain run has no option '--resume'"));
+  CHECK(contains(call({"run", "x.yaml", "--trace"}).err, "pmaptrain run has no option '--trace'"));
   // Behind "--" nothing is an option, and so none is misspelt.
   CHECK(call({"eval", "runs/x", "--", "--split", "train"}).err ==
         "error: unexpected argument '--split' after '--', which ends the options\n  help: write options before '--', "

@@ -250,7 +250,7 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
     return result.err;
   };
   std::vector<std::string> said;
-  for (int thread = 1; thread <= 5; ++thread) said.push_back(refused(thread));
+  for (int thread = 1; thread <= 6; ++thread) said.push_back(refused(thread));
   const std::string why = " could not be started: Resource temporarily unavailable\n  help: ";
   const std::string fewer = "fewer workers (mesh.workers, --workers) need fewer threads\n";
   const std::string limit = "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes\n";
@@ -258,9 +258,10 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
   const std::string loader = "error: the prefetching thread" + why + limit;
   CHECK(contains(said[0], why));  // the display's
   CHECK(std::vector(said.begin() + 1, said.begin() + 3) == workers);
+  CHECK(said[3] == "error: the thread that writes checkpoints" + why + limit);
   // The training's, then the evaluation's.
-  CHECK(said[3] == loader);
   CHECK(said[4] == loader);
+  CHECK(said[5] == loader);
 }
 
 TEST_CASE("a signal before the first step ends the process at once, and an old run stays as it was", "[app]") {

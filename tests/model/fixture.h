@@ -56,10 +56,9 @@ inline Feed run(const Program& program, const Feed& feed) {
     std::vector<std::byte> whole;
     if (given != feed.end()) {
       whole = to_bytes(given->second, type.dtype);
-    } else if (input.group == Group::state) {
-      whole = train::initial_state(program, input);
     } else {
-      whole.resize(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)));
+      const bool flag = input.group == Group::state && type.dtype == DType::boolean;
+      whole.resize(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)), std::byte{flag});
     }
     if (whole.size() != size * static_cast<std::size_t>(program.mesh.group_size(type.varying))) {
       throw std::logic_error("the test feeds " + input.name + " with the wrong number of values");
@@ -100,6 +99,15 @@ inline spec::Spec classifier(Mesh mesh) {
   spec.metrics = {spec::Metric{metric::Accuracy{}}};
   spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};
   return spec;
+}
+
+// The optimizer of `spec` for batches of this shape; a schedule ends after `steps`.
+inline train::Optimizer optimizer_of(const spec::Spec& spec, const model::Model& model, model::BatchShape batch = {},
+                                     std::int64_t steps = 20) {
+  data::BatchPlan plan;
+  plan.global = batch.rows_per_device * spec.mesh.mesh.devices();
+  plan.steps_per_epoch = 5;
+  return train::make_optimizer(spec.optimizer, model, plan, steps);
 }
 
 inline const data::Field labels{DType::i32, {}};

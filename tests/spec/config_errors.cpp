@@ -206,7 +206,7 @@ TEST_CASE("a config that is no map is refused with its kind", "[spec]") {
 
 TEST_CASE("a choice that is a list, or that names none of its alternatives, is refused", "[spec]") {
   CHECK(errors_of(base_with("optimizer: [adam]")) ==
-        R"(c.yaml:1:12: error: optimizer takes one of sgd, adam, adamw, not a list
+        R"(c.yaml:1:12: error: optimizer takes one of sgd, adam, adamw, rmsprop, adagrad, nadam, lion, not a list
     1 | optimizer: [adam]
       |            ^~~~~~
   help: for example:
@@ -218,7 +218,7 @@ TEST_CASE("a choice that is a list, or that names none of its alternatives, is r
         R"(c.yaml:1:1: error: optimizer has no kind
     1 | optimizer: {learning_rate: 0.1}
       | ^~~~~~~~~
-  help: add one of sgd, adam, adamw
+  help: add one of sgd, adam, adamw, rmsprop, adagrad, nadam, lion
 )");
   CHECK(errors_of(base_with("optimizer: {}")) ==
         R"(c.yaml:1:1: error: learning_rate is missing in optimizer
@@ -229,7 +229,7 @@ TEST_CASE("a choice that is a list, or that names none of its alternatives, is r
 c.yaml:1:12: error: optimizer has no kind
     1 | optimizer: {}
       |            ^~
-  help: add one of sgd, adam, adamw
+  help: add one of sgd, adam, adamw, rmsprop, adagrad, nadam, lion
 )");
   CHECK(
       errors_of(base_with("loss: [huber]")) ==

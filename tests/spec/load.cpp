@@ -71,7 +71,7 @@ TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
   CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 10);
   CHECK(std::get<Adam>(spec.optimizer.rule).b1 == 0.8);
   CHECK(std::get<Adam>(spec.optimizer.rule).b2 == 0.999);
-  CHECK(spec.optimizer.learning_rate == 0.001);
+  CHECK(spec.optimizer.learning_rate.value == 0.001);
   CHECK(spec.train.duration.count == 2);
   CHECK(spec.train.duration.unit == Unit::epochs);
   REQUIRE(spec.train.log_every);
@@ -109,6 +109,8 @@ metrics: []
 optimizer:
   adam: {b1: 0.8, b2: 0.999, eps: 1.0e-08}
   learning_rate: 0.001
+  weight_decay_exclude: []
+  groups: []
 
 train:
   duration: 2 epochs
@@ -257,7 +259,7 @@ TEST_CASE("later options win, and null restores the default", "[spec]") {
   CHECK(spec.name == "010");
   CHECK(spec.train.log_every->unit == Unit::epochs);
   CHECK(with({"model.layers.1.dense.features=7"}).spec.model.layers[1].name == "head");
-  CHECK(with({"\"optimizer\".'learning_rate'=0.5"}).spec.optimizer.learning_rate == 0.5);
+  CHECK(with({"\"optimizer\".'learning_rate'=0.5"}).spec.optimizer.learning_rate.value == 0.5);
 }
 
 TEST_CASE("an option over a choice replaces it and adds a note", "[spec]") {

@@ -13,14 +13,16 @@ using namespace pmaptrain::testing;
 namespace {
 
 // One parameter w[1], whose gradient is fed.
-Program program_of(const spec::OptimizerSpec& optimizer, DType dtype) {
+Program program_of(const spec::OptimizerSpec& spec, DType dtype) {
+  const train::Optimizer optimizer{
+      spec, spec.learning_rate.value, {}, {{1.0, train::weight_decay_of(spec.rule).value_or(0.0), true}}};
   Program program;
   Builder b(program, all_ops());
   const Type type{dtype, {1}, {}};
   const std::vector<Value> w{b.input(Group::params, "w", type)};
   std::vector<std::vector<Value>> slots;
-  for (const std::string& kind : train::slot_kinds(optimizer)) {
-    slots.push_back({b.input(Group::state, kind + "/w", type)});
+  for (const train::SlotKind& kind : train::slot_kinds(spec.rule)) {
+    slots.push_back({b.input(Group::state, kind.name + "/w", type)});
   }
   const std::vector<Value> g{b.input(Group::batch, "g", type)};
   const Value step = b.input(Group::hyper, "step", {DType::i64, {}, {}});
@@ -40,7 +42,7 @@ Numbers follow(const spec::OptimizerSpec& optimizer, double w, const Numbers& gr
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     feed["g"] = {gradients[i]};
     feed["step"] = {static_cast<double>(i + 1)};
-    feed["rate"] = {optimizer.learning_rate};
+    feed["rate"] = {optimizer.learning_rate.value};
     for (const auto& [name, value] : run(program, feed)) feed[name] = value;
     path.push_back(feed["w"].front());
   }
@@ -87,14 +89,31 @@ TEST_CASE("a decay of zero keeps no past", "[train]") {
   check_path(follow({spec::Adam{0.0, 0.0, 0.0}, 0.5, {}, {}}, 0.0, {3, -7}), {-0.5, 0.0});
 }
 
-TEST_CASE("each rule names its slots", "[train]") {
-  CHECK(train::slot_kinds({spec::Sgd{}, 0.1, {}, {}}).empty());
-  CHECK(train::slot_kinds({spec::Sgd{0.9, false}, 0.1, {}, {}}) == std::vector<std::string>{"sgd.trace"});
-  CHECK(train::slot_kinds({spec::Adam{}, 0.1, {}, {}}) == std::vector<std::string>{"adam.mu", "adam.nu"});
-  CHECK(train::slot_kinds({spec::AdamW{}, 0.1, {}, {}}) == std::vector<std::string>{"adamw.mu", "adamw.nu"});
+TEST_CASE("each rule names its slots and what they begin with", "[train]") {
+  const auto slots = [](const spec::OptimizerRule& rule) {
+    std::vector<std::pair<std::string, double>> found;
+    for (const train::SlotKind& kind : train::slot_kinds(rule)) found.emplace_back(kind.name, kind.initial);
+    return found;
+  };
+  using Slots = std::vector<std::pair<std::string, double>>;
+  CHECK(slots(spec::Sgd{}).empty());
+  CHECK(slots(spec::Sgd{0.9, false}) == Slots{{"sgd.trace", 0.0}});
+  CHECK(slots(spec::Adam{}) == Slots{{"adam.mu", 0.0}, {"adam.nu", 0.0}});
+  CHECK(slots(spec::AdamW{}) == Slots{{"adamw.mu", 0.0}, {"adamw.nu", 0.0}});
+  CHECK(slots(spec::NAdam{}) == Slots{{"nadam.mu", 0.0}, {"nadam.nu", 0.0}});
+  CHECK(slots(spec::RmsProp{}) == Slots{{"rmsprop.nu", 0.0}});
+  CHECK(slots(spec::RmsProp{.initial_scale = 1.0, .centered = true, .momentum = 0.5}) ==
+        Slots{{"rmsprop.nu", 1.0}, {"rmsprop.mu", 0.0}, {"rmsprop.trace", 0.0}});
+  CHECK(slots(spec::AdaGrad{}) == Slots{{"adagrad.sum_of_squares", 0.1}});
+  CHECK(slots(spec::Lion{}) == Slots{{"lion.mu", 0.0}});
 }
 
 TEST_CASE("base_batch_size scales the rate linearly with the batch", "[train]") {
-  CHECK(train::scaled_learning_rate({spec::Sgd{}, 0.1, {}, {}}, 256) == 0.1);
-  CHECK(train::scaled_learning_rate({spec::Sgd{}, 0.1, 32, {}}, 256) == Approx(0.8));
+  data::BatchPlan batch;
+  batch.global = 256;
+  const auto rate = [&](std::optional<std::int64_t> base) {
+    return train::make_optimizer({spec::Sgd{}, 0.1, base, {}}, {}, batch, 1).learning_rate;
+  };
+  CHECK(rate({}) == 0.1);
+  CHECK(rate(32) == Approx(0.8));
 }

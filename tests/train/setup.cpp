@@ -156,7 +156,7 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") 
       CHECK(output(roles.means[i]) == parts[i].name);
     }
     CHECK(input(roles.epoch_examples) == "epoch/examples");
-    CHECK(input(roles.learning_rate) == "learning_rate");
+    CHECK(input(roles.learning_rate.value()) == "learning_rate");
     REQUIRE(roles.dropout_keys.size() == 1);
     CHECK(input(roles.dropout_keys[0]) == "dropout/d");
     CHECK(output(roles.count) == "count");

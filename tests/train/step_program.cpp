@@ -86,7 +86,7 @@ double batch_loss(const Feed& parameters, const Rows& rows) {
 Program step_of(const spec::Spec& spec, model::BatchShape batch, DType dtype = DType::f64,
                 train::Stage stage = train::Stage::final) {
   const model::Model model = model::make_model(spec, {dtype, {3}}, labels, dtype);
-  return train::train_program(model, spec, batch, all_ops(), stage);
+  return train::train_program(model, spec, optimizer_of(spec, model, batch), batch, all_ops(), stage);
 }
 
 int count_of(const std::string& text, const std::string& word) {
@@ -135,7 +135,7 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
                        layer("head", spec::Dense{3})};
   spec.data.normalize = spec::Normalize{{0.1}, {0.7}};
   const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, DType::f64);
-  const Program program = train::train_program(model, spec, {2, 2}, all_ops());
+  const Program program = train::train_program(model, spec, optimizer_of(spec, model, {2, 2}), {2, 2}, all_ops());
   Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}, {"learning_rate", {1.0}}};
   feed["dropout/dropout_0"] = {11, 12};
   for (int i = 0; i < 64; ++i) feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
@@ -169,7 +169,7 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
     spec.metrics = classes ? of_classes : of_numbers;
     const data::Field target = classes ? labels : data::Field{DType::f64, {3}};
     const model::Model model = model::make_model(spec, {DType::f64, {3}}, target, DType::f64);
-    const Program program = train::train_program(model, spec, {4, 2}, all_ops());
+    const Program program = train::train_program(model, spec, optimizer_of(spec, model, {4, 2}), {4, 2}, all_ops());
     Feed feed = initial_parameters();
     feed["mask"] = {1, 1, 1, 1, 1, 0, 0, 0};
     feed["learning_rate"] = {1.0};
@@ -191,7 +191,8 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
               Approx((up - down) / (2 * step)).epsilon(1e-6).margin(1e-8));
       }
     }
-    const Feed whole = run(train::train_program(model, spec, {4, 1}, all_ops()), feed);
+    const Feed whole =
+        run(train::train_program(model, spec, optimizer_of(spec, model, {4, 1}), {4, 1}, all_ops()), feed);
     for (const model::MeasurePart& part : model::measure_parts(model)) {
       INFO(part.name);
       const Numbers &found = result.at(part.name), &expected = whole.at(part.name);

@@ -1,0 +1,89 @@
+// Checks of the keys of `optimizer` against each other. What depends on the model or on the number of steps is checked
+// by train::make_optimizer.
+#include "core/base/text.h"
+#include "core/spec/bind.h"
+#include "core/spec/keys.h"
+#include "core/spec/sections.h"
+#include "core/spec/values.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+// "sgd, adamw, lion"
+std::string rules_with_decay() {
+  std::vector<std::string> names;
+  for (const Key* rule : alternatives(*find_key("optimizer"))) {
+    if (child(*rule, "weight_decay") != nullptr) names.emplace_back(rule->name());
+  }
+  return join(names, ", ");
+}
+
+class OptimizerBinder {
+ public:
+  OptimizerBinder(const Node& optimizer, const Reporter& reporter) : optimizer_(optimizer), reporter_(reporter) {}
+
+  void check(OptimizerSpec& out) const {
+    const Chosen rule = Choice<OptimizerRule>::chosen(optimizer_);
+    if (rule.name != nullptr) {
+      check_nesterov(*rule.options);
+      check_decay(rule.name->text);
+    }
+    if (const Node* base = get(&optimizer_, "base_batch_size")) out.base_batch_size_place = place_of(*base);
+    if (const Node* groups = get(&optimizer_, "groups")) {
+      for (const Node& group : groups->items) check_frozen(group);
+    }
+  }
+
+ private:
+  void check_nesterov(const Node& rule) const {
+    const Node* nesterov = get(&rule, "nesterov");
+    const Node* momentum = get(&rule, "momentum");
+    if (nesterov == nullptr || nesterov->text != "true" || momentum == nullptr) return;
+    double value = 0;
+    store(momentum, value);
+    if (value > 0.0) return;
+    reporter_.report(*nesterov, "nesterov needs a momentum greater than 0", "add momentum: 0.9, or remove nesterov");
+  }
+
+  void check_decay(const std::string& rule) const {
+    if (child(*find_key("optimizer." + rule), "weight_decay") != nullptr) return;
+    const auto refuse = [&](const Node& at, const std::string& key) {
+      reporter_.report(at, key + ": " + rule + " has no weight decay",
+                       "the rules with weight decay are " + rules_with_decay() + "; or remove this key");
+    };
+    const Node* exclude = get(&optimizer_, "weight_decay_exclude");
+    if (exclude != nullptr && !exclude->items.empty()) refuse(*exclude, "weight_decay_exclude");
+    const Node* groups = get(&optimizer_, "groups");
+    if (groups == nullptr) return;
+    for (const Node& group : groups->items) {
+      if (const Node* decay = get(&group, "weight_decay")) refuse(*decay, "weight_decay");
+    }
+  }
+
+  void check_frozen(const Node& group) const {
+    const Node* freeze = get(&group, "freeze");
+    if (freeze == nullptr || freeze->text != "true") return;
+    for (const char* key : {"learning_rate_scale", "weight_decay"}) {
+      const Node* given = get(&group, key);
+      if (given == nullptr) continue;
+      reporter_.report(*given, std::string(key) + " has no effect on parameters with freeze: true",
+                       "remove " + std::string(key) + ", or remove freeze");
+    }
+  }
+
+  const Node& optimizer_;
+  const Reporter& reporter_;
+};
+
+}  // namespace
+
+void bind_optimizer(const Node& config, const Reporter& reporter, Spec& spec) {
+  const Node* optimizer = get(&config, "optimizer");
+  if (optimizer == nullptr) return;
+  OptimizerBinder(*optimizer, reporter).check(spec.optimizer);
+  if (spec.optimizer.reduce_on_plateau) {
+    spec.optimizer.reduce_on_plateau->place = bind_measure(get(optimizer, "reduce_on_plateau"), spec, reporter);
+  }
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,72 @@
+// The update rules as equations, with the semantics of Optax. All that is particular to a rule is in rules.cpp, in one
+// struct for each alternative of spec::OptimizerRule; without it the program does not compile.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::train {
+
+// State that a rule keeps: one value of a parameter's type for every trained parameter, "adam.mu/conv_0.kernel".
+struct SlotKind {
+  std::string name;  // "adam.mu"
+  double initial = 0.0;
+};
+std::vector<SlotKind> slot_kinds(const spec::OptimizerRule& rule);
+
+// The rule's weight decay; none for a rule without.
+std::optional<double> weight_decay_of(const spec::OptimizerRule& rule);
+
+// Scalars of the parameters' dtype that all parameters share: 1 - decay^step, for the rules that correct.
+struct Corrections {
+  Value first, second;
+  Value next_first;  // of the first, a step later
+};
+// `step` is i64[], 1 for the first update.
+Corrections corrections(Builder& b, const spec::OptimizerRule& rule, Value step, DType dtype);
+
+// One parameter's part of an update.
+struct RuleCall {
+  Builder& b;
+  Value parameter, gradient;
+  std::span<Value> slots;  // by kind; advanced in place
+  Value learning_rate;     // of the parameter's dtype
+  double weight_decay = 0;
+  Corrections corrections;
+};
+// Returns the new parameter.
+//
+//   sgd      g' = g + weight_decay·w,  t' = g' + momentum·t
+//            w' = w - rate·t', with nesterov w - rate·(g' + momentum·t')
+//   adam     m' = b1·m + (1-b1)·g,  v' = b2·v + (1-b2)·g²
+//            u = (m'/(1-b1^step)) / (√(v'/(1-b2^step)) + eps)                 w' = w - rate·u
+//   nadam    the same with b1·m'/(1-b1^(step+1)) + (1-b1)·g/(1-b1^step) in place of m'/(1-b1^step)
+//   adamw    w' = w - rate·(u + weight_decay·w)
+//   rmsprop  v' = decay·v + (1-decay)·g²,  u = g / √(v' + eps), or g / (√v' + eps); centered: v' less the square of an
+//            average of g like it; bias_correction: both averages divided by 1 - decay^step
+//            t' = rate·u + momentum·t                 w' = w - t', with nesterov w - (rate·u + momentum·t')
+//   adagrad  v' = v + g²                              w' = w - rate·g/√(v' + eps)
+//   lion     m' = b2·m + (1-b2)·g                     w' = w - rate·(sign(b1·m + (1-b1)·g) + weight_decay·w)
+Value updated_parameter(const spec::OptimizerRule& rule, RuleCall& call);
+
+// The largest that the values of an update can be.
+struct Bounds {
+  double learning_rate = 0, weight_decay = 0;
+  double gradient = 0;  // the largest magnitude of an element, after clipping
+};
+// How far an update moves an element of a parameter at most, apart from weight decay that takes it towards 0; infinity
+// where that is unknown, or where a slot could become infinite though squares_bound() is finite.
+double largest_change(const spec::OptimizerRule& rule, const Bounds& bounds);
+
+// Where largest_change() is finite: a scalar that is finite exactly where every slot stays so, from the largest
+// magnitude among the gradient's elements after clipping. Of averages of squares it is that one's square: the mean of
+// squares is at most as large. (It could be larger by rounding only, after thousands of steps with squares within a
+// thousandth of the end of f32's range.)
+Value squares_bound(Builder& b, const spec::OptimizerRule& rule, Value largest_gradient);
+
+}  // namespace pmaptrain::train

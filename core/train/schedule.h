@@ -1,0 +1,63 @@
+// Schedules of the learning rate in steps: as equations of a program, and the rates that these give.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::train {
+
+// Curves of t, the updates done since a curve began.
+struct Constant {
+  double value = 0;
+};
+// (init - end)·(1 - t/steps)^power + end up to t = steps, then end.
+struct PolynomialCurve {
+  double init = 0, end = 0, power = 1;
+  std::int64_t steps = 1;
+};
+// (init - end)·(1 + cos(π·t/steps))/2 + end up to t = steps, then end.
+struct CosineCurve {
+  double init = 0, end = 0;
+  std::int64_t steps = 1;
+};
+// init·rate^(t/steps), the exponent rounded down in a staircase.
+struct ExponentialCurve {
+  double init = 0, rate = 1;
+  std::int64_t steps = 1;
+  bool staircase = false;
+};
+using Curve = std::variant<Constant, PolynomialCurve, CosineCurve, ExponentialCurve>;
+
+// A curve that applies from `start` updates on, in place of those before it in the schedule.
+struct Segment {
+  std::int64_t start = 0;
+  Curve curve;
+};
+
+struct Schedule {
+  std::string name;  // the config's: "warmup_cosine_decay"
+  Place place;
+  std::vector<Segment> segments;  // the first begins at 0
+};
+
+// `steps_of(duration, key)` converts a duration (train::to_steps). A schedule without a duration of its own ends with
+// the run, after `length` steps. All rates are multiplied by `factor`. Throws Error (usage) for boundaries that do not
+// ascend, a warm-up that is not shorter than the decay, and a schedule that begins after the end of the run.
+using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
+Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
+
+// Appends the rate after `updates`, i64[], as f64[].
+Value rate_after(Builder& b, const Schedule& schedule, Value updates);
+// What these equations give.
+double rate_after(const Schedule& schedule, std::int64_t updates);
+
+// No rate is larger; infinity where one grows without bound.
+double largest_rate(const Schedule& schedule);
+
+}  // namespace pmaptrain::train
