@@ -373,8 +373,6 @@ struct ReduceOnPlateau {
   Place place = {};
 };
 
-};
-
 struct ParameterGroup {
   std::vector<Pattern> parameters;
   std::optional<double> learning_rate_scale;  // none: 1
