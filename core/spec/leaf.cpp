@@ -513,9 +513,9 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::tensors:
       if (!value.is(Kind::map)) return leaf.wrong(value);
       return leaf.tensors(value);
+    case Type::choice:
+    case Type::choices: return leaf.number_or_choice(value);
     case Type::map:
-    case Type::choice: return leaf.number_or_choice(value);
-    case Type::choices:
     case Type::maps: break;
   }
   return Node{};

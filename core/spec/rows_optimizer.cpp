@@ -253,7 +253,8 @@ static auto row(Tag<CosineOnecycle>) {
 }
 
 static void store_rate(const Node& node, LearningRate& out) {
-  out.place = error_place(node);
+  const Chosen chosen = Choice<Schedule>::chosen(node);
+  out.place = chosen.name != nullptr ? error_place(chosen) : error_place(node);
   if (node.is(Node::Kind::scalar)) return spec::store(&node, out.value);
   spec::Choice<Schedule>::store(node, out.schedule.emplace());
 }

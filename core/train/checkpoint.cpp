@@ -139,13 +139,6 @@ CheckpointFile load_parameters(const std::filesystem::path& checkpoint) {
   return load_file(checkpoint, "params.safetensors");
 }
 
-CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
-  std::error_code ignored;
-  const bool averaged =
-      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
-  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
-}
-
 RunState load_run_state(const std::filesystem::path& checkpoint) {
   const std::filesystem::path path = checkpoint / "state.json";
   const data::Bytes file = open(path);
@@ -201,6 +194,13 @@ void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint) {
   write_group(module, train_entry, Group::state, checkpoint.optimizer.tensors, checkpoint.optimizer.path, left_out);
   checkpoint.parameters.file.check_intact();
   checkpoint.optimizer.file.check_intact();
+}
+
+CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
+  std::error_code ignored;
+  const bool averaged =
+      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
+  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
 }
 
 }  // namespace pmaptrain::train

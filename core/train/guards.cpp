@@ -21,7 +21,7 @@ double Guards::state(std::size_t input) const {
 bool Guards::finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }
 
 std::int64_t Guards::steps_skipped() const {
-  return setup_.roles.skipped ? static_cast<std::int64_t>(state(*setup_.roles.skipped)) : 0;
+  return setup_.roles.skipped ? static_cast<std::int64_t>(state(*setup_.roles.skipped)) : skipped_before_;
 }
 
 std::string Guards::skipped_steps() const {
@@ -39,7 +39,7 @@ void Guards::check_count(std::int64_t step) const {
 // The count of updates says which step was the first bad one, however many have run since.
 bool Guards::check_finite() {
   if (finite() || stop()) return false;
-  const auto good = static_cast<std::int64_t>(state(setup_.roles.step));
+  const std::int64_t good = static_cast<std::int64_t>(state(setup_.roles.step)) + steps_skipped();
   reason_ = "step " + std::to_string(good + 1) +
             ": the loss, the gradient or the update is not finite; stopped with the "
             "parameters " +

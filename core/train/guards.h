@@ -23,7 +23,9 @@ class Guards {
 
   // False once a step was not finite with on_nonfinite: halt. The update itself has kept the last good values since.
   bool finite() const;
-  // With on_nonfinite: skip, the steps that were not finite and changed nothing.
+  // A resumed run has left out so many steps before.
+  void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
+  // The steps that were not finite and changed nothing (on_nonfinite: skip, now or before the run was resumed).
   std::int64_t steps_skipped() const;
   // What to tell of them where the run goes well otherwise; empty where there are none.
   std::string skipped_steps() const;
@@ -44,7 +46,7 @@ class Guards {
   SlicedReader& reader_;
   std::string reason_;
   std::optional<std::int64_t> good_steps_;
-  std::int64_t compared_at_ = -1;
+  std::int64_t compared_at_ = -1, skipped_before_ = 0;
 };
 
 }  // namespace pmaptrain::train

@@ -89,6 +89,7 @@ class Session::Impl {
     step_ = saved_step_ = state.step;
     evaluated_at_ = state.evaluated_step;
     evaluation_is_due_ = state.evaluation_is_due;
+    guards_->continue_from(state.steps_skipped);
     decisions_.restore(state);
     set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
     loss_watch_->restore(state);

@@ -129,8 +129,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | masked_cases() | convolution_cases() | default_cases()
-
+    return cases | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases()
 
 
 def masked_cases() -> dict:
@@ -193,3 +192,87 @@ def default_cases() -> dict:
         "top_k_default": classes(mlp("relu", outputs=7), ADAM, 0.01, data="kinds",
                                  metrics=["top_k_accuracy", "perplexity"]),
     }
+
+
+def rule_cases() -> dict:
+    """The other rules, with their options and with their defaults."""
+    tiny = {"softmax_cross_entropy": {"class_weights": [1e-6, 1e-6, 2e-6]}}
+    torch_like = {"rmsprop": {"decay": 0.95, "eps": 1e-5, "initial_scale": 0.5, "eps_in_sqrt": False}}
+    centered = {"rmsprop": {"centered": True, "bias_correction": True, "eps": 1e-2, "momentum": 0.5, "nesterov": True}}
+    return {
+        "rmsprop_defaults": classes(mlp("tanh"), {"rmsprop": {}}, 0.002),
+        "rmsprop_masked": classes(mlp("gelu"), torch_like, 0.005, **MASKED),
+        "rmsprop_momentum": classes(mlp("tanh"), {"rmsprop": {"momentum": 0.8, "eps": 1e-4}}, 0.002,
+                                    learning_rate={"linear": {"init_value": 0.002, "end_value": 0.001}}),
+        "rmsprop_centered": classes(mlp("tanh"), centered, 0.002),
+        "adagrad_defaults": classes(mlp("tanh"), {"adagrad": {}}, 0.05),
+        "adagrad_masked": classes(mlp("gelu"), {"adagrad": {"initial_accumulator_value": 0.3, "eps": 1e-3}}, 0.1,
+                                  **MASKED),
+        "nadam_defaults": classes([dense_layer(3)], {"nadam": {}}, 0.2, loss=tiny),
+        "nadam_masked": classes(mlp("gelu"), {"nadam": {"b1": 0.8, "b2": 0.95, "eps": 1e-5}}, 0.01, **MASKED),
+        "lion_defaults": classes([dense_layer(3)], {"lion": {}}, 0.05),
+        "lion_masked": classes(mlp("gelu"), {"lion": {"b1": 0.8, "b2": 0.95, "weight_decay": 0.2}}, 0.01, **MASKED),
+    }
+
+
+def optimizer_cases() -> dict:
+    """What stands beside the rules: decay, clipping, groups, schedules, the average of the parameters."""
+    decayed = {"sgd": {"momentum": 0.9, "weight_decay": 0.1}}
+    adamw = {"adamw": {"weight_decay": 0.5}}
+    no_bias = {"weight_decay_exclude": ["*.bias"]}
+    head = {"parameters": "dense_2.*", "learning_rate_scale": 3.0, "weight_decay": 0.2}
+    frozen = {"parameters": ["dense_0.*", "*_1.bias"], "freeze": True}
+    warmup = {"warmup_cosine_decay": {"init_value": 0.01, "peak_value": 0.1, "warmup": 4, "decay": 18,
+                                      "end_value": 0.02}}
+    cycle = {"cosine_onecycle": {"peak_value": 0.2, "pct_start": 0.4}}
+    joined = {"join": {"schedules": [{"linear": {"init_value": 0.01, "end_value": 0.1, "transition": 5}}, 0.08,
+                                     {"exponential_decay": {"init_value": 0.1, "transition": 3, "decay_rate": 0.5}}],
+                       "boundaries": [5, 9]}}
+    pieces = {"piecewise_constant": {"init_value": 0.1, "boundaries_and_scales": [[5, 0.5], [12, 0.1]]}}
+    return {
+        "sgd_weight_decay": classes(mlp("tanh"), decayed, 0.05),
+        "sgd_decay_excluded": classes(mlp("tanh"), {"sgd": {"weight_decay": 0.3}}, 0.1, **no_bias, **MASKED),
+        "adamw_decay_excluded": classes(mlp("tanh"), adamw, 0.01, **no_bias),
+        "lion_decay_excluded": classes([dense_layer(3)], {"lion": {"weight_decay": 0.5}}, 0.02, **no_bias),
+        "clip": regression(mlp("tanh", outputs=2), {"sgd": {"momentum": 0.9}}, 0.02, clip=0.1),
+        "clip_by_global_norm": regression(mlp("tanh", outputs=2), SGD, 0.1, clip_by_global_norm=0.5),
+        "clip_both_masked": regression(mlp("tanh", outputs=2), ADAM, 0.01, clip=0.2, clip_by_global_norm=0.6,
+                                       **MASKED),
+        "clip_seldom": regression(mlp("tanh", outputs=2), SGD, 0.05, clip=10.0, clip_by_global_norm=1.5),
+        "groups_adamw": classes(mlp("tanh", "tanh"), adamw, 0.005, groups=[head, frozen]),
+        "groups_momentum": classes(mlp("tanh", "tanh"), decayed, 0.02, groups=[frozen, head],
+                                   clip_by_global_norm=0.3, **MASKED),
+        "ema_masked": classes(mlp("tanh"), ADAM, 0.01, ema={"decay": 0.9}, **MASKED),
+        "ema_not_debiased": classes(mlp("tanh"), SGD, 0.1, ema={"decay": 0.8, "debias": False}),
+        "ema_with_groups": classes(mlp("tanh", "tanh"), SGD, 0.1, groups=[frozen], ema={"decay": 0.95}),
+        "warmup_cosine_decay": classes(mlp("tanh"), MOMENTUM, warmup, base_batch_size=48),
+        "cosine_onecycle": classes(mlp("tanh"), ADAMW, {"cosine_onecycle": {"peak_value": 0.02}}, **MASKED),
+        "onecycle_groups": classes(mlp("tanh", "tanh"), SGD, cycle, groups=[head]),
+        "join": classes(mlp("tanh"), NESTEROV, joined, **MASKED),
+        "piecewise_constant": classes(mlp("tanh"), SGD, pieces, clip_by_global_norm=0.4),
+    }
+
+
+def make_schedules() -> list:
+    """Schedules whose rates are compared at each update; durations are steps, and what is left out is 60."""
+    linear = {"linear": {"init_value": 0.0, "end_value": 0.1, "transition": 7}}
+    return [
+        linear,
+        {"linear": {"init_value": 0.3, "end_value": 0.001}},
+        {"polynomial": {"init_value": 0.5, "end_value": 0.01, "power": 2.5, "transition": 40}},
+        {"polynomial": {"init_value": 0.5}},
+        {"cosine_decay": {"init_value": 0.1, "decay": 33}},
+        {"cosine_decay": {"init_value": 0.1, "alpha": 0.05}},
+        {"exponential_decay": {"init_value": 0.2, "transition": 6, "decay_rate": 0.7}},
+        {"exponential_decay": {"init_value": 0.2, "transition": 6, "decay_rate": 0.7, "staircase": True}},
+        {"exponential_decay": {"init_value": 0.001, "transition": 20, "decay_rate": 3.0}},
+        {"warmup_cosine_decay": {"peak_value": 0.3, "warmup": 9}},
+        {"warmup_cosine_decay": {"init_value": 0.02, "peak_value": 0.3, "warmup": 1, "decay": 50, "end_value": 0.01}},
+        {"piecewise_constant": {"init_value": 1.0, "boundaries_and_scales": [[1, 0.5], [20, 0.1], [45, 3.0]]}},
+        {"cosine_onecycle": {"peak_value": 0.4}},
+        {"cosine_onecycle": {"peak_value": 0.4, "transition": 37, "pct_start": 0.55}},
+        {"join": {"schedules": [linear, 0.1, {"cosine_decay": {"init_value": 0.1, "alpha": 0.01}}],
+                  "boundaries": [7, 30]}},
+        {"join": {"schedules": [{"join": {"schedules": [0.1, 0.2, 0.3], "boundaries": [5, 40]}}, linear],
+                  "boundaries": [25]}},
+    ]

@@ -11,12 +11,14 @@ cases/NAME what one case needs:
     initial.safetensors     the parameters to start from
     first_step.safetensors  the parameters after one step
     expected.json           loss, metrics and norm of the gradient for each of 20 steps
+    ema.safetensors         the averaged parameters after the last, where the case has them
 
-cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
+schedules.json holds the rates of schedules, which tests/train/schedule.cpp reads. cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
 microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
 64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
 """
 
+import fnmatch
 import importlib.metadata
 import json
 import os
@@ -35,10 +37,12 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from safetensors.numpy import save_file
 
-from fixture_cases import kind_and_options, make_cases
+from fixture_cases import kind_and_options, make_cases, make_schedules
 
 PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
 STEPS = 20
+SCHEDULE_STEPS = 60
+BESIDE_THE_RULE = ["base_batch_size", "clip", "clip_by_global_norm", "weight_decay_exclude", "groups"]
 HERE = pathlib.Path(__file__).resolve().parent
 
 # A case whose 32-bit run strays further than this (relative) from its 64-bit run is refused. Its tests allow 1e-4.
@@ -226,14 +230,108 @@ METRICS = {
 }
 
 
-def optimizer_of(case):
+def schedule_of(rate, length):
+    """A schedule of Optax, for a number or a schedule of a config whose durations are steps."""
+    if not isinstance(rate, dict):
+        return optax.constant_schedule(rate)
+    kind, options = kind_and_options(rate)
+    options = dict(options)
+    if kind == "join":
+        boundaries = options["boundaries"]
+        starts = [0, *boundaries]
+        return optax.join_schedules([schedule_of(each, length - start)
+                                     for each, start in zip(options["schedules"], starts, strict=True)], boundaries)
+    for ours, theirs in (("warmup", "warmup_steps"), ("decay", "decay_steps"), ("transition", "transition_steps")):
+        if ours in options:
+            options[theirs] = options.pop(ours)
+    if kind in ("linear", "polynomial", "cosine_onecycle"):
+        options.setdefault("transition_steps", length)
+    if kind in ("cosine_decay", "warmup_cosine_decay"):
+        options.setdefault("decay_steps", length)
+    if kind in ("linear", "polynomial"):
+        options.setdefault("end_value", 0.0)
+    if kind == "polynomial":
+        options.setdefault("power", 1.0)
+    if kind == "warmup_cosine_decay":
+        options.setdefault("init_value", 0.0)
+    if kind == "piecewise_constant":
+        options["boundaries_and_scales"] = {step: scale for step, scale in options["boundaries_and_scales"]}
+    return getattr(optax, kind if kind == "exponential_decay" else f"{kind}_schedule")(**options)
+
+
+def rule_of(case, scale, decay, mask):
+    """The rule at a multiple of the learning rate, with a weight decay of its own where that is not None."""
     rule, options = kind_and_options(case["optimizer"])
-    rate = case["learning_rate"]
+    options = dict(options)
+    factor = scale
     if "base_batch_size" in case:
-        rate = rate * case["batch_size"] / case["base_batch_size"]
+        factor *= case["batch_size"] / case["base_batch_size"]
+    rate = case["learning_rate"]
+    if isinstance(rate, dict):
+        schedule = schedule_of(rate, STEPS)
+        rate = lambda count: schedule(count) * factor
+    else:
+        rate *= factor
+    if decay is not None:
+        options["weight_decay"] = decay
     if rule == "sgd":
-        options = {"momentum": options.get("momentum"), "nesterov": options.get("nesterov", False)}
+        decay = options.get("weight_decay", 0.0)
+        plain = optax.sgd(rate, momentum=options.get("momentum"), nesterov=options.get("nesterov", False))
+        return optax.chain(optax.add_decayed_weights(decay, mask), plain) if decay else plain
+    if rule in ("adamw", "lion"):
+        options["mask"] = mask
     return getattr(optax, rule)(rate, **options)
+
+
+def named(parameters, value_of):
+    """A tree like the parameters, of values by name."""
+    return {layer: {field: value_of(f"{layer}.{field}") for field in fields} for layer, fields in parameters.items()}
+
+
+def group_of(case, name):
+    """The number of the first group whose patterns match, or None."""
+    for number, group in enumerate(case.get("groups", [])):
+        patterns = group["parameters"] if isinstance(group["parameters"], list) else [group["parameters"]]
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            return number
+    return None
+
+
+def is_frozen(case, name):
+    number = group_of(case, name)
+    return number is not None and case["groups"][number].get("freeze", False)
+
+
+def without_frozen(case, gradients):
+    frozen = named(gradients, lambda name: is_frozen(case, name))
+    return jax.tree.map(lambda gradient, zero: jnp.zeros_like(gradient) if zero else gradient, gradients, frozen)
+
+
+def optimizer_of(case):
+    excluded = case.get("weight_decay_exclude", [])
+
+    def decays(parameters):
+        return named(parameters, lambda name: not any(fnmatch.fnmatchcase(name, each) for each in excluded))
+
+    parts = []
+    if "clip" in case:
+        parts.append(optax.clip(case["clip"]))
+    if "clip_by_global_norm" in case:
+        parts.append(optax.clip_by_global_norm(case["clip_by_global_norm"]))
+    rules = {"others": rule_of(case, 1.0, None, decays)}
+    for number, group in enumerate(case.get("groups", [])):
+        own = rule_of(case, group.get("learning_rate_scale", 1.0), group.get("weight_decay"), decays)
+        rules[str(number)] = optax.set_to_zero() if group.get("freeze") else own
+
+    def label(name):
+        number = group_of(case, name)
+        return "others" if number is None else str(number)
+
+    if len(rules) == 1:
+        parts.append(rules["others"])
+    else:
+        parts.append(optax.multi_transform(rules, lambda parameters: named(parameters, label)))
+    return optax.chain(*parts)
 
 
 # ---- training ----
@@ -275,6 +373,7 @@ def measures_of(case, parameters, x, t):
 def whole_batch_step(case, optimizer):
     def step(parameters, state, x, t):
         gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients = without_frozen(case, gradients)
         updates, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}
 
@@ -320,20 +419,23 @@ def train(case, data, make_step, dtype):
     parameters = jax.tree.map(lambda value: jnp.asarray(value, dtype), parameters)
     optimizer = optimizer_of(case)
     state, step, history, first = optimizer.init(parameters), make_step(case, optimizer), {}, None
+    ema, average = optax.ema(**case.get("ema", {"decay": 0.0})), parameters
+    ema_state = ema.init(parameters)
     for x, t in batches(case, data):
         parameters, state, values = step(parameters, state, jnp.asarray(x), jnp.asarray(t))
+        average, ema_state = ema.update(parameters, ema_state)
         first = first or jax.device_get(parameters)
         for name, value in values.items():
             history.setdefault(name, []).append(float(value))
-    return history, first
+    return history, first, jax.device_get(average)
 
 
 def distance(one, other):
     """The largest relative difference of two histories, or absolute difference of two sets of parameters."""
-    (history, first), (other_history, other_first) = one, other
+    (history, first, average), (other_history, other_first, other_average) = one, other
     steps = max(abs(a - b) / abs(b) if b else abs(a - b) for name in history
                 for a, b in zip(history[name], other_history[name], strict=True))
-    leaves = zip(jax.tree.leaves(first), jax.tree.leaves(other_first), strict=True)
+    leaves = zip(jax.tree.leaves((first, average)), jax.tree.leaves((other_first, other_average)), strict=True)
     return max(steps, *(float(np.max(np.abs(a - b))) for a, b in leaves))
 
 
@@ -346,7 +448,7 @@ def flow(value) -> str:
         return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(flow, value)) + "]"
-    return value if isinstance(value, str) else json.dumps(value)
+    return (f'"{value}"' if "*" in value else value) if isinstance(value, str) else json.dumps(value)
 
 
 def config_of(name, case) -> str:
@@ -356,9 +458,10 @@ def config_of(name, case) -> str:
     lines += [f"  {key}: {flow(case[key])}" for key in ("remainder", "normalize") if key in case]
     lines += ["model:", "  layers:", *(f"    - {flow(layer)}" for layer in case["layers"]),
               "  init: {from: initial.safetensors}", f"loss: {flow(case['loss'])}", f"metrics: {flow(case['metrics'])}",
-              "optimizer:", f"  {flow(case['optimizer'])[1:-1]}", f"  learning_rate: {case['learning_rate']}"]
-    lines += [f"  base_batch_size: {case['base_batch_size']}"] if "base_batch_size" in case else []
+              "optimizer:", f"  {flow(case['optimizer'])[1:-1]}", f"  learning_rate: {flow(case['learning_rate'])}"]
+    lines += [f"  {key}: {flow(case[key])}" for key in BESIDE_THE_RULE if key in case]
     lines += ["train:", f"  duration: {STEPS} steps", "  log_every: 1 step", "  eval_every: never"]
+    lines += [f"  ema: {flow(case['ema'])}"] if "ema" in case else []
     return "\n".join(lines) + "\n"
 
 
@@ -393,7 +496,21 @@ def write_case(name, case, data):
     shape = prepared(case, data, np.float32)["x"].shape[1:]
     save_parameters(folder / "initial.safetensors", initial_parameters(case["layers"], shape))
     save_parameters(folder / "first_step.safetensors", single[1])
+    if "ema" in case:
+        save_parameters(folder / "ema.safetensors", single[2])
     return apart
+
+
+def write_schedules():
+    """The rates of schedules at each update of a run, and beyond its end, in 64 bits."""
+    with jax.enable_x64(True):
+        rows = []
+        for rate in make_schedules():
+            schedule = schedule_of(rate, SCHEDULE_STEPS)
+            rates = [float(schedule(count)) for count in range(SCHEDULE_STEPS + 10)]
+            shown_rates = ", ".join(f"{value:.9g}" for value in rates)
+            rows.append(f'  {{"learning_rate": {json.dumps(flow(rate))},\n   "rates": [{shown_rates}]}}')
+    (HERE / "schedules.json").write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
 
 
 def main():
@@ -411,6 +528,7 @@ def main():
     (HERE / "data").mkdir(exist_ok=True)
     for name, arrays in data.items():
         np.savez_compressed(HERE / "data" / f"{name}.npz", **arrays)
+    write_schedules()
     worst = max((write_case(name, cases[name], data[cases[name]["data"]]), name) for name in chosen)
     (HERE / "cases.txt").write_text("".join(f"{name}\n" for name in cases), encoding="utf-8")
     print(f"{len(chosen)} cases; 32 and 64 bits differ most in {worst[1]}, by {worst[0]:.1e}")

@@ -14,6 +14,7 @@
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/train/safetensors.h"
+#include "core/train/start.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
@@ -31,6 +32,8 @@ const fs::path folder = "tests/parity";
 constexpr double measure_tolerance = 1e-4;
 // Parameters after the first step.
 constexpr double parameter_tolerance = 1e-5;
+// Averages of parameters after the last step.
+constexpr double ema_tolerance = 1e-4;
 constexpr std::size_t steps = 20;
 
 struct Layout {
@@ -86,11 +89,15 @@ struct Case {
   std::string name;
   std::map<std::string, std::vector<double>> measures;  // by step
   train::Tensors first_step;
+  train::Tensors ema;  // after the last step; none for most cases
 };
 
 Case read_case(const std::string& name) {
   const fs::path path = folder / "cases" / name;
-  Case expected{name, {}, train::read_safetensors((path / "first_step.safetensors").string())};
+  Case expected{name, {}, train::read_safetensors((path / "first_step.safetensors").string()), {}};
+  if (fs::exists(path / "ema.safetensors")) {
+    expected.ema = train::read_safetensors((path / "ema.safetensors").string());
+  }
   const auto json = nlohmann::json::parse(read_text(path / "expected.json"));
   for (const auto& [measure, values] : json.items()) expected.measures[measure] = values.get<std::vector<double>>();
   return expected;
@@ -99,7 +106,18 @@ Case read_case(const std::string& name) {
 struct Run {
   std::map<std::string, std::vector<double>> measures;
   std::vector<std::map<std::string, std::vector<double>>> first_step;  // by device
+  std::map<std::string, std::vector<double>> ema;                      // after the last step
 };
+
+void read_ema(const train::Setup& setup, Module& module, Run& run) {
+  const spec::EmaSpec& ema = *setup.spec().train.ema;
+  const double correction = ema.debias ? 1.0 - std::pow(ema.decay, static_cast<double>(steps)) : 1.0;
+  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+    std::vector<double>& values = run.ema[setup.model.parameters[i].name];
+    values = train::numbers(module, module.input(train::train_entry, setup.roles.ema.at(i)));
+    for (double& value : values) value /= correction;
+  }
+}
 
 Run train_case(const std::string& name, const Layout& layout, std::vector<std::string> set = {}) {
   set.push_back("mesh.axes=" + layout.axes);
@@ -110,7 +128,8 @@ Run train_case(const std::string& name, const Layout& layout, std::vector<std::s
       train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
   Run run;
   train::SessionOptions options;
-  options.between_steps = [&run](Module& module, std::int64_t step) {
+  options.between_steps = [&run, &setup](Module& module, std::int64_t step) {
+    if (step == static_cast<std::int64_t>(steps) && setup.spec().train.ema) read_ema(setup, module, run);
     if (step != 1) return;
     const Program& program = module.program(0);
     for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
@@ -148,13 +167,19 @@ std::vector<std::string> differences(const Case& expected, const Run& run) {
       break;
     }
   }
+  const auto are_near = [](const train::Tensor& tensor, const std::map<std::string, std::vector<double>>& found_in,
+                           const std::string& name, double tolerance) {
+    const std::vector<double> values = numbers(tensor);
+    const auto ours = found_in.find(name);
+    return ours != found_in.end() && std::equal(values.begin(), values.end(), ours->second.begin(), ours->second.end(),
+                                                [&](double a, double b) { return std::abs(a - b) <= tolerance; });
+  };
+  for (const auto& [name, tensor] : expected.ema) {
+    if (!are_near(tensor, run.ema, name, ema_tolerance)) found.push_back("the average of " + name);
+  }
   for (std::size_t device = 0; device < run.first_step.size(); ++device) {
     for (const auto& [name, tensor] : expected.first_step) {
-      const std::vector<double> values = numbers(tensor);
-      const auto ours = run.first_step[device].find(name);
-      const bool near = ours != run.first_step[device].end() &&
-                        std::equal(values.begin(), values.end(), ours->second.begin(), ours->second.end(),
-                                   [](double a, double b) { return std::abs(a - b) <= parameter_tolerance; });
+      const bool near = are_near(tensor, run.first_step[device], name, parameter_tolerance);
       if (!near) found.push_back(name + " after the first step on device " + std::to_string(device));
     }
   }
@@ -184,7 +209,7 @@ std::vector<Words> words_of_configs() {
 
 TEST_CASE("every listed case of parity is there, and every one that is there is listed", "[parity]") {
   const std::vector<std::string> listed = listed_cases();
-  CHECK(listed.size() >= 73);
+  CHECK(listed.size() >= 101);
   std::set<std::string> present;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cases")) {
     present.insert(entry.path().filename().string());
@@ -265,7 +290,8 @@ TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a
   }
   CHECK(values[0].size() == 6);
   CHECK(values[1].size() == 3);
-  CHECK(values[3] == std::set<std::string>{"adam", "adamw", "sgd", "sgd momentum", "sgd nesterov"});
+  CHECK(values[3] == std::set<std::string>{"adagrad", "adam", "adamw", "lion", "nadam", "rmsprop", "sgd",
+                                           "sgd momentum", "sgd nesterov"});
   Names missing;
   for (std::size_t a = 0; a < values.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
@@ -311,6 +337,19 @@ TEST_CASE("the comparison with JAX detects small errors", "[parity]") {
   CHECK(!found("conv_dilation_groups", "model.layers.0.conv.kernel_dilation=[2, 1]").empty());
   CHECK(!found("avg_pool_explicit_counts", "model.layers.2.avg_pool.count_include_pad=false").empty());
   CHECK(!found("bytes_normalized", "data.normalize.std=[0.2501]").empty());
+  CHECK(!found("sgd_weight_decay", "optimizer.sgd.weight_decay=0.101").empty());
+  CHECK(!found("sgd_decay_excluded", "optimizer.weight_decay_exclude=[\"*_0.bias\"]").empty());
+  CHECK(!found("lion_decay_excluded", "optimizer.weight_decay_exclude=[]").empty());
+  CHECK(!found("clip", "optimizer.clip=0.1002").empty());
+  CHECK(!found("clip_by_global_norm", "optimizer.clip_by_global_norm=0.501").empty());
+  CHECK(!found("clip_seldom", "optimizer.clip_by_global_norm=null").empty());
+  CHECK(!found("groups_adamw", "optimizer.groups.0.learning_rate_scale=3.01").empty());
+  CHECK(!found("groups_momentum", "optimizer.groups.1.weight_decay=0.21").empty());
+  CHECK(!found("groups_momentum", "optimizer.groups.0.freeze=false").empty());
+  CHECK(!found("warmup_cosine_decay", "optimizer.learning_rate.warmup_cosine_decay.warmup=5").empty());
+  const Names average = found("ema_masked", "train.ema.decay=0.901");
+  CHECK(std::count(average.begin(), average.end(), "the average of dense_0.kernel") == 1);
+  CHECK(!found("ema_not_debiased", "train.ema.debias=true").empty());
 }
 
 TEST_CASE("a default that is not Optax's or JAX's differs from theirs", "[parity]") {
@@ -326,4 +365,14 @@ TEST_CASE("a default that is not Optax's or JAX's differs from theirs", "[parity
     CHECK(differs(rule + "_defaults", "optimizer." + rule + ".eps=1.1e-8"));
   }
   CHECK(differs("adamw_defaults", "optimizer.adamw.weight_decay=2e-4"));
+  CHECK(differs("rmsprop_defaults", "optimizer.rmsprop.decay=0.901"));
+  CHECK(differs("rmsprop_defaults", "optimizer.rmsprop.eps=1e-6"));
+  CHECK(differs("adagrad_defaults", "optimizer.adagrad.initial_accumulator_value=0.101"));
+  CHECK(differs("adagrad_defaults", "optimizer.adagrad.eps=1e-4"));
+  CHECK(differs("nadam_defaults", "optimizer.nadam.b1=0.901"));
+  CHECK(differs("nadam_defaults", "optimizer.nadam.b2=0.998"));
+  CHECK(differs("nadam_defaults", "optimizer.nadam.eps=1.1e-8"));
+  CHECK(differs("lion_defaults", "optimizer.lion.b1=0.8"));
+  CHECK(differs("lion_defaults", "optimizer.lion.b2=0.9"));
+  CHECK(differs("lion_defaults", "optimizer.lion.weight_decay=2e-3"));
 }
