@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
 #include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/array_dataset.h"
@@ -193,6 +194,7 @@ void divide(Source& source, const spec::DataSpec& spec) {
            examples == 1 ? "remove it"
                          : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
   }
+  if (validation.shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
   Division parts =
       validation.shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
   source.train = std::move(parts.rest);
