@@ -82,7 +82,7 @@ std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
-void check_continues(const RunState& state, const Setup& setup) {
+std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
     throw Error(ExitStatus::usage, Diagnostic{"config", place,
@@ -92,6 +92,13 @@ void check_continues(const RunState& state, const Setup& setup) {
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
+  if (!setup.optimizer.schedule || setup.timetable.steps <= state.schedule_steps) return {};
+  const double rate = learning_rate_at(setup.optimizer, state.schedule_steps + 1);
+  const std::string ended = "the schedule of the learning rate was for " + counted(state.schedule_steps, "step");
+  if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
+  throw Error(ExitStatus::usage,
+              Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",
+                         "begin another run from this one's parameters with model.init.from"});
 }
 
 bool stays_finished(const RunState& state, const spec::TrainSpec& spec) {
