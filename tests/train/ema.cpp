@@ -52,7 +52,7 @@ TEST_CASE("without train.ema a program has no average", "[train]") {
   for (const Input& input : setup.training->inputs) CHECK_FALSE(input.name.starts_with("ema/"));
 }
 
-TEST_CASE("an evaluation uses the average, debiased by what the host writes", "[model]") {
+TEST_CASE("an evaluation uses the average, debiased by what the host writes", "[train]") {
   const Mesh mesh({{"devices", 2}});
   spec::Spec spec = network({layer("dense_0", spec::Dense{2})});
   const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);

@@ -167,3 +167,13 @@ TEST_CASE("a step multiplies its rate by what reduce_on_plateau has left of it",
     CHECK(train::scalar(*module, used) == Approx(rate == schedule ? 0.0225 : 0.025));
   }
 }
+
+TEST_CASE("a model without parameters has a step, clipped or not", "[train]") {
+  const std::string text =
+      "data: {source: {synthetic_images: {height: 1, width: 3, channels: 1, classes: 3, train: 8, test: 0}}, "
+      "batch_size: 4}\nmodel: {layers: [flatten]}\nloss: softmax_cross_entropy\ntrain: {duration: 2 steps}\n"
+      "optimizer: {adam: {}, learning_rate: 0.1, clip: 1.0, clip_by_global_norm: 1.0}\n";
+  const Trained run = train_setup(setup_of_text(text));
+  CHECK(run.ended.exit_status == 0);
+  CHECK(run.of<train::Logged>().front().grad_norm == 0.0);
+}
