@@ -49,7 +49,8 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), std::move(damaged)};
+      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(),
+                         std::move(damaged)};
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
       damaged.push_back(error.diagnostics().front().message);

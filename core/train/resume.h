@@ -14,6 +14,7 @@ namespace pmaptrain::train {
 
 struct ResumePoint {
   Checkpoint checkpoint;
+  std::int64_t newest_step = 0;       // of all checkpoints that there are
   std::vector<std::string> warnings;  // of newer checkpoints, which are damaged
 };
 

@@ -28,7 +28,8 @@ class RunReport {
   // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, int workers, const RunState* resumed);
-  void save(RunState& state) const;
+  // `unlogged`: whether the state is to have what last_step() reports.
+  void save(RunState& state, bool unlogged) const;
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
@@ -36,6 +37,8 @@ class RunReport {
   // The last step's measures.
   void log(std::int64_t step);
   std::int64_t logged_step() const { return logged_step_; }
+  // Reports the last step of the run, unless it has been logged: from the module, or what a resumed state has of it.
+  void last_step(std::int64_t step);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
   // interval only those at its steps are reported; the one at the `last` step is kept for last_epoch().
   void end_epoch(std::int64_t step, bool last);
@@ -56,6 +59,8 @@ class RunReport {
   Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step) const;
   void report(const EpochEnded& epoch);
+  Logged logged(std::int64_t step) const;
+  void report(const Logged& event);
   double output(std::size_t index) const;
 
   const Setup& setup_;
@@ -66,6 +71,7 @@ class RunReport {
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
+  std::optional<Logged> resumed_step_;        // the last step of the process before, where that was not logged
   std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
   std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line
   std::map<std::string, Measures> measures_;  // the last ones, by split

@@ -33,6 +33,10 @@ struct RunState {
   std::int64_t logged_step = 0;
   std::map<std::string, Measures> measures;  // by split
   std::int64_t evaluated_step = -1;
+  // What the run's last lines say, which are written after its last checkpoint: of a last step and of a last epoch that
+  // are due no line at the log interval.
+  std::optional<Logged> last_step;
+  std::optional<EpochEnded> last_epoch;
 
   // A signal came before the evaluation after this step.
   bool evaluation_is_due = false;
