@@ -146,7 +146,7 @@ TEST_CASE("a rate over a schedule replaces it and says so, and the other way rou
   const spec::Loaded scheduled =
       loaded("{sgd: {}, learning_rate: 0.1}", {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
   CHECK(scheduled.notes == Notes{"optimizer.learning_rate: a schedule replaces the number 0.1"});
-  CHECK(to_string(*scheduled.spec.optimizer.learning_rate.schedule) == "cosine_decay");
+  CHECK(spec::to_string(*scheduled.spec.optimizer.learning_rate.schedule) == "cosine_decay");
 }
 
 TEST_CASE("a resolved optimizer reads back as the same", "[spec]") {
