@@ -32,7 +32,10 @@ class RunReport {
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step) { emit(Progressed{step, epoch_of(step)}); }
+  void progressed(std::int64_t step) {
+    resumed_step_.reset();
+    emit(Progressed{step, epoch_of(step)});
+  }
   // The last step's measures.
   void log(std::int64_t step);
   std::int64_t logged_step() const { return logged_step_; }
@@ -55,6 +58,7 @@ class RunReport {
   std::int64_t examples_until(std::int64_t step) const;
   Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step) const;
+  RunState::LastStep last_step(std::int64_t step) const;
   void report(const EpochEnded& epoch);
   double output(std::size_t index) const;
 
@@ -66,7 +70,9 @@ class RunReport {
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
-  std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
+  std::optional<EpochEnded> unreported_;  // the last epoch, where its end was not reported
+  // Of the step that the run was resumed after, until another one is run: the module's outputs are not saved.
+  std::optional<RunState::LastStep> resumed_step_;
   std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line
   std::map<std::string, Measures> measures_;  // the last ones, by split
 };

@@ -57,6 +57,7 @@ void for_each_member(State& state, Visit&& visit) {
   visit("logged_step", state.logged_step);
   visit("measures", state.measures);
   visit("evaluated_step", state.evaluated_step);
+  visit("last_step", state.last_step);
   visit("evaluation_is_due", state.evaluation_is_due);
   visit("best", state.best);
   visit("early_stopping", state.early_stopping);
@@ -87,6 +88,11 @@ OrderedJson stored(const std::optional<Best>& best) {
   return {{"step", best->step}, {"metric", best->metric}, {"value", number(best->value)}};
 }
 
+OrderedJson stored(const RunState::LastStep& last) {
+  return {{"measures", measures_json(last.measures)}, {"learning_rate", number(last.learning_rate)},
+          {"grad_norm", number(last.grad_norm)},      {"epoch", measures_json(last.epoch)},
+          {"epoch_examples", last.epoch_examples},    {"epoch_seconds", number(last.epoch_seconds)}};
+}
 OrderedJson stored(const RunState::Waiting& waiting) {
   const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
   return {{"metric", waiting.metric}, {"best", best}, {"waited", waiting.waited}};
@@ -122,6 +128,14 @@ void load(const OrderedJson& json, std::optional<Best>& best) {
   best = Best{json.at("step").get<std::int64_t>(), json.at("metric").get<std::string>(), to_number(json.at("value"))};
 }
 
+void load(const OrderedJson& json, RunState::LastStep& last) {
+  last.measures = to_measures(json.at("measures"));
+  last.learning_rate = to_number(json.at("learning_rate"));
+  last.grad_norm = to_number(json.at("grad_norm"));
+  last.epoch = to_measures(json.at("epoch"));
+  last.epoch_examples = json.at("epoch_examples").get<std::int64_t>();
+  last.epoch_seconds = to_number(json.at("epoch_seconds"));
+}
 void load(const OrderedJson& json, RunState::Waiting& waiting) {
   waiting.metric = json.at("metric").get<std::string>();
   if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
