@@ -344,8 +344,12 @@ class Session::Impl {
     report_->records().flush();
     writer_->wait();
     tell_failed_write();
-    if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) return;
-    writer_->save_now(state);
+    if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) {
+      // The process that wrote it may have been killed before it removed others.
+      folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
+    } else {
+      writer_->save_now(state);
+    }
   }
 
   // Whether the last step failed, after which the module's values are undefined. Otherwise they are those of a whole
