@@ -163,7 +163,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
     loaded.spec.model.initial_from.reset();  // it may be gone by now
-    session.folder.resumed_metrics = resume->checkpoint.state.metrics_bytes;
+    const train::RunState& state = resume->checkpoint.state;
+    const auto best_step = state.best ? std::optional(state.best->step) : std::nullopt;
+    session.folder.resumed = {state.step, best_step, state.metrics_bytes};
   }
   if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.

@@ -16,7 +16,7 @@ namespace pmaptrain::train {
 namespace {
 
 constexpr std::string_view checkpoints = "checkpoints";
-constexpr std::array<std::string_view, 4> written = {"summary.json", "metrics.jsonl", "log.txt", checkpoints};
+constexpr std::array<std::string_view, 4> written = {checkpoints, "summary.json", "metrics.jsonl", "log.txt"};
 
 bool is_checkpoint(const std::string& name) {
   return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||
@@ -57,7 +57,11 @@ bool is_left_behind(const std::string& name) {
 
 OldRun::OldRun(const Directory& directory) : directory_(directory) {
   try {
-    for (const std::string_view name : written) put_aside(std::string(name));
+    for (const std::string_view name : written) {
+      put_aside(std::string(name));
+      // Without the rest, a checkpoint would pass for the run.
+      if (name == checkpoints && !renamed_.empty()) directory_.flush();
+    }
   } catch (...) {
     restore();
     throw;

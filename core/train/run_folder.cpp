@@ -154,7 +154,7 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   if (found.problem != 0) fail_run_folder(dir, options.resume ? "continued" : "replaced", found.problem);
   if (found.directory.fd() < 0) fail_not_a_folder(dir, options);
   if (!replaceable) fail_not_ours(dir, options);
-  if (options.resumed_metrics) return;
+  if (options.resumed) return;
   for (const fs::path& file : options.reads) {
     if (is_replaced(dir, file)) fail_would_remove(file);
   }
@@ -228,7 +228,7 @@ void RunFolder::begin(std::string_view config) {
     if (made_folder) open_folder();
     if (!marker_) made_marker = take_marker();
     complete_marker();
-    if (options_.resumed_metrics) {
+    if (options_.resumed) {
       continue_old(config);
     } else {
       replace_old(config);
@@ -237,7 +237,7 @@ void RunFolder::begin(std::string_view config) {
     if (made_marker) ::unlinkat(directory_.fd(), marker_name.c_str(), 0);  // while its lock is held
     marker_.reset();
     if (made_folder) ::rmdir(path_.c_str());
-    throw_of(path_, options_.resumed_metrics ? "continued" : replaces_ ? "replaced" : "made", error);
+    throw_of(path_, options_.resumed ? "continued" : replaces_ ? "replaced" : "made", error);
   }
 }
 
@@ -314,10 +314,25 @@ void RunFolder::continue_old(std::string_view config) {
   for (const std::string& name : directory_.names()) {
     if (is_left_behind(name)) directory_.remove_quietly(name);
   }
-  cut_metrics(*options_.resumed_metrics);
+  tidy_checkpoints(*options_.resumed);
+  cut_metrics(options_.resumed->metrics_bytes);
   write_whole(place("config.yaml"), config);
   directory_.remove("summary.json");  // of the process that stopped
   directory_.flush();
+}
+
+// A process may have been killed between the commit of a checkpoint, its links, and the removal of others.
+void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const {
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  for (const std::string& name : checkpoints.names()) {
+    if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
+  }
+  const auto lead = [&](const std::string& link, std::int64_t step) {
+    const std::string name = checkpoint_name(step);
+    if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, step);
+  };
+  lead("last", resumed.step);
+  if (resumed.best_step) lead("best", *resumed.best_step);
 }
 
 void RunFolder::cut_metrics(std::uint64_t bytes) {
@@ -370,6 +385,7 @@ void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(co
     const Directory unfinished = checkpoints.enter(temporary, true);
     fill(unfinished);
     unfinished.flush();
+    directory_.flush();  // a checkpoint is never there without the files that its state tells of
     if (!checkpoints.has(name)) {
       checkpoints.rename(temporary, name);
     } else if (!checkpoints.exchange(temporary, name)) {
@@ -378,7 +394,6 @@ void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(co
       checkpoints.rename(temporary, name);
     }
     checkpoints.flush();
-    directory_.flush();
   } catch (...) {
     checkpoints.remove_quietly(temporary);
     throw;

@@ -19,10 +19,15 @@ namespace pmaptrain::train {
 
 struct RunFolderOptions {
   bool overwrite = false;
-  // Continue the run that is there, or begin one where there is none. The length of metrics.jsonl that it continues
-  // from; none where the run that is there has no checkpoint and begins anew.
+  // Continue the run that is there, or begin one where there is none.
   bool resume = false;
-  std::optional<std::uint64_t> resumed_metrics = std::nullopt;
+  // The checkpoint that a run continues from; none where the run that is there has none and begins anew.
+  struct Resumed {
+    std::int64_t step = 0;
+    std::optional<std::int64_t> best_step;  // of the best checkpoint up to there
+    std::uint64_t metrics_bytes = 0;        // the length of metrics.jsonl
+  };
+  std::optional<Resumed> resumed = std::nullopt;
   // For the ready commands of a refusal: the command line as it would be typed, without --name, --run-dir,
   // --overwrite and --resume ("pmaptrain run configs/cnn.yaml"), and which of the first two were given.
   std::string command = "pmaptrain run CONFIG";
@@ -41,9 +46,10 @@ class RunFolder {
   static RunFolder claim(const std::filesystem::path& dir, const RunFolderOptions& options);
 
   // Makes the folder (and those above it) and locks it, or takes out of it what pmaptrain wrote before, and writes
-  // config.yaml. Of a run that is continued, everything stays but summary.json and the lines of metrics.jsonl after the
-  // checkpoint. Throws Error and leaves everything as it was: resource when that cannot be done, or when another
-  // process writes there by now; usage when the folder is there by now.
+  // config.yaml. Of a run that is continued, everything stays but summary.json, the lines of metrics.jsonl after the
+  // checkpoint and what a killed process left half done; its links lead to its checkpoints again. Throws Error and
+  // leaves everything as it was: resource when that cannot be done, or when another process writes there by now; usage
+  // when the folder is there by now.
   void begin(std::string_view config);
 
   const std::filesystem::path& path() const { return path_; }
@@ -85,6 +91,7 @@ class RunFolder {
   void complete_marker();
   void replace_old(std::string_view config);
   void continue_old(std::string_view config);
+  void tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const;
   void cut_metrics(std::uint64_t bytes);
 
   std::filesystem::path path_;

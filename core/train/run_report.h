@@ -28,7 +28,7 @@ class RunReport {
   // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, int workers, const RunState* resumed);
-  // `unlogged`: whether the state is to have what last_step() reports.
+  // `unlogged`: whether the state, of the last step, is to have what last_step() reports.
   void save(RunState& state, bool unlogged) const;
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);

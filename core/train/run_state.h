@@ -33,8 +33,8 @@ struct RunState {
   std::int64_t logged_step = 0;
   std::map<std::string, Measures> measures;  // by split
   std::int64_t evaluated_step = -1;
-  // What the run's last lines say, which are written after its last checkpoint: of a last step and of a last epoch that
-  // are due no line at the log interval.
+  // What the last lines say of a run that ends here: of a step, and of an epoch, that are due no line at the log
+  // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.
   std::optional<Logged> last_step;
   std::optional<EpochEnded> last_epoch;
 

@@ -237,8 +237,7 @@ class Session::Impl {
   // Steps that changed the parameters.
   std::int64_t updates() const { return guards_->good_steps().value_or(step_) - guards_->steps_skipped(); }
 
-  // `last`: with what the lines say that end the run.
-  RunState state(bool last = false) {
+  RunState state() {
     RunState state;
     state.step = guards_->good_steps().value_or(step_);
     state.steps_skipped = guards_->steps_skipped();
@@ -252,7 +251,7 @@ class Session::Impl {
     state.finished_why = finished_why_;
     decisions_.save(state);
     loss_watch_->save(state);
-    report_->save(state, last && state.step == step_ && step_ > 0 && report_->logged_step() != step_);
+    report_->save(state, state.step == step_ && step_ > 0 && report_->logged_step() != step_);
     return state;
   }
 
@@ -284,7 +283,7 @@ class Session::Impl {
     if (!finished() && guards_->check_any_good(step_)) finish_for("skipped", guards_->reason());
     folder_.check_in_place();
     check_data_unchanged();
-    const RunState last = state(true);  // before the lines that are written only because the run stops
+    const RunState last = state();  // before the lines that are written only because the run stops
     report_->last_step(step_);
     report_->last_epoch(step_);
     save_last(last);
@@ -358,8 +357,12 @@ class Session::Impl {
     report_->records().flush();
     writer_->wait();
     tell_failed_write();
-    if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) return;
-    writer_->save_now(state);
+    if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) {
+      // The process that wrote it may have been killed before it removed others.
+      folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
+    } else {
+      writer_->save_now(state);
+    }
   }
 
   // Whether the last step failed, after which the module's values are undefined. Otherwise they are those of a whole
@@ -382,7 +385,7 @@ class Session::Impl {
       report_->emit(Warned{error.diagnostics().front().message});
     }
     try {
-      save_last(state(true));
+      save_last(state());
     } catch (const Error& error) {
       report_->emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
     } catch (const std::exception& error) {

@@ -1,0 +1,38 @@
+// A run in which every step leaves something behind of every kind, and what of it must be the same bits however often
+// the run was interrupted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/app/process.h"
+
+namespace pmaptrain::tests {
+
+// What a run left, by name, without its times: files of checkpoints, where links lead, lines, the summary.
+using Kept = std::map<std::string, std::string>;
+// The names of what differs; empty where nothing does.
+std::string differences(const Kept& a, const Kept& b);
+
+// A folder with data, a config, and runs of it.
+class LongRun {
+ public:
+  // Four devices, masked batches in microbatches, dropout, a schedule with a warm-up, clipping, plateau, EMA,
+  // validation, best, early stopping, loss spikes, and some steps that are skipped.
+  explicit LongRun(int steps);
+
+  // The arguments of a run in the folder `name`.
+  std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const;
+  std::string path(const std::string& name) const { return folder_ / name; }
+  Kept kept(const std::string& name) const;
+
+ private:
+  TemporaryFolder folder_;
+  std::string config_;
+};
+
+// The seconds that a whole run takes.
+double seconds_of(const LongRun& run, const std::string& name);
+
+}  // namespace pmaptrain::tests

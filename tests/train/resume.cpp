@@ -1,0 +1,297 @@
+// Whether a config may continue a run, what a finished run says, and what continuing leaves in the folder.
+#include "core/train/resume.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+spec::Loaded loaded_of(const std::string& text, std::vector<std::string> set) {
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  return spec::load_text(text, "test.yaml", ".", overrides);
+}
+
+// Small images, with a checkpoint every second step.
+std::vector<std::string> saving(std::vector<std::string> set = {}) {
+  set.insert(set.begin(), "train.checkpoint={every: 2 steps, keep: 2}");
+  return set;
+}
+
+// As `pmaptrain run --resume`.
+Trained resume_in(const fs::path& run, std::vector<std::string> set, train::SessionOptions options = {}) {
+  spec::Loaded loaded = loaded_of(small_images, std::move(set));
+  std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  options.folder.resume = true;
+  if (!point) return train_setup_in(run, train::make_setup(std::move(loaded)), options);
+  const train::RunState& state = point->checkpoint.state;
+  train::check_continues(run, loaded);
+  const train::Setup setup = train::make_setup(std::move(loaded), state.schedule_steps);
+  train::check_continues(state, setup);
+  options.resume = &*point;
+  options.folder.resumed = {state.step, state.best ? std::optional(state.best->step) : std::nullopt,
+                            state.metrics_bytes};
+  return train_setup_in(run, setup, options);
+}
+
+train::SessionOptions until(std::int64_t steps) {
+  train::SessionOptions options;
+  options.max_steps = steps;
+  return options;
+}
+
+std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded) {
+  try {
+    train::check_continues(run, loaded);
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    return error.diagnostics();
+  }
+  return {};
+}
+
+std::optional<train::Finished> finished(const fs::path& run, std::vector<std::string> set,
+                                        std::optional<std::int64_t> max_steps = std::nullopt) {
+  const train::Setup setup = setup_of_text(small_images, std::move(set));
+  return train::find_finished(run, train::find_resume_point(run)->checkpoint.state, setup, max_steps);
+}
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("--resume takes another duration, other intervals and what only watches the run", "[train]") {
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup_of_text(small_images));
+  for (const char* const set :
+       {"name=another", "mesh.workers=3", "mesh.backend=reference", "train.duration=9 steps", "train.log_every=2 steps",
+        "train.eval_every=2 steps", "train.verify_replicas=2 steps", "train.checkpoint={every: 1 step, keep: 1}",
+        "train.early_stopping={metric: loss, patience: 3}", "train.on_nonfinite=skip", "train.loss_spike={factor: 3.0}",
+        "train.max_time=1 hour"}) {
+    INFO(set);
+    CHECK(train::check_continues(root / "run", loaded_of(small_images, {set})).empty());
+  }
+}
+
+TEST_CASE("--resume refuses every other key at its place, with both values", "[train]") {
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup_of_text(small_images));
+  std::string text = small_images;
+  text.replace(text.find("learning_rate: 0.01"), 19, "learning_rate: 0.02");
+  text.replace(text.find("batch_size: 16"), 14, "batch_size: 24");
+  const std::vector<Diagnostic> errors = refusal(root / "run", loaded_of(text, {}));
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].message == "--resume cannot change data.batch_size: the run has 16, this config 24");
+  CHECK(errors[0].place.line == 7);
+  CHECK(errors[0].help.empty());
+  CHECK(errors[1].message == "--resume cannot change optimizer.learning_rate: the run has 0.01, this config 0.02");
+  CHECK(errors[1].place.line == 19);
+  CHECK(errors[1].help ==
+        "begin another run (--name), from this one's parameters with model.init.from: " + (root / "run"));
+  for (const char* const set : {"seed=1", "data.shuffle=false", "train.ema={decay: 0.9}", "optimizer.clip=1.0",
+                                "loss=mean_squared_error", "model.layers.4.dense=4"}) {
+    INFO(set);
+    std::string changed = set;
+    changed.resize(changed.find('='));
+    const std::vector<Diagnostic> one = refusal(root / "run", loaded_of(small_images, {set}));
+    REQUIRE_FALSE(one.empty());
+    CHECK(one.front().message.starts_with("--resume cannot change " + changed));
+    CHECK(one.front().kind == "usage");
+  }
+}
+
+TEST_CASE("--resume refuses data of another size, which no key shows", "[train]") {
+  const train::Setup setup = setup_of_text(small_images);
+  train::RunState state;
+  state.train_examples = 1047;
+  state.batch_size = 16;
+  const auto said = [&] {
+    try {
+      train::check_continues(state, setup);
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::usage);
+      return error.diagnostics().front().message;
+    }
+    return std::string();
+  };
+  CHECK(said() == "--resume cannot change the number of training examples: the run has 1,047, this config 48");
+  state.train_examples = 48;
+  CHECK(said().empty());
+  state.batch_size = 8;
+  CHECK(said() == "--resume cannot change the global batch size: the run has 8, this config 16");
+}
+
+TEST_CASE("a finished run repeats its reason and says what continues it", "[train]") {
+  const TemporaryFolder root;
+  const auto check = [&](const std::string& name, std::vector<std::string> set, std::optional<std::int64_t> max_steps,
+                         const std::string& reason, int status, const std::string& advice) {
+    INFO(name);
+    train::SessionOptions options;
+    options.max_steps = max_steps;
+    train_setup_in(root / name, setup_of_text(small_images, set), options);
+    const auto found = finished(root / name, std::move(set), max_steps);
+    REQUIRE(found);
+    CHECK(found->ended.reason == reason);
+    CHECK(found->ended.exit_status == status);
+    CHECK(found->advice == advice);
+  };
+  check("duration", {}, {}, "duration", 0, "a longer train.duration continues it");
+  CHECK_FALSE(finished(root / "duration", {"train.duration=5 steps"}));
+
+  check("max_steps", {}, 2, "max_steps", 0, "a larger --max-steps continues it, or none");
+  CHECK_FALSE(finished(root / "max_steps", {}));
+  CHECK_FALSE(finished(root / "max_steps", {}, 3));
+
+  const std::string still = "optimizer.learning_rate=1.0e-30";  // nothing improves
+  const auto patience = [](int evaluations) {
+    return "train.early_stopping={metric: loss, patience: " + std::to_string(evaluations) + "}";
+  };
+  check("early", {still, "train.eval_every=1 step", patience(2)}, {}, "early_stopping", 0,
+        "a larger train.early_stopping.patience continues it");
+  CHECK_FALSE(finished(root / "early", {still, "train.eval_every=1 step", patience(3)}));
+  CHECK_FALSE(finished(root / "early", {still, "train.eval_every=1 step"}));
+
+  const std::string sgd = "optimizer={sgd: {}, learning_rate: 1.0e+30}";  // overflows
+  check("nonfinite", {sgd}, {}, "guard", 5, "train.on_nonfinite: skip continues it");
+  CHECK_FALSE(finished(root / "nonfinite", {sgd, "train.on_nonfinite=skip"}));
+}
+
+TEST_CASE("a run with a longer duration ends as one that had it from the start", "[train]") {
+  const TemporaryFolder root;
+  // The last step is no multiple of the interval of lines, so its line is there only because the run stopped.
+  const std::vector<std::string> lines = {"train.log_every=3 steps"};
+  train_setup_in(root / "run", setup_of_text(small_images, saving(lines)));
+  const std::vector<std::string> longer = {"train.log_every=3 steps", "train.duration=11 steps"};
+  const Trained continued = resume_in(root / "run", saving(longer));
+  const Trained whole = train_setup(setup_of_text(small_images, saving(longer)));
+  CHECK(continued.same_bits(whole));
+  CHECK(continued.ended.final_measures == whole.ended.final_measures);
+}
+
+TEST_CASE("a run that was killed between its last checkpoint and its last lines has them once it is resumed",
+          "[train]") {
+  const TemporaryFolder root;
+  const std::string summary = root / "run/summary.json";
+  // With each of them the last step has another line of its own: of the step, and of an epoch that it ends.
+  for (const auto& [steps, log_every] : {std::pair{10, 3}, std::pair{12, 5}, std::pair{12, 4}, std::pair{12, 12}}) {
+    const std::vector<std::string> set =
+        saving({"train.duration=" + std::to_string(steps) + " steps",
+                "train.log_every=" + std::to_string(log_every) + " steps", "train.ema={decay: 0.9}"});
+    INFO(steps << " steps, log_every " << log_every);
+    fs::remove_all(root / "run");
+    const Trained whole = train_setup_in(root / "run", setup_of_text(small_images, set));
+    fs::remove(summary);
+    const Trained resumed = resume_in(root / "run", set);
+    CHECK(resumed.metrics == whole.metrics);
+    CHECK(resumed.same_bits(whole));
+    CHECK(resumed.ended.final_measures == whole.ended.final_measures);
+    CHECK(fs::exists(summary));
+  }
+}
+
+TEST_CASE("--resume begins a run where there is none", "[train]") {
+  const TemporaryFolder root;
+  CHECK_FALSE(train::find_resume_point(root / "run"));
+  const Trained whole = train_setup(setup_of_text(small_images));
+  CHECK(resume_in(root / "run", {}).same_bits(whole));
+  // Also where a process was killed before its first checkpoint.
+  fs::remove_all(root / "run/checkpoints");
+  fs::remove(root / "run/summary.json");
+  CHECK(resume_in(root / "run", {}).same_bits(whole));
+}
+
+TEST_CASE("--resume leaves a folder alone that pmaptrain did not write", "[train]") {
+  const TemporaryFolder root;
+  fs::create_directory(root / "run");
+  root.write("run/notes.txt", "somebody's own");
+  CHECK_FALSE(train::find_resume_point(root / "run"));
+  try {
+    resume_in(root / "run", {});
+    FAIL("it was accepted");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    CHECK(error.diagnostics().front().message ==
+          "'" + (root / "run") + "' was not written by pmaptrain, so there is no run to resume");
+  }
+  CHECK(test::listing(root / "run") == "notes.txt: somebody's own\n");
+}
+
+TEST_CASE("a run resumed twenty times keeps as many checkpoints as it says, and nothing half done", "[train]") {
+  const TemporaryFolder root;
+  const fs::path checkpoints = root.path() / "run/checkpoints";
+  const std::vector<std::string> set = saving({"train.duration=41 steps", "train.eval_every=never"});
+  for (std::int64_t stop = 2; stop <= 41; stop += 2) {
+    if (stop > 2) {
+      // A process killed while it wrote, or while it removed others.
+      fs::copy(train::find_checkpoint(root / "run", "last"),
+               checkpoints / (".tmp-step-0000010" + std::to_string(stop)));
+      fs::copy(train::find_checkpoint(root / "run", "last"),
+               checkpoints / (".old-step-0000020" + std::to_string(stop)));
+    }
+    resume_in(root / "run", set, until(stop));
+    std::set<std::string> expected = {"last", train::checkpoint_name(stop)};
+    if (stop > 2) expected.insert(train::checkpoint_name(stop - 2));
+    CHECK(names_in(checkpoints) == expected);
+  }
+  // Killed before it removed the third.
+  fs::copy(train::find_checkpoint(root / "run", "40"), checkpoints / "step-00000037");
+  fs::remove(root / "run/summary.json");
+  resume_in(root / "run", set, until(40));
+  CHECK(names_in(checkpoints) == std::set<std::string>{"last", "step-00000038", "step-00000040"});
+}
+
+TEST_CASE("links that a killed run did not set lead to the last and the best checkpoint once it is resumed",
+          "[train]") {
+  const TemporaryFolder root;
+  const fs::path checkpoints = root.path() / "run/checkpoints";
+  const std::vector<std::string> set = {"train.checkpoint={every: 2 steps, keep: 3, best: {metric: loss}}",
+                                        "train.eval_every=2 steps"};
+  train_setup_in(root / "run", setup_of_text(small_images, set));
+  const std::string last = fs::read_symlink(checkpoints / "last"), best = fs::read_symlink(checkpoints / "best");
+  CHECK(last == "step-00000004");
+  for (const char* const other : {"", "step-00000002"}) {
+    INFO(other);
+    for (const char* const link : {"last", "best"}) {
+      fs::remove(checkpoints / link);
+      if (*other != '\0') fs::create_symlink(other, checkpoints / link);
+    }
+    fs::remove(root / "run/summary.json");
+    resume_in(root / "run", set);
+    CHECK(fs::read_symlink(checkpoints / "last") == last);
+    CHECK(fs::read_symlink(checkpoints / "best") == best);
+  }
+}
+
+TEST_CASE("a run goes on with other devices, says so, and comes close to the one that kept them", "[train]") {
+  const TemporaryFolder root;
+  const Trained whole = train_setup(setup_of_text(small_images, saving({"train.duration=8 steps"})));
+  train_setup_in(root / "run", setup_of_text(small_images, saving()));
+  const std::vector<std::string> set = saving({"train.duration=8 steps", "mesh.axes={devices: 2}"});
+  const std::vector<std::string> notes = train::check_continues(root / "run", loaded_of(small_images, set));
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front() == "mesh.axes changes from 4 to 2: sums run in another order, so the bits differ from here on");
+  const Trained resumed = resume_in(root / "run", set);
+  REQUIRE(resumed.parameters.size() == whole.parameters.size());
+  for (const auto& [name, tensor] : resumed.parameters) {
+    INFO(name);
+    const std::vector<double> found = numbers(tensor), expected = numbers(whole.parameters.at(name));
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 1e-5);
+  }
+}
