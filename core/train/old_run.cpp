@@ -37,6 +37,7 @@ bool remove_checkpoints(const Directory& directory, const std::string& name) {
     for (const std::string& entry : inside.names()) {
       if (is_checkpoint(entry) && !inside.remove_quietly(entry)) return false;
     }
+    inside.flush();  // before what stays has its name again
   } catch (const Error&) {
     return false;  // it may not be opened
   }
