@@ -109,7 +109,7 @@ TEST_CASE("a run that is killed between any two of its writes continues to the s
     int kills = 0;
     for (int after = 1; after <= writes; ++after) {
       // Every other one of the beginning, all of the end, and a few of what lies between.
-      const bool chosen = after < 20 ? after % 2 == 1 : after > writes - 20 || after % (writes / 8) == 0;
+      const bool chosen = after < 20 ? after % 2 == 1 : after > writes - 36 || after % (writes / 8) == 0;
       if (!chosen) continue;
       INFO(trace << ", killed after " << after << " of about " << writes << " writes");
       kills += start("trace", resumes, after).signal == SIGKILL ? 1 : 0;
