@@ -25,7 +25,8 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
-  a.text("--checkpoint", "last|STEP", checkpoint, "the run's last checkpoint (the default), or that of a step");
+  a.text("--checkpoint", "last|best|STEP", checkpoint,
+         "the last checkpoint (the default), the best one, or that of a step");
   a.word(
       "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
       "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");

@@ -177,10 +177,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   GuardMessage guard;
   std::optional<StopSignals> signals;
   {
-    const train::Setup setup = train::make_setup(
+    train::Setup setup = train::make_setup(
         std::move(loaded), resume ? std::optional(resume->checkpoint.state.schedule_steps) : std::nullopt);
     if (resume) {
-      train::check_continues(resume->checkpoint.state, setup);
+      for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
+        setup.loaded.notes.push_back(std::move(note));
+      }
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
       if (finished) return tell_finished(*finished, resume->checkpoint.state, options, streams);
     }

@@ -170,6 +170,7 @@ std::string memory_text(const train::MemoryEstimate& m) {
                   {"activations and other values on the way", bytes_text(m.activations)},
                   {"batches", bytes_text(m.batch)},
                   {"the kernel library's code and scratch", bytes_text(m.kernels)},
+                  {"snapshot for checkpoints", bytes_text(m.snapshot)},
                   {"total", bytes_text(m.total)},
                   {"available", bytes_text(m.available)}},
                  {false, true});
@@ -261,9 +262,11 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
   json["examples_padded_per_epoch"] = batch.padded_per_epoch;
-  json["memory_bytes"] = {{"parameters", m.parameters},   {"optimizer", m.optimizer}, {"gradients", m.gradients},
-                          {"activations", m.activations}, {"batch", m.batch},         {"kernels", m.kernels},
-                          {"total_per_process", m.total}, {"available", m.available}};
+  json["memory_bytes"] = {{"parameters", m.parameters}, {"optimizer", m.optimizer},
+                          {"gradients", m.gradients},   {"activations", m.activations},
+                          {"batch", m.batch},           {"kernels", m.kernels},
+                          {"snapshot", m.snapshot},     {"total_per_process", m.total},
+                          {"available", m.available}};
   json["flops_per_step"] = std::llround(report.cost.flops);
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {

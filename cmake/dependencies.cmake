@@ -13,6 +13,14 @@ add_library(xxhash ALIAS PkgConfig::xxhash)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 add_library(hwloc ALIAS PkgConfig::hwloc)
 
+# Inflates whole files in less than half of zlib's time; without it zlib does it all.
+pkg_check_modules(libdeflate IMPORTED_TARGET libdeflate)
+add_library(inflate_library INTERFACE)
+if(libdeflate_FOUND)
+  target_link_libraries(inflate_library INTERFACE PkgConfig::libdeflate)
+  target_compile_definitions(inflate_library INTERFACE PMAPTRAIN_LIBDEFLATE)
+endif()
+
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 include_directories(SYSTEM "${RANDOM123_INCLUDE_DIR}")
 

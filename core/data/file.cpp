@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#ifdef PMAPTRAIN_LIBDEFLATE
+#include <libdeflate.h>
+#endif
 
 #include <algorithm>
 #include <cassert>
@@ -142,6 +145,28 @@ std::size_t Inflater::read(std::span<std::byte> out) {
     }
   }
   return done;
+}
+
+bool inflate_whole(std::span<const std::byte> gzip, std::span<std::byte> out) {
+#ifdef PMAPTRAIN_LIBDEFLATE
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
+      libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
+  if (!decompressor) return false;
+  std::size_t consumed = 0;
+  // Without a place for the size that it finds, it demands the size of `out`.
+  const libdeflate_result result = libdeflate_gzip_decompress_ex(decompressor.get(), gzip.data(), gzip.size(),
+                                                                 out.data(), out.size(), &consumed, nullptr);
+  return result == LIBDEFLATE_SUCCESS && consumed == gzip.size();
+#else
+  try {
+    Inflater inflater(gzip, Compression::gzip, "");
+    std::byte extra;
+    return inflater.read(out) == out.size() && inflater.read({&extra, 1}) == 0;
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::data) throw;
+    return false;
+  }
+#endif
 }
 
 bool is_gzip(std::span<const std::byte> bytes) {

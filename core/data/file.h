@@ -88,6 +88,11 @@ class Inflater {
   std::unique_ptr<State> state_;
 };
 
+// Decompresses a gzip file at once, with libdeflate where there is one, which takes less than half of the time of an
+// Inflater. Returns false, with `out` undefined, for a file that is damaged or has another size when decompressed, and
+// perhaps for one of several members: an Inflater tells which.
+bool inflate_whole(std::span<const std::byte> gzip, std::span<std::byte> out);
+
 // Whether the bytes begin with the magic number of gzip.
 bool is_gzip(std::span<const std::byte> bytes);
 

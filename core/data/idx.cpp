@@ -116,16 +116,19 @@ Array read_compressed(const std::string& path, const Bytes& file) {
     fail_truncated(
         path, fmt::format("{}, but {} compressed bytes cannot hold more than {}", sizes(header), file.size(), limit));
   }
-  Memory memory = allocate(header.data_bytes, fmt::format("'{}'", path));
-  const std::size_t got = inflater.read(memory.view);
-  if (got < memory.view.size()) {
+  Memory memory = allocate(header_bytes + header.data_bytes, fmt::format("'{}'", path));
+  const std::span<std::byte> elements = memory.view.subspan(header_bytes);
+  if (inflate_whole(file.view(), memory.view))
+    return make(path, std::move(header), Bytes(std::move(memory.owner), elements));
+  const std::size_t got = inflater.read(elements);
+  if (got < elements.size()) {
     fail_truncated(path, fmt::format("{}, it holds {}", sizes(header), header.header_bytes + got));
   }
   std::byte extra;
   if (inflater.read({&extra, 1}) != 0) {
     fail_data(fmt::format("'{}' is longer than its header says: {}, it holds more", path, sizes(header)));
   }
-  return make(path, std::move(header), Bytes(std::move(memory.owner), memory.view));
+  return make(path, std::move(header), Bytes(std::move(memory.owner), elements));
 }
 
 }  // namespace

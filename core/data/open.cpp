@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <functional>
 #include <map>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/array_dataset.h"
 #include "core/data/file.h"
@@ -46,14 +52,51 @@ void check_equal(std::string_view what, Split first, const Field& a, Split secon
       "the examples of all splits must have the same type and shape");
 }
 
-// Reads the splits that are wanted by `read` and checks that their fields are equal.
+// Calls all functions: the first on this thread, each of the others on one of its own, or on this one where none can be
+// had. Rethrows the exception of the first function that throws one.
+void call_all(const std::vector<std::function<void()>>& functions) {
+  std::vector<std::exception_ptr> errors(functions.size());
+  const auto call = [&](std::size_t i) {
+    try {
+      functions[i]();
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    std::size_t started = 1;
+    try {
+      const BlockSignals blocked;
+      for (; started < functions.size(); ++started) threads.emplace_back([&call, i = started] { call(i); });
+    } catch (const std::system_error&) {
+      for (std::size_t i = started; i < functions.size(); ++i) call(i);
+    }
+    if (!functions.empty()) call(0);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+// Reads the splits that are wanted by `read`, at once, and checks that their fields are equal.
 template <class Files, class Read>
 Source open_splits(const std::map<Split, Files>& splits, const Opening& opening, Read read) {
   Source source;
-  std::optional<Split> first;
+  std::map<Split, Notes> notes;
+  std::vector<std::function<void()>> reads;
   for (const auto& [split, files] : splits) {
     if (!opening.wants(split)) continue;
-    source.of(split) = read(files, source.notes, opening.place);
+    reads.emplace_back([&into = source.of(split), &files = files, &own = notes[split], &opening, &read] {
+      into = read(files, own, opening.place);
+    });
+  }
+  call_all(reads);
+  std::optional<Split> first;
+  for (const auto& [split, own] : notes) {
+    for (const std::string& note : own) {
+      if (std::find(source.notes.begin(), source.notes.end(), note) == source.notes.end()) source.notes.push_back(note);
+    }
     if (!first) first = split;
     check_equal("inputs", *first, source.of(*first)->input(), split, source.of(split)->input());
     check_equal("targets", *first, source.of(*first)->target(), split, source.of(split)->target());
@@ -151,6 +194,7 @@ void divide(Source& source, const spec::DataSpec& spec) {
            examples == 1 ? "remove it"
                          : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
   }
+  if (validation.shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
   Division parts =
       validation.shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
   source.train = std::move(parts.rest);

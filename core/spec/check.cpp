@@ -129,7 +129,7 @@ class Checker {
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
-    if (is_number(key, value)) return check_leaf(key, at, value, reporter_);
+    if (is_number(key, value)) return check_leaf(key.like.empty() ? key : *find_key(key.like), at, value, reporter_);
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {

@@ -91,7 +91,8 @@ std::string help_of(const Key& key) {
   const std::string fallback = fallback_of(key);
   if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
   if (!options.empty()) {
-    out += key.type == Type::choices ? "\neach " + std::string(key.item) + " is one of\n" : std::string("\none of\n");
+    out += key.type == Type::choices ? "\neach " + std::string(key.item) + " is one of\n"
+                                     : std::string(key.or_number ? "\na number, or one of\n" : "\none of\n");
     out += list_of(options);
   }
   if (!others.empty()) {

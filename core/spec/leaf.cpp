@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/spec/check.h"
 #include "core/spec/scalar.h"
 #include "core/spec/takes.h"
@@ -24,26 +23,6 @@ bool has_word(const std::vector<std::string>& words, std::string_view word) {
 std::string example_of(const Key& key) {
   return key.example.empty() ? std::string{}
                              : "for example " + std::string(key.example.substr(0, key.example.find('\n')));
-}
-
-// Control characters and bidirectional marks.
-bool has_invisible(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const Utf8Character c = utf8_at(text, i);
-    const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
-    const bool direction = c.code == 0x061C || c.code == 0x200E || c.code == 0x200F ||
-                           (c.code >= 0x202A && c.code <= 0x202E) || (c.code >= 0x2066 && c.code <= 0x2069);
-    if (control || direction || !c.well_formed) return true;
-    i += c.bytes;
-  }
-  return false;
-}
-
-// A valid name of an axis or a layer.
-bool is_identifier(std::string_view text) {
-  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
-         text.find_first_not_of(characters) == std::string_view::npos;
 }
 
 bool number_like(std::string_view text) { return parse_number(text).ok() || parse_integer(text).ok(); }
@@ -513,8 +492,8 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::tensors:
       if (!value.is(Kind::map)) return leaf.wrong(value);
       return leaf.tensors(value);
-    case Type::choice:
-    case Type::choices: return leaf.number_or_choice(value);
+    case Type::choice: return leaf.number_or_choice(value);
+    case Type::choices:
     case Type::map:
     case Type::maps: break;
   }

@@ -262,8 +262,8 @@ class Walker {
   void replace_choice(const Node& node, const Key* key, const Node& value) {
     if (key == nullptr || !key->or_number || !node.is(Kind::map) || !value.is(Kind::scalar)) return;
     const std::string path = path_ + std::string(key->name());
-    for (const Node& name : node.keys)
-      notes_.push_back(path + " " + value.text + " replaces " + path + "." + name.text);
+    const std::string said = path + " " + value.text + " replaces " + path + ".";
+    for (const Node& name : node.keys) notes_.push_back(said + name.text);
   }
 
   // Converts `node` (a bare choice, a shorthand or a blank) to a map, so that further segments can be added.

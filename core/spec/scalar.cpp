@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "core/base/utf8.h"
+
 namespace pmaptrain::spec {
 namespace {
 
@@ -150,6 +152,24 @@ std::optional<bool> parse_boolean(std::string_view text) {
   if (text == "true" || text == "True" || text == "TRUE") return true;
   if (text == "false" || text == "False" || text == "FALSE") return false;
   return std::nullopt;
+}
+
+bool has_invisible(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character c = utf8_at(text, i);
+    const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
+    const bool direction = c.code == 0x061C || c.code == 0x200E || c.code == 0x200F ||
+                           (c.code >= 0x202A && c.code <= 0x202E) || (c.code >= 0x2066 && c.code <= 0x2069);
+    if (control || direction || !c.well_formed) return true;
+    i += c.bytes;
+  }
+  return false;
+}
+
+bool is_identifier(std::string_view text) {
+  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
+         text.find_first_not_of(characters) == std::string_view::npos;
 }
 
 }  // namespace pmaptrain::spec

@@ -1,5 +1,5 @@
 // Parses scalars as numbers and booleans by the core schema of YAML 1.2, without octal and hexadecimal numbers, NaN and
-// infinities.
+// infinities; and what texts and names may not have.
 #pragma once
 
 #include <cstdint>
@@ -34,5 +34,10 @@ Number<std::int64_t> parse_integer(std::string_view text);
 Number<std::uint64_t> parse_seed(std::string_view text);
 // true, True, TRUE, false, False, FALSE.
 std::optional<bool> parse_boolean(std::string_view text);
+
+// Whether a text has control characters, bidirectional marks or bytes that are no UTF-8.
+bool has_invisible(std::string_view text);
+// Whether it is a valid name of an axis or a layer.
+bool is_identifier(std::string_view text);
 
 }  // namespace pmaptrain::spec

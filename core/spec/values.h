@@ -35,7 +35,6 @@ void store(const Node* node, Duration& out);
 void store(const Node* node, Interval& out);
 void store(const Node* node, std::vector<Pattern>& out);
 void store(const Node* node, Amount& out);
-void store(const Node* node, std::vector<Pattern>& out);
 void store(const Node* node, std::vector<Duration>& out);
 void store(const Node* node, std::vector<schedule::Scale>& out);
 void store(const Node* node, std::map<std::string, Tensor>& out);  // by path; of duplicates the first

@@ -54,6 +54,8 @@ struct Checkpoint {
   std::filesystem::path folder;
   RunState state;
   CheckpointFile parameters, optimizer;
+  // Gives the files back, so that the disk has their space when they are removed.
+  void release() { parameters = optimizer = {}; }
 };
 // Throws Error (data) if any of its files is damaged.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);

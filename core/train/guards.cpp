@@ -1,5 +1,7 @@
 #include "core/train/guards.h"
 
+#include <new>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/train/replay.h"
@@ -54,6 +56,8 @@ std::string Guards::replayed(std::int64_t step) const {
     return replay(setup_, reader_.module(), step);
   } catch (const Error& error) {  // the run has ended; what the replay lacked does not matter more than that
     return "it could not be replayed: " + error.diagnostics().front().message;
+  } catch (const std::bad_alloc&) {
+    return "it could not be replayed: there is not enough memory";
   }
 }
 

@@ -11,8 +11,8 @@
 namespace pmaptrain::train {
 
 struct ReplayLimits {
-  double seconds = 20;             // after which no further microbatch is begun
-  double flops = 2e10;             // of one program; the reference kernels compute some 1e9 in a second
+  double seconds = 5;              // after which no further microbatch is begun: the checkpoint waits for it
+  double flops = 5e9;              // of one program; the reference kernels compute some 1e9 in a second
   std::size_t bytes = 1ULL << 30;  // of the values of one program
 };
 

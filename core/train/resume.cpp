@@ -49,7 +49,8 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), std::move(damaged)};
+      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(),
+                         std::move(damaged)};
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
       damaged.push_back(error.diagnostics().front().message);
@@ -82,7 +83,7 @@ std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
-void check_continues(const RunState& state, const Setup& setup) {
+std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
     throw Error(ExitStatus::usage, Diagnostic{"config", place,
@@ -92,6 +93,13 @@ void check_continues(const RunState& state, const Setup& setup) {
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
+  if (!setup.optimizer.schedule || setup.timetable.steps <= state.schedule_steps) return {};
+  const double rate = learning_rate_at(setup.optimizer, state.schedule_steps + 1);
+  const std::string ended = "the schedule of the learning rate was for " + counted(state.schedule_steps, "step");
+  if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
+  throw Error(ExitStatus::usage,
+              Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",
+                         "begin another run from this one's parameters with model.init.from"});
 }
 
 bool stays_finished(const RunState& state, const spec::TrainSpec& spec) {

@@ -14,6 +14,7 @@ namespace pmaptrain::train {
 
 struct ResumePoint {
   Checkpoint checkpoint;
+  std::int64_t newest_step = 0;       // of all checkpoints that there are
   std::vector<std::string> warnings;  // of newer checkpoints, which are damaged
 };
 
@@ -26,8 +27,9 @@ std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 // which names every other key that differs, with both values.
 std::vector<std::string> check_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
 
-// The same of what only the opened data shows. Throws Error (usage).
-void check_continues(const RunState& state, const Setup& setup);
+// The same of what only the opened data shows: the examples, the batch, and a schedule that has ended. Throws Error
+// (usage), also where the rate from there on is 0.
+std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended, and that this config does not continue: as its summary.json says, with what would continue it.
 struct Finished {

@@ -20,11 +20,7 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
     logged_examples_ = examples_until(resumed->step);
     measures_ = resumed->measures;
     resumed_step_ = resumed->last_step;
-    const RunState::LastStep& last = resumed->last_step;
-    if (last.epoch_examples > 0) {
-      unreported_ =
-          EpochEnded{resumed->step, epoch_of(resumed->step), last.epoch, last.epoch_examples, last.epoch_seconds};
-    }
+    unreported_ = resumed->last_epoch;
   }
   consumers_.assign(consumers.begin(), consumers.end());
   const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
@@ -41,13 +37,16 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   }
 }
 
-void RunReport::save(RunState& state) const {
+void RunReport::save(RunState& state, bool unlogged) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
   state.logged_step = logged_step_;
   state.measures = measures_;
-  if (state.step > 0) state.last_step = last_step(state.step);
   state.metrics_bytes = records_->metrics_bytes();
+  state.last_step = !unlogged                                            ? std::nullopt
+                    : resumed_step_ && resumed_step_->step == state.step ? resumed_step_
+                                                                         : std::optional(logged(state.step));
+  state.last_epoch = unreported_ && unreported_->step == state.step ? unreported_ : std::nullopt;
 }
 
 Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {
@@ -82,37 +81,33 @@ std::int64_t RunReport::examples_until(std::int64_t step) const {
 
 double RunReport::output(std::size_t index) const { return scalar(module_, module_.output(train_entry, index)); }
 
-RunState::LastStep RunReport::last_step(std::int64_t step) const {
-  if (resumed_step_) return *resumed_step_;
-  RunState::LastStep last;
-  std::vector<std::vector<double>> means;
-  for (std::size_t mean : setup_.roles.means) means.push_back(numbers(module_, module_.output(train_entry, mean)));
-  last.measures = model::finish_measures(setup_.model, means);
-  last.learning_rate = output(setup_.roles.used_learning_rate);
-  last.grad_norm = output(setup_.roles.grad_norm);
-  if (unreported_ && unreported_->step == step) {
-    last.epoch = unreported_->measures;
-    last.epoch_examples = unreported_->examples;
-    last.epoch_seconds = unreported_->seconds;
-  }
-  return last;
+void RunReport::log(std::int64_t step) { report(logged(step)); }
+
+void RunReport::last_step(std::int64_t step) {
+  if (step == 0 || logged_step_ == step) return;
+  report(resumed_step_ && resumed_step_->step == step ? *resumed_step_ : logged(step));
 }
 
-void RunReport::log(std::int64_t step) {
-  const RunState::LastStep last = last_step(step);
+Logged RunReport::logged(std::int64_t step) const {
   Logged event;
   event.step = step;
   event.epoch = epoch_of(step);
-  event.measures = last.measures;
-  event.learning_rate = last.learning_rate;
-  event.grad_norm = last.grad_norm;
+  std::vector<std::vector<double>> means;
+  for (std::size_t mean : setup_.roles.means) means.push_back(numbers(module_, module_.output(train_entry, mean)));
+  event.measures = model::finish_measures(setup_.model, means);
+  event.learning_rate = output(setup_.roles.used_learning_rate);
+  event.grad_norm = output(setup_.roles.grad_norm);
   event.seconds = seconds_since(begin_);
   const std::int64_t examples = examples_until(step);
   const double elapsed = seconds_since(logged_at_);
   event.examples_per_second = elapsed > 0 ? static_cast<double>(examples - logged_examples_) / elapsed : 0;
+  return event;
+}
+
+void RunReport::report(const Logged& event) {
   logged_at_ = Clock::now();
-  logged_examples_ = examples;
-  logged_step_ = step;
+  logged_examples_ = examples_until(event.step);
+  logged_step_ = event.step;
   measures_["train"] = event.measures;
   emit(event);
 }
@@ -133,8 +128,8 @@ void RunReport::end_epoch(std::int64_t step, bool last) {
 }
 
 void RunReport::last_epoch(std::int64_t step) {
-  if (step == 0 || reported_epoch_at_ == step) return;
-  report(unreported_ && unreported_->step == step ? *unreported_ : epoch(step));
+  if (step > 0 && reported_epoch_at_ != step)
+    report(unreported_ && unreported_->step == step ? *unreported_ : epoch(step));
 }
 
 // Of no examples, where every step was skipped, there are no means.

@@ -28,17 +28,17 @@ class RunReport {
   // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, int workers, const RunState* resumed);
-  void save(RunState& state) const;
+  // `unlogged`: whether the state, of the last step, is to have what last_step() reports.
+  void save(RunState& state, bool unlogged) const;
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step) {
-    resumed_step_.reset();
-    emit(Progressed{step, epoch_of(step)});
-  }
+  void progressed(std::int64_t step) { emit(Progressed{step, epoch_of(step)}); }
   // The last step's measures.
   void log(std::int64_t step);
   std::int64_t logged_step() const { return logged_step_; }
+  // Reports the last step of the run, unless it has been logged: from the module, or what a resumed state has of it.
+  void last_step(std::int64_t step);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
   // interval only those at its steps are reported; the one at the `last` step is kept for last_epoch().
   void end_epoch(std::int64_t step, bool last);
@@ -58,8 +58,9 @@ class RunReport {
   std::int64_t examples_until(std::int64_t step) const;
   Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step) const;
-  RunState::LastStep last_step(std::int64_t step) const;
   void report(const EpochEnded& epoch);
+  Logged logged(std::int64_t step) const;
+  void report(const Logged& event);
   double output(std::size_t index) const;
 
   const Setup& setup_;
@@ -70,9 +71,8 @@ class RunReport {
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
-  std::optional<EpochEnded> unreported_;  // the last epoch, where its end was not reported
-  // Of the step that the run was resumed after, until another one is run: the module's outputs are not saved.
-  std::optional<RunState::LastStep> resumed_step_;
+  std::optional<Logged> resumed_step_;        // the last step of the process before, where that was not logged
+  std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
   std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line
   std::map<std::string, Measures> measures_;  // the last ones, by split
 };

@@ -58,6 +58,7 @@ void for_each_member(State& state, Visit&& visit) {
   visit("measures", state.measures);
   visit("evaluated_step", state.evaluated_step);
   visit("last_step", state.last_step);
+  visit("last_epoch", state.last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
   visit("best", state.best);
   visit("early_stopping", state.early_stopping);
@@ -88,10 +89,20 @@ OrderedJson stored(const std::optional<Best>& best) {
   return {{"step", best->step}, {"metric", best->metric}, {"value", number(best->value)}};
 }
 
-OrderedJson stored(const RunState::LastStep& last) {
-  return {{"measures", measures_json(last.measures)}, {"learning_rate", number(last.learning_rate)},
-          {"grad_norm", number(last.grad_norm)},      {"epoch", measures_json(last.epoch)},
-          {"epoch_examples", last.epoch_examples},    {"epoch_seconds", number(last.epoch_seconds)}};
+OrderedJson stored(const std::optional<Logged>& logged) {
+  if (!logged) return nullptr;
+  return {{"step", logged->step},
+          {"epoch", logged->epoch},
+          {"measures", measures_json(logged->measures)},
+          {"learning_rate", number(logged->learning_rate)},
+          {"grad_norm", number(logged->grad_norm)}};
+}
+OrderedJson stored(const std::optional<EpochEnded>& epoch) {
+  if (!epoch) return nullptr;
+  return {{"step", epoch->step},
+          {"epoch", epoch->epoch},
+          {"measures", measures_json(epoch->measures)},
+          {"examples", epoch->examples}};
 }
 OrderedJson stored(const RunState::Waiting& waiting) {
   const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
@@ -128,13 +139,22 @@ void load(const OrderedJson& json, std::optional<Best>& best) {
   best = Best{json.at("step").get<std::int64_t>(), json.at("metric").get<std::string>(), to_number(json.at("value"))};
 }
 
-void load(const OrderedJson& json, RunState::LastStep& last) {
-  last.measures = to_measures(json.at("measures"));
-  last.learning_rate = to_number(json.at("learning_rate"));
-  last.grad_norm = to_number(json.at("grad_norm"));
-  last.epoch = to_measures(json.at("epoch"));
-  last.epoch_examples = json.at("epoch_examples").get<std::int64_t>();
-  last.epoch_seconds = to_number(json.at("epoch_seconds"));
+void load(const OrderedJson& json, std::optional<Logged>& logged) {
+  if (json.is_null()) return;
+  logged.emplace();
+  logged->step = json.at("step").get<std::int64_t>();
+  logged->epoch = json.at("epoch").get<std::int64_t>();
+  logged->measures = to_measures(json.at("measures"));
+  logged->learning_rate = to_number(json.at("learning_rate"));
+  logged->grad_norm = to_number(json.at("grad_norm"));
+}
+void load(const OrderedJson& json, std::optional<EpochEnded>& epoch) {
+  if (json.is_null()) return;
+  epoch.emplace();
+  epoch->step = json.at("step").get<std::int64_t>();
+  epoch->epoch = json.at("epoch").get<std::int64_t>();
+  epoch->measures = to_measures(json.at("measures"));
+  epoch->examples = json.at("examples").get<std::int64_t>();
 }
 void load(const OrderedJson& json, RunState::Waiting& waiting) {
   waiting.metric = json.at("metric").get<std::string>();

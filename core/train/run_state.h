@@ -33,15 +33,10 @@ struct RunState {
   std::int64_t logged_step = 0;
   std::map<std::string, Measures> measures;  // by split
   std::int64_t evaluated_step = -1;
-  // What is reported of this step, and of the epoch that it ends, where the run ends here.
-  struct LastStep {
-    Measures measures;
-    double learning_rate = 0, grad_norm = 0;
-    Measures epoch;
-    std::int64_t epoch_examples = 0;  // 0: no epoch ended here without being reported
-    double epoch_seconds = 0;
-  };
-  LastStep last_step;
+  // What the last lines say of a run that ends here: of a step, and of an epoch, that are due no line at the log
+  // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.
+  std::optional<Logged> last_step;
+  std::optional<EpochEnded> last_epoch;
 
   // A signal came before the evaluation after this step.
   bool evaluation_is_due = false;

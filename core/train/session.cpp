@@ -31,6 +31,7 @@ class Session::Impl {
     if (const auto& most = setup.spec().train.max_time) {
       deadline_ = Clock::now() + duration_of(spec::seconds_of(*most) - seconds_since_process_began());
     }
+    check_newest();
     prepare();
   }
 
@@ -74,13 +75,25 @@ class Session::Impl {
           std::make_unique<Evaluator>(*module_, evaluate_entry + i, setup_.evaluations[i], setup_.model));
     }
     ended_.comparisons = initial_comparisons(setup_);
-    if (resumed() != nullptr) continue_from(*resumed());
+    if (resumed() != nullptr) {
+      continue_from(*resumed());
+      options_.resume->checkpoint.release();
+    }
     loader_.emplace(setup_.source.train,
                     data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
                                            setup_.batch.dataset),
                     setup_.batch, batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_)});
     if (step_ < steps_) slot_ = loader_->next().slot;
+  }
+
+  // The folder is locked since its checkpoint was looked for.
+  void check_newest() const {
+    if (options_.resume == nullptr) return;
+    const std::vector<std::int64_t> steps = checkpoint_steps(options_.run_dir);
+    if (!steps.empty() && steps.back() == options_.resume->newest_step) return;
+    fail_resource("another pmaptrain has just written the run folder '" + options_.run_dir.string() + "'",
+                  "resume it again");
   }
 
   const RunState* resumed() const { return options_.resume != nullptr ? &options_.resume->checkpoint.state : nullptr; }
@@ -238,7 +251,7 @@ class Session::Impl {
     state.finished_why = finished_why_;
     decisions_.save(state);
     loss_watch_->save(state);
-    report_->save(state);
+    report_->save(state, state.step == step_ && step_ > 0 && report_->logged_step() != step_);
     return state;
   }
 
@@ -271,7 +284,7 @@ class Session::Impl {
     folder_.check_in_place();
     check_data_unchanged();
     const RunState last = state();  // before the lines that are written only because the run stops
-    if (step_ > 0 && report_->logged_step() != step_) report_->log(step_);
+    report_->last_step(step_);
     report_->last_epoch(step_);
     save_last(last);
     ended_.steps_skipped = guards_->steps_skipped();

@@ -8,6 +8,7 @@
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
 #include "core/ops/support/rules.h"
+#include "core/train/clipping.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -86,14 +87,14 @@ class StepBuilder {
     const Value divisor = examples(global.count);
     const std::vector<Value> means = measure_means(global, divisor);
     const Norms norms = gradient_norms(global.gradients, divisor);
-    const Clipping clipping = clipping_of(global.gradients, divisor, norms);
+    const Clipping clipping = clipping_of(b_, optimizer_.spec, global.gradients, divisor, norms);
     const Value next_step = following(step_);
     const Value learning_rate = learning_rate_now();
     const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
     // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
     // memory, which stores nothing in between.
     const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
-    const std::vector<Value> gradients = clipped_means(global.gradients, known_good, clipping);
+    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, global.gradients, known_good, clipping);
     const Update update = updated(trained_parameters(), gradients, slots_, next_step, learning_rate);
     commit(update, next_step, good);
     average(update, good);
@@ -263,69 +264,13 @@ class StepBuilder {
     return means;
   }
 
-  // Of the mean gradient: the global norm, f64[], and the largest magnitude of an element.
-  struct Norms {
-    Value global, largest;
-  };
-
-  // How the mean gradient is clipped: the factor by its global norm, and its largest magnitude afterwards.
-  struct Clipping {
-    Value largest;
-    std::optional<Value> factor;
-  };
-
-  Clipping clipping_of(const std::vector<Value>& sums, Value divisor, const Norms& norms) {
-    const spec::OptimizerSpec& optimizer = optimizer_.spec;
-    const Builder::Scope scope(b_, {"clip", optimizer.place});
-    Clipping clipping{norms.largest, {}};
-    if (optimizer.clip) {
-      clipping.largest = b_.emit(ops::Min{}, {norms.largest, b_.constant(model_.dtype, *optimizer.clip)});
-    }
-    if (optimizer.clip_by_global_norm) {
-      const Value norm = optimizer.clip ? norms_of(clipped_means(sums, divisor, clipping))->global : norms.global;
-      const Value most = b_.constant(DType::f64, *optimizer.clip_by_global_norm);
-      const Value small = b_.emit(ops::Lt{}, {norm, most});
-      const Value factor = select(b_, small, b_.constant(DType::f64, 1.0), div(b_, most, norm));
-      clipping.factor = cast(b_, factor, model_.dtype);
-      clipping.largest = model::mul(b_, clipping.largest, *clipping.factor);
-    }
-    return clipping;
-  }
-
-  std::vector<Value> clipped_means(const std::vector<Value>& sums, Value divisor, const Clipping& clipping) {
-    const Builder::Scope scope = in_optimizer();
-    std::vector<Value> means;
-    means.reserve(sums.size());
-    for (Value sum : sums) {
-      Value mean = div(b_, sum, divisor);
-      if (const std::optional<double> most = optimizer_.spec.clip) {
-        const Value low = b_.constant(model_.dtype, -*most), high = b_.constant(model_.dtype, *most);
-        mean = b_.emit(ops::Clamp{}, {low, mean, high});
-      }
-      means.push_back(clipping.factor ? model::mul(b_, mean, *clipping.factor) : mean);
-    }
-    return means;
-  }
-
-  // Squares are of f64, where no gradient of f32 overflows.
-  std::optional<Norms> norms_of(const std::vector<Value>& values) {
-    std::optional<Value> squares, largest;
-    for (Value value : values) {
-      const std::vector<Value> norms = b_.emit_all(ops::Norms{}, std::vector{value});
-      squares = squares ? add(b_, *squares, norms[0]) : norms[0];
-      largest = largest ? b_.emit(ops::Max{}, {*largest, norms[1]}) : norms[1];
-    }
-    if (!squares) return std::nullopt;
-    return Norms{b_.emit(ops::Sqrt{}, {*squares}), *largest};
-  }
-
   // From the sums, so that the mean is never stored: its norm is theirs by the count.
   Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
-    const std::optional<Norms> norms = norms_of(sums);
-    if (!norms) return {b_.constant(DType::f64, 0.0), b_.constant(model_.dtype, 0.0)};
+    const Norms norms = norms_of(b_, sums, model_.dtype);
+    if (sums.empty()) return norms;
     const Value count = cast(b_, divisor, DType::f64);
-    return {div(b_, norms->global, count), div(b_, norms->largest, divisor)};
+    return {div(b_, norms.global, count), div(b_, norms.largest, divisor)};
   }
 
   // bool[]: whether this step counts. What is not finite is one element's doing, never that of a norm which overflows.
@@ -363,7 +308,7 @@ class StepBuilder {
       return copies;
     };
     const std::vector<Value> parameters = apart(trained_parameters());
-    const std::vector<Value> gradients = clipped_means(global.gradients, divisor, clipping);
+    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, global.gradients, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
     const Update update = updated(parameters, gradients, slots, next_step, learning_rate);

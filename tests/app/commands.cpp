@@ -173,6 +173,28 @@ TEST_CASE("validate shows the layout of the regression's samples", "[app]") {
   CHECK(contains(call({"validate", linear}).out, "inputs   f32 (8, 100, 5)  batch, per device, features"));
 }
 
+TEST_CASE("validate shows the rates of a schedule at some of its steps", "[app]") {
+  const std::string rate =
+      "optimizer.learning_rate={warmup_cosine_decay: {init_value: 0.01, peak_value: 0.1, warmup: 10, decay: 30}}";
+  const std::vector<std::string> command{"validate", linear, "--set", rate, "--set", "train.duration=30 steps"};
+  const std::string plan = call(command).out;
+  CHECK(contains(plan,
+                 "sgd at a learning rate by warmup_cosine_decay\n"
+                 "  step  learning rate\n"
+                 "     1  0.01\n"
+                 "    11  0.1\n"
+                 "    15  0.0904508\n"
+                 "    30  0.000615583\n"));
+  CHECK(contains(plan, "note: optimizer.learning_rate.warmup_cosine_decay") == false);
+  std::vector<std::string> as_json = command;
+  as_json.emplace_back("--json");
+  const json rates = json::parse(call(as_json).out)["learning_rates"];
+  REQUIRE(rates.size() == 4);
+  CHECK(rates[1] == json{{"step", 11}, {"learning_rate", 0.1}});
+  CHECK(rates[3]["step"] == 30);
+  CHECK_FALSE(json::parse(call({"validate", linear, "--json"}).out).contains("learning_rates"));
+}
+
 TEST_CASE("the JSON of validate is as documented", "[app]") {
   const json plan = json::parse(call({"validate", "configs/cnn.yaml", "--json", "--workers", "2"}).out);
   CHECK(plan["valid"] == true);

@@ -264,6 +264,26 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
   CHECK(said[5] == loader);
 }
 
+TEST_CASE("without a thread for the test split the data is opened one split after the other", "[app]") {
+  const TemporaryFolder folder;
+  const std::string one("\0\0\0\1", 4);
+  const std::string x = folder.write("x", std::string("\0\0\x08\2", 4) + one + one + "a");
+  const std::string y = folder.write("y", std::string("\0\0\x08\1", 4) + one + "a");
+  const std::string pair = "[" + x + ", " + y + "]";
+  const std::string config =
+      folder.write("a.yaml", "data: {source: {idx: {train: " + pair + ", test: " + pair +
+                                 "}}, batch_size: 1}\nmodel: {layers: [{dense: 100}]}\nloss: softmax_cross_entropy\n"
+                                 "optimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n");
+  const auto validated = [&](const std::string& faults) {
+    return run_shell(faults + " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
+                     " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" validate --json " + config);
+  };
+  const Finished without = validated("PMAPTRAIN_FAULT=thread:1:" + std::to_string(EAGAIN));
+  INFO(without.err);
+  CHECK(without.status == 0);
+  CHECK(contains(without.out, "\"test\": 1"));
+}
+
 TEST_CASE("a signal before the first step ends the process at once, and an old run stays as it was", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";

@@ -1,4 +1,5 @@
-// docs/guide.md as its reader follows it: each block of commands is run, and must print what the guide shows.
+// docs/guide.md and docs/training.md as their readers follow them: each block of commands is run, and must print what
+// the guide shows. The table at the end of docs/guide.md is held to the configs, commands and tests that it names.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,6 @@ using pmaptrain::tests::read_text;
 using pmaptrain::tests::TemporaryFolder;
 
 namespace {
-
-const std::string guide = "docs/guide.md";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -61,15 +61,35 @@ std::string printed_by(const std::string& commands, const TemporaryFolder& folde
   return read_text(folder / "printed.txt");
 }
 
-}  // namespace
-
-TEST_CASE("every block of commands in the guide prints the output in the guide", "[app]") {
-  const TemporaryFolder folder;
+// A folder in which the paths of configs and of the program are those of a clone.
+void make_clone(const TemporaryFolder& folder) {
   const char* const given = std::getenv("PMAPTRAIN_BIN");
   const std::string program = given != nullptr ? given : "build/release/pmaptrain";
   std::filesystem::create_directories(folder / "build/release");
   std::filesystem::create_symlink(std::filesystem::absolute(program), folder / "build/release/pmaptrain");
   std::filesystem::create_directory_symlink(std::filesystem::absolute("configs"), folder / "configs");
+}
+
+// The cells of a table's row: behaviour, config, command, test. Empty for other lines, and for headings of tables.
+std::vector<std::string> cells_of(const std::string& line) {
+  if (!line.starts_with("| ") || line.starts_with("| behaviour |")) return {};
+  std::vector<std::string> cells;
+  for (std::size_t begin = 1, end = 0; (end = line.find('|', begin)) != std::string::npos; begin = end + 1) {
+    cells.push_back(line.substr(begin, end - begin));
+  }
+  return cells;
+}
+
+std::vector<std::smatch> matches(const std::string& text, const std::regex& pattern) {
+  return {std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator()};
+}
+
+}  // namespace
+
+TEST_CASE("every block of commands in the guides prints the output that they show", "[app]") {
+  const std::string guide = GENERATE(as<std::string>(), "docs/guide.md", "docs/training.md");
+  const TemporaryFolder folder;
+  make_clone(folder);
 
   const char* const update = std::getenv("PMAPTRAIN_UPDATE_GOLDENS");
   std::string text = read_text(guide);
@@ -92,7 +112,7 @@ TEST_CASE("every block of commands in the guide prints the output in the guide",
       CHECK(same);
     }
   }
-  CHECK(blocks >= 10);
+  CHECK(blocks >= 8);
   if (text != read_text(guide)) std::ofstream(guide, std::ios::binary) << text;
 }
 
@@ -102,4 +122,40 @@ TEST_CASE("lines of dots in the guide stand for any lines, and others for themse
   CHECK_FALSE(agree({"a", "...", "d"}, {"a", "b"}));
   CHECK_FALSE(agree({"a"}, {"a", "b"}));
   CHECK_FALSE(agree({"a", "b"}, {"a", "c"}));
+}
+
+TEST_CASE("every row of the guide's table names configs, commands and tests that there are", "[app]") {
+  const std::string guide = read_text("docs/guide.md");
+  const std::regex path("`([^`]+)`"), command("`pmaptrain ([^`]+)`( \\(exit status ([0-9])\\))?"),
+      section("\\[([^\\]]+)\\]\\(#"), test("`(tests/[^`]+)` \"([^\"]+)\"");
+  const TemporaryFolder folder;
+  make_clone(folder);
+  int rows = 0;
+  for (const std::string& line : lines_of(guide.substr(guide.find("\n## Every behaviour")))) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.empty()) continue;
+    INFO(line);
+    REQUIRE(cells.size() == 4);
+    ++rows;
+    for (const std::smatch& found : matches(cells[1], path)) CHECK(std::filesystem::is_regular_file(found[1].str()));
+    const auto commands = matches(cells[2], command), sections = matches(cells[2], section);
+    CHECK(commands.size() + sections.size() > 0);
+    for (const std::smatch& found : commands) {
+      const int expected = found[3].matched ? std::stoi(found[3]) : 0;
+      const std::string printed = printed_by(
+          "PATH=\"$PWD/build/release:$PATH\"\npmaptrain " + found[1].str() + "\necho \"status $?\"\n", folder);
+      INFO(printed);
+      CHECK(printed.ends_with("\nstatus " + std::to_string(expected) + "\n"));
+    }
+    for (const std::smatch& found : sections) CHECK(guide.find("\n## " + found[1].str() + "\n") != std::string::npos);
+    const auto tests = matches(cells[3], test);
+    CHECK_FALSE(tests.empty());
+    for (const std::smatch& found : tests) {
+      INFO(found[0].str());
+      // In two parts, or scripts/check_tags.py would take this line for a test case.
+      const std::string declared = std::string("TEST_CASE") + "(\"" + found[2].str() + "\"";
+      CHECK(read_text(found[1].str()).find(declared) != std::string::npos);
+    }
+  }
+  CHECK(rows >= 30);
 }

@@ -54,7 +54,7 @@ void erase_times(json& object) {
 std::string kept_of_state(const std::string& text) {
   json state = json::parse(text);
   erase_times(state);
-  erase_times(state["last_step"]);
+  if (state["last_step"].is_object()) erase_times(state["last_step"]);
   for (const char* const other : {"metrics_bytes", "checksum", "config_hash"}) state.erase(other);
   return state.dump();
 }

@@ -20,6 +20,22 @@ TEST_CASE("an argument is quoted where a shell would read something else", "[bas
   CHECK(shell_quoted("it's $5") == "'it'\\''s $5'");
 }
 
+TEST_CASE("a star in a pattern stands for any characters, dots included", "[base]") {
+  for (const char* pattern : {"conv_0.kernel", "*", "conv_0.*", "*.kernel", "conv*kernel", "*0*", "c*v*.*l", "**"}) {
+    INFO(pattern);
+    CHECK(matches(pattern, "conv_0.kernel"));
+  }
+  for (const char* pattern :
+       {"", "conv_0", "kernel", "*.bias", "conv_1.*", "conv_0.kernel*x", "*kernel*kernel", "?*"}) {
+    INFO(pattern);
+    CHECK_FALSE(matches(pattern, "conv_0.kernel"));
+  }
+  CHECK(matches("*", ""));
+  CHECK(matches("a*a", "aa"));
+  CHECK_FALSE(matches("a*a", "a"));
+  CHECK(matches("*ab*ab", "abcab"));
+}
+
 TEST_CASE("exact numbers have a point and, where it is shorter, an exponent with its sign", "[base]") {
   CHECK(exact(1.0) == "1.0");
   CHECK(exact(-0.0) == "-0.0");

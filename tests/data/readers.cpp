@@ -58,6 +58,31 @@ std::string from_hex(const std::string& hex) {
 
 }  // namespace
 
+TEST_CASE("a whole gzip file is decompressed at once only if it has that size and no damage", "[data]") {
+  std::string text(5000, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i % 251);
+  const std::string whole = gzip(text);
+  const auto inflates = [&](const std::string& file, std::size_t size) {
+    std::string out(size, '\0');
+    const bool done = data::inflate_whole(std::as_bytes(std::span(file)), std::as_writable_bytes(std::span(out)));
+    if (done) CHECK(out == text);
+    return done;
+  };
+  CHECK(inflates(whole, text.size()));
+  CHECK_FALSE(inflates(whole, text.size() - 1));
+  CHECK_FALSE(inflates(whole, text.size() + 1));
+  CHECK_FALSE(inflates(whole + whole, text.size()));
+  for (std::size_t size = 0; size < whole.size(); ++size) CHECK_FALSE(inflates(whole.substr(0, size), text.size()));
+  // Of the bits behind the header, a few mean nothing, such as the codes of symbols that do not occur.
+  std::size_t meaningless = 0;
+  for (std::size_t bit = 8 * 10; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    if (inflates(damaged, text.size())) ++meaningless;  // which has compared the bytes
+  }
+  CHECK(meaningless < whole.size() / 4);
+}
+
 TEST_CASE("an IDX file is read the same plain and compressed, in one gzip member or two", "[data]") {
   const TemporaryFolder folder;
   const std::string images = idx(8, {3, 2, 2}, "abcdefghijkl");

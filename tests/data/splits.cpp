@@ -175,3 +175,14 @@ TEST_CASE("a part of a dataset finds every example of the whole, wherever the ot
     }
   }
 }
+
+TEST_CASE("splits are opened at once, and the first one's error is told", "[data]") {
+  const TemporaryFolder folder;
+  spec::DataSpec spec;
+  spec.batch_size = std::int64_t{1};
+  const auto missing = [&](const std::string& name) { return spec::FilePair{folder / name, folder / name}; };
+  spec.source = spec::Idx{missing("a"), missing("b"), missing("c")};
+  for (int i = 0; i < 20; ++i) {
+    CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "cannot open '" + (folder / "a") + "'"));
+  }
+}

@@ -98,6 +98,12 @@ TEST_CASE("masks, microbatches, dropout, optimizers and meshes train on the refe
       {"optimizer.adamw={}", "train.eval_every=1 step", "train.log_every=never"},
       {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12", "train.verify_replicas=1 step"},
       {"mesh.axes={a: 13}", "data.remainder=mask"},
+      {"optimizer.rmsprop={centered: true, momentum: 0.5}", "optimizer.clip=0.01"},
+      {"optimizer.adagrad={}", "optimizer.clip_by_global_norm=0.1", "data.microbatches=2"},
+      {"optimizer.lion={}", "optimizer.weight_decay_exclude=[\"*.bias\"]", "optimizer.learning_rate=1.0e-3",
+       "optimizer.groups=[{parameters: conv_0.*, freeze: true}, {parameters: \"*.kernel\", weight_decay: 0.1}]"},
+      {"optimizer.nadam={}", "train.ema={decay: 0.9}", "train.eval_every=2 steps",
+       "optimizer.learning_rate={warmup_cosine_decay: {peak_value: 0.01, warmup: 2, decay: 6}}"},
       {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps"},  // halts
       {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps", "train.on_nonfinite=skip"},
   };

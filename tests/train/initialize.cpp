@@ -1,10 +1,7 @@
 #include "core/train/initialize.h"
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "core/train/file_writer.h"
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
 #include "tests/files.h"
@@ -228,21 +225,27 @@ TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
             "layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"dense_0.bias\"]}}");
   CHECK(test::refusal([&] { initial("{path: " + run + ", checkpoint: 3}"); }, ExitStatus::usage) ==
         "the run '" + run + "' has no checkpoint '3' | it has 4, last");
+}
 
-  // Averaged weights, where the checkpoint has them and they are not refused.
-  const std::filesystem::path checkpoint = run + "/checkpoints/last";
-  train::Tensors averaged = first.parameters;
-  for (std::byte& byte : averaged.at("conv_0.bias").bytes) byte = std::byte{0};
-  testing::write_tensors((checkpoint / "ema.safetensors").string(), averaged);
-  auto state = nlohmann::ordered_json::parse(read_text(checkpoint / "state.json"));
-  const std::string bytes = read_text(checkpoint / "ema.safetensors");
-  state["checksums"]["ema.safetensors"] = "xxh3:" + train::hash_hex(std::as_bytes(std::span(bytes)));
-  std::ofstream(checkpoint / "state.json") << state;
-  CHECK(initial(run).first == averaged);
-  CHECK(initial("{path: " + run + ", weights: raw}").first == first.parameters);
-  const train::Setup setup = setup_of_text(small_images);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "test", spec::Weights::raw).measures ==
-        first.of<train::Evaluated>().back().measures);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "test").measures !=
-        first.of<train::Evaluated>().back().measures);
+TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw ones are asked for", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  const train::Setup setup = setup_of_text(small_images, {"train.ema={decay: 0.5}"});
+  const Trained trained = train_setup_in(run, setup);
+  const auto initial = [&](const std::string& from) {
+    const train::Setup next = setup_of_text(small_images, {"model.init={from: " + from + "}"});
+    const train::InitialValues values(next.model, next.spec().model, next.spec().seed);
+    train::Tensors found;
+    for (const model::Parameter& parameter : next.model.parameters) {
+      found[parameter.name] = {next.model.dtype, parameter.shape, values.of(parameter)};
+    }
+    return found;
+  };
+  CHECK(initial(run) == train::read_safetensors(run + "/checkpoints/last/ema.safetensors"));
+  CHECK(initial("{path: " + run + ", weights: raw}") == trained.parameters);
+  CHECK(initial(run) != trained.parameters);
+  const auto measures = [&](spec::Weights weights) {
+    return train::evaluate_checkpoint(setup.loaded, run, "last", "test", weights).measures;
+  };
+  CHECK(measures(spec::Weights::ema) != measures(spec::Weights::raw));
 }

@@ -1,4 +1,4 @@
-// reduce_on_plateau against sequences worked out by hand from optax.contrib.reduce_on_plateau.
+// reduce_on_plateau against the sequences that optax.contrib.reduce_on_plateau gives for the same values.
 #include "core/train/plateau.h"
 
 #include <limits>

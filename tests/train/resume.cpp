@@ -33,7 +33,7 @@ std::vector<std::string> saving(std::vector<std::string> set = {}) {
 // As `pmaptrain run --resume`.
 Trained resume_in(const fs::path& run, std::vector<std::string> set, train::SessionOptions options = {}) {
   spec::Loaded loaded = loaded_of(small_images, std::move(set));
-  const std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  std::optional<train::ResumePoint> point = train::find_resume_point(run);
   options.folder.resume = true;
   if (!point) return train_setup_in(run, train::make_setup(std::move(loaded)), options);
   const train::RunState& state = point->checkpoint.state;

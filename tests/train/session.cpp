@@ -351,10 +351,35 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
   CHECK(looks("adam: {b1: 0.9, b2: 0.5}", "0.001"));  // the mean outlives the deviation that it is divided by
   CHECK(looks("adamw: {weight_decay: 2.0}", "1.0"));  // takes away more than there is
   CHECK(looks("sgd: {}, base_batch_size: 1", "1.0e+11"));
+  // Clipping bounds the gradient, and with it a trace.
+  for (const char* clip : {"clip: 1.0", "clip_by_global_norm: 1.0"}) {
+    INFO(clip);
+    CHECK_FALSE(looks(std::string("sgd: {}, ") + clip, "0.1"));
+    CHECK_FALSE(looks(std::string("sgd: {momentum: 0.9}, ") + clip, "0.1"));
+    CHECK_FALSE(looks(std::string("sgd: {weight_decay: 0.1}, ") + clip, "0.1"));
+    CHECK(looks(std::string("sgd: {momentum: 0.9, weight_decay: 0.1}, ") + clip, "0.1"));  // a trace of parameters
+    CHECK(looks(std::string("sgd: {weight_decay: 2.0}, ") + clip, "0.1"));
+  }
+  CHECK(looks("sgd: {weight_decay: 0.1}", "1.0e-09"));  // beside a gradient of any size
+  for (const char* rule : {"rmsprop: {}", "rmsprop: {momentum: 0.9, nesterov: true}", "nadam: {}", "lion: {}"}) {
+    INFO(rule);
+    CHECK_FALSE(looks(rule, "0.001"));
+    CHECK(looks(rule, "1.0e+37"));
+  }
+  CHECK(looks("rmsprop: {centered: true}", "0.001"));  // squares less their mean may be rounding error
+  CHECK(looks("adagrad: {}", "0.001"));                // a sum that only grows
+  CHECK(looks("lion: {weight_decay: 2.0}", "1.0"));
+  // Groups: the largest scale counts, and only of what is trained.
+  const std::string group = "adam: {}, groups: [{parameters: \"*.bias\", ";
+  CHECK(looks(group + "learning_rate_scale: 1.0e+36}]", "0.001"));
+  CHECK_FALSE(looks(group + "learning_rate_scale: 1000.0}]", "0.001"));
+  CHECK_FALSE(looks(group + "freeze: true}]", "0.001"));
+  CHECK(looks("adamw: {}, groups: [{parameters: \"*.bias\", weight_decay: 2.0}]", "1.0"));
 }
 
 TEST_CASE("an update that is not finite counts as a bad step, with any optimizer", "[train]") {
-  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}"}) {
+  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}", "rmsprop: {}", "adagrad: {}",
+                           "nadam: {}", "lion: {}", "rmsprop: {momentum: 0.5}", "sgd: {}, clip: 1.0e+30"}) {
     INFO(rule);
     const Trained trained = train_setup(setup_of_text(
         std::string("data: {source: {values: {inputs: [[1]], targets: [[-3.4e+38]]}}, batch_size: 1}\n"
@@ -381,6 +406,22 @@ Trained one_weight(const std::string& input, const std::string& optimizer) {
 }
 
 }  // namespace
+
+TEST_CASE("only the clipped gradient is judged by its squares", "[train]") {
+  for (const char* rule : {"adam: {}", "rmsprop: {}", "nadam: {}"}) {
+    const auto exit_status = [&](const std::string& clip) {
+      return one_weight("1.0e+25", std::string(rule) + ", learning_rate: 0.1" + clip).ended.exit_status;
+    };
+    INFO(rule);
+    CHECK(exit_status("") == 5);
+    CHECK(exit_status(", clip: 1.0") == 0);
+    CHECK(exit_status(", clip_by_global_norm: 1.0") == 0);
+    CHECK(exit_status(", clip: 1.0e+22") == 5);
+  }
+  const Trained clipped = one_weight("1.0e+25", "sgd: {}, learning_rate: 0.5, clip_by_global_norm: 1.0");
+  CHECK(clipped.of<train::Logged>().front().grad_norm == Approx(1e25));  // before clipping
+  CHECK(numbers(clipped.parameters.at("dense_0.kernel"))[0] == Approx(0.5));
+}
 
 TEST_CASE("a finite gradient whose squares overflow trains on, and its norm is right", "[train]") {
   const Trained large = one_weight("1.0e+25", "sgd: {}, learning_rate: 1.0e-25");

@@ -1,0 +1,61 @@
+// The keys in which a config differs from the resolved one of a run.
+#include "core/spec/compare.h"
+
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+const std::string cnn_config = R"(name: run
+mesh: {axes: [{a: 2}, {b: 4}]}
+data: {source: fashion_mnist, batch_size: 128}
+model:
+  layers: [flatten, {dense: 10}]
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 2 epochs}
+)";
+
+spec::Loaded cnn_with(std::vector<std::string> set) {
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  return spec::load_text(cnn_config, "cnn.yaml", "/base", overrides);
+}
+
+std::string changes(std::vector<std::string> set) {
+  std::string text;
+  for (const spec::ChangedKey& key :
+       spec::changed_keys(cnn_with({}).resolved, "runs/cnn/config.yaml", cnn_with(std::move(set)))) {
+    text += (text.empty() ? "" : "; ") + key.path + ": " + key.before + " -> " + key.after;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("configs are compared key by key, with their defaults", "[spec]") {
+  CHECK(changes({}).empty());
+  CHECK(changes({"train.log_every=100", "seed=0"}).empty());  // what it was by default
+  CHECK(changes({"data.batch_size=64", "train.duration=3 epochs"}) ==
+        "data.batch_size: 128 -> 64; train.duration: 2 epochs -> 3 epochs");
+  CHECK(changes({"mesh.axes.b=2"}) == "mesh.axes.1.b: 4 -> 2");
+  CHECK(changes({"model.layers.1.dense.features=3"}) == "model.layers.1.dense.features: 10 -> 3");
+  CHECK(changes({"data.validation=0.1"}).starts_with("data.validation:  -> "));
+  const std::string replaced = changes({"optimizer.sgd.momentum=0.9"});
+  CHECK(replaced.find("optimizer.sgd:  -> {momentum: 0.9") != std::string::npos);
+  CHECK(replaced.find("optimizer.adam: {b1: 0.9, b2: 0.999, eps: 1.0e-08} -> ") != std::string::npos);
+}
+
+TEST_CASE("a changed key has the place of its new value, in a file or in an option", "[spec]") {
+  const auto keys = spec::changed_keys(cnn_with({"data.batch_size=64"}).resolved, "old.yaml", cnn_with({}));
+  REQUIRE(keys.size() == 1);
+  CHECK(keys[0].kind == "config");
+  CHECK(keys[0].place.file == "cnn.yaml");
+  CHECK(keys[0].place.line == 3);
+  const auto options = spec::changed_keys(cnn_with({}).resolved, "old.yaml", cnn_with({"data.batch_size=64"}));
+  REQUIRE(options.size() == 1);
+  CHECK(options[0].kind == "usage");
+  CHECK(options[0].place.file == "--set");
+  CHECK(options[0].place.column == 17);
+}

@@ -1,0 +1,177 @@
+// What a config may say of the optimizer and what not: the words of every error, as golden text.
+#include <string>
+
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+spec::Loaded loaded(const std::string& optimizer, std::vector<std::string> set = {}) {
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  return spec::load_text(base_with("optimizer: " + optimizer), "c.yaml", "/base", overrides);
+}
+
+}  // namespace
+
+TEST_CASE("a misspelt schedule is refused with the nearest spelling", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: {cosine_decy: {init_value: 0.1}}}")) ==
+        R"(c.yaml:1:39: error: unknown learning_rate 'cosine_decy'
+    1 | optimizer: {adam: {}, learning_rate: {cosine_decy: {init_value: 0.1}}}
+      |                                       ^~~~~~~~~~~
+  help: did you mean 'cosine_decay'?
+)");
+  CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: {linear: {end_value: -1.0}}}")) ==
+        R"(c.yaml:1:39: error: init_value is missing in linear
+    1 | optimizer: {adam: {}, learning_rate: {linear: {end_value: -1.0}}}
+      |                                       ^~~~~~
+  help: add it, for example:
+        init_value: 0.1
+c.yaml:1:59: error: end_value takes a number of at least 0, not '-1.0'
+    1 | optimizer: {adam: {}, learning_rate: {linear: {end_value: -1.0}}}
+      |                                                           ^~~~
+  help: for example end_value: 1.0e-5
+)");
+  CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: [0.1]}")).find("not a list") != std::string::npos);
+}
+
+TEST_CASE("mistakes in lists of durations, of scales and of schedules have the place of the item", "[spec]") {
+  CHECK(
+      errors_of(
+          base_with("optimizer: {adam: {}, learning_rate: {join: {schedules: [0.1, linea], boundaries: [never]}}}")) ==
+      R"(c.yaml:1:63: error: learning_rate takes a number of at least 0, or one of linear, polynomial, cosine_decay, exponential_decay, warmup_cosine_decay, piecewise_constant, cosine_onecycle, join, not 'linea'
+    1 | optimizer: {adam: {}, learning_rate: {join: {schedules: [0.1, linea], boundaries: [never]}}}
+      |                                                               ^~~~~
+  help: did you mean 'linear'?
+c.yaml:1:84: error: boundaries takes a list of durations such as '100 steps' or '2 epochs', not 'never'
+    1 | optimizer: {adam: {}, learning_rate: {join: {schedules: [0.1, linea], boundaries: [never]}}}
+      |                                                                                    ^~~~~
+  help: for example boundaries: [1 epoch]
+)");
+  CHECK(
+      errors_of(base_with("optimizer: {adam: {}, learning_rate: {piecewise_constant: {init_value: 1, "
+                          "boundaries_and_scales: [[5], [2 epoch, x]]}}}")) ==
+      R"(c.yaml:1:99: error: boundaries_and_scales takes a list of pairs of a duration and a number of at least 0, not a list
+    1 | optimizer: {adam: {}, learning_rate: {piecewise_constant: {init_value: 1, boundaries_and_scales: [[5], [2 epoch, x]]}}}
+      |                                                                                                   ^~~
+  help: for example boundaries_and_scales: [[30 epochs, 0.1], [60 epochs, 0.1]]
+c.yaml:1:114: error: boundaries_and_scales takes a list of pairs of a duration and a number of at least 0, not 'x'
+    1 | optimizer: {adam: {}, learning_rate: {piecewise_constant: {init_value: 1, boundaries_and_scales: [[5], [2 epoch, x]]}}}
+      |                                                                                                                  ^
+  help: for example boundaries_and_scales: [[30 epochs, 0.1], [60 epochs, 0.1]]
+)");
+}
+
+TEST_CASE("nesterov needs momentum under rmsprop too", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {rmsprop: {nesterov: true}, learning_rate: 0.1}")) ==
+        R"(c.yaml:1:33: error: nesterov needs a momentum greater than 0
+    1 | optimizer: {rmsprop: {nesterov: true}, learning_rate: 0.1}
+      |                                 ^~~~
+  help: add momentum: 0.9, or remove nesterov
+)");
+}
+
+TEST_CASE("weight decay under a rule without it is refused", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {adam: {}, learning_rate: 0.1, weight_decay_exclude: [\"*.bias\"], groups: "
+                            "[{parameters: x, weight_decay: 0.0}]}")) ==
+        R"(c.yaml:1:65: error: weight_decay_exclude: adam has no weight decay
+    1 | optimizer: {adam: {}, learning_rate: 0.1, weight_decay_exclude: ["*.bias"], groups: [{parameters: x, weight_decay: 0.0}]}
+      |                                                                 ^~~~~~~~~~
+  help: the rules with weight decay are sgd, adamw, lion; or remove this key
+c.yaml:1:116: error: weight_decay: adam has no weight decay
+    1 | optimizer: {adam: {}, learning_rate: 0.1, weight_decay_exclude: ["*.bias"], groups: [{parameters: x, weight_decay: 0.0}]}
+      |                                                                                                                    ^~~
+  help: the rules with weight decay are sgd, adamw, lion; or remove this key
+)");
+}
+
+TEST_CASE("a frozen group has no other settings", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {sgd: {}, learning_rate: 0.1, groups: [{parameters: x, freeze: true, "
+                            "learning_rate_scale: 0.5}]}")) ==
+        R"(c.yaml:1:102: error: learning_rate_scale has no effect on parameters with freeze: true
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, groups: [{parameters: x, freeze: true, learning_rate_scale: 0.5}]}
+      |                                                                                                      ^~~
+  help: remove learning_rate_scale, or remove freeze
+)");
+}
+
+TEST_CASE("groups are a list of maps that name parameters", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {sgd: {}, learning_rate: 0.1, groups: {parameters: x}}")) ==
+        R"(c.yaml:1:50: error: groups takes a list of maps of options, not a map
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, groups: {parameters: x}}
+      |                                                  ^~~~~~~~~~~~~~~
+  help: for example:
+        groups:
+          - {parameters: "head.*", learning_rate_scale: 10.0, weight_decay: 0.0}
+          - {parameters: "conv_*", freeze: true}
+)");
+  CHECK(errors_of(base_with("optimizer: {sgd: {}, learning_rate: 0.1, groups: [{freze: true}]}")) ==
+        R"(c.yaml:1:51: error: parameters is missing in this group
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, groups: [{freze: true}]}
+      |                                                   ^~~~~~~~~~~~~
+  help: add it, for example:
+        parameters: "head.*"
+        parameters: ["conv_0.*", "conv_1.*"]
+c.yaml:1:52: error: unknown key 'freze' in groups
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, groups: [{freze: true}]}
+      |                                                    ^~~~~
+  help: did you mean 'freeze'?
+)");
+}
+
+TEST_CASE("reduce_on_plateau names a measure of the evaluation", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {sgd: {}, learning_rate: 0.1, reduce_on_plateau: {metric: accuracy}}")) ==
+        R"(c.yaml:1:70: error: there is no metric 'accuracy'
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, reduce_on_plateau: {metric: accuracy}}
+      |                                                                      ^~~~~~~~
+  help: add it to metrics: [accuracy]
+)");
+}
+
+TEST_CASE("a rate over a schedule replaces it and says so, and the other way round", "[spec]") {
+  using Notes = std::vector<std::string>;
+  const std::string cosine = "{sgd: {}, learning_rate: {cosine_decay: {init_value: 0.1}}}";
+  const spec::Loaded constant = loaded(cosine, {"optimizer.learning_rate=0.5"});
+  CHECK(constant.spec.optimizer.learning_rate.value == 0.5);
+  CHECK_FALSE(constant.spec.optimizer.learning_rate.schedule);
+  CHECK(constant.notes == Notes{"optimizer.learning_rate 0.5 replaces optimizer.learning_rate.cosine_decay"});
+  const spec::Loaded changed = loaded(cosine, {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
+  CHECK(changed.notes.empty());
+  CHECK(std::get<spec::schedule::CosineDecay>(*changed.spec.optimizer.learning_rate.schedule).init_value == 0.5);
+  const spec::Loaded other = loaded(cosine, {"optimizer.learning_rate.linear.init_value=0.5"});
+  CHECK(other.notes == Notes{"optimizer.learning_rate.linear replaces optimizer.learning_rate.cosine_decay"});
+  const spec::Loaded scheduled =
+      loaded("{sgd: {}, learning_rate: 0.1}", {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
+  CHECK(scheduled.notes == Notes{"optimizer.learning_rate: a schedule replaces the number 0.1"});
+  CHECK(spec::to_string(*scheduled.spec.optimizer.learning_rate.schedule) == "cosine_decay");
+}
+
+TEST_CASE("a resolved optimizer reads back as the same", "[spec]") {
+  const std::string all =
+      "{lion: {}, weight_decay_exclude: \"*.bias\", clip: 2, clip_by_global_norm: 1, reduce_on_plateau: {}, "
+      "learning_rate: "
+      "{join: {schedules: [0.1, {piecewise_constant: {init_value: 1, boundaries_and_scales: [[1 epoch, 0.5]]}}], "
+      "boundaries: [10]}}, groups: [{parameters: a, freeze: true}, {parameters: [b, \"c*\"], weight_decay: 0}]}";
+  const spec::Loaded first = loaded(all);
+  const spec::Loaded second = spec::load_text(first.resolved, "c.yaml", "/base", {});
+  CHECK(second.resolved == first.resolved);
+  const spec::OptimizerSpec& optimizer = second.spec.optimizer;
+  CHECK(optimizer.clip == 2.0);
+  CHECK(optimizer.clip_by_global_norm == 1.0);
+  CHECK(optimizer.weight_decay_exclude.at(0).text == "*.bias");
+  CHECK(optimizer.reduce_on_plateau->patience == 10);
+  REQUIRE(optimizer.groups.size() == 2);
+  CHECK(optimizer.groups[0].freeze);
+  CHECK(optimizer.groups[1].parameters.at(1).text == "c*");
+  CHECK(optimizer.groups[1].weight_decay == 0.0);
+  const auto& join = std::get<spec::schedule::Join>(*optimizer.learning_rate.schedule);
+  REQUIRE(join.schedules.size() == 2);
+  CHECK(join.schedules[0].value == 0.1);
+  CHECK(join.boundaries.at(0).count == 10);
+  const auto& pieces = std::get<spec::schedule::PiecewiseConstant>(*join.schedules[1].schedule);
+  CHECK(pieces.boundaries_and_scales.at(0).boundary.unit == spec::Unit::epochs);
+  CHECK(pieces.boundaries_and_scales.at(0).scale == 0.5);
+}

@@ -1,0 +1,179 @@
+// Groups of parameters: which settings a parameter gets, and what freezing leaves out of the step.
+#include <algorithm>
+
+#include "core/train/optimizer.h"
+#include "core/train/setup.h"
+#include "core/train/values.h"
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+#include "tests/train/session_run.h"
+#include "tests/train/steps.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+// 12 inputs, a hidden layer of 5, 3 classes, on 4 devices.
+const std::string small_mlp = R"(mesh: {axes: {devices: 4}}
+data: {source: {synthetic_images: {height: 2, width: 2, classes: 3, train: 64, test: 8}}, batch_size: 16}
+model: {layers: [flatten, {dense: 5}, tanh, {name: head, dense: 3}]}
+loss: softmax_cross_entropy
+train: {duration: 2 epochs, log_every: 1 step}
+)";
+
+std::string with_optimizer(const std::string& optimizer) { return small_mlp + "optimizer: " + optimizer + "\n"; }
+
+std::string refused(const std::string& optimizer) {
+  try {
+    setup_of_text(with_optimizer(optimizer));
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    const Diagnostic& first = error.diagnostics().front();
+    return first.message + " | " + first.help;
+  }
+  return "accepted";
+}
+
+const train::Tuning& tuning_of(const train::Setup& setup, const std::string& name) {
+  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+    if (setup.model.parameters[i].name == name) return setup.optimizer.tuning.at(i);
+  }
+  FAIL("no parameter " << name);
+  return setup.optimizer.tuning.front();
+}
+
+int inputs_named(const Program& program, const std::string& part) {
+  return static_cast<int>(std::count_if(program.inputs.begin(), program.inputs.end(), [&](const Input& input) {
+    return input.name.find(part) != std::string::npos;
+  }));
+}
+
+// Equations with a result of this shape.
+int results_of(const Program& program, const Shape& shape) {
+  int count = 0;
+  for_each_equation(program.equations, [&](const Equation& equation) {
+    for (const Value result : equation.results) count += program.type(result).shape == shape ? 1 : 0;
+  });
+  return count;
+}
+
+const std::string frozen = "{adam: {}, learning_rate: 0.01, groups: [{parameters: \"dense_0.*\", freeze: true}]}";
+const std::string trained = "{adam: {}, learning_rate: 0.01}";
+
+}  // namespace
+
+TEST_CASE("the first group that matches a parameter applies to it", "[train]") {
+  const train::Setup setup = setup_of_text(
+      with_optimizer("{adamw: {weight_decay: 0.5}, learning_rate: 0.01, weight_decay_exclude: [\"*.bias\"], groups: ["
+                     "{parameters: [\"head.*\"], learning_rate_scale: 10.0, weight_decay: 0.1}, "
+                     "{parameters: [\"dense_0.kernel\", \"h*.kernel\"], freeze: false, learning_rate_scale: 3.0}]}"),
+      {"optimizer.groups.1.learning_rate_scale=2.0"});
+  const train::Tuning& head = tuning_of(setup, "head.kernel");
+  CHECK(head.learning_rate_scale == 10.0);
+  CHECK(head.weight_decay == 0.1);
+  const train::Tuning& head_bias = tuning_of(setup, "head.bias");
+  CHECK(head_bias.learning_rate_scale == 10.0);
+  CHECK(head_bias.weight_decay == 0.0);  // excluded, whatever its group says
+  const train::Tuning& kernel = tuning_of(setup, "dense_0.kernel");
+  CHECK(kernel.learning_rate_scale == 2.0);
+  CHECK(kernel.weight_decay == 0.5);
+  const train::Tuning& bias = tuning_of(setup, "dense_0.bias");
+  CHECK(bias.learning_rate_scale == 1.0);
+  CHECK(bias.weight_decay == 0.0);
+}
+
+TEST_CASE("a pattern that matches nothing is refused with the nearest names", "[train]") {
+  const auto with_pattern = [](const std::string& pattern) {
+    return refused("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"" + pattern + "\", freeze: true}]}");
+  };
+  CHECK(with_pattern("hed.kernel") == "no parameter of this model matches 'hed.kernel' | did you mean 'head.kernel'?");
+  CHECK(with_pattern("conv_*") ==
+        "no parameter of this model matches 'conv_*' | the parameters are dense_0.kernel, dense_0.bias, head.kernel, "
+        "head.bias");
+  CHECK(with_pattern("*") == "groups freeze every parameter of the model | leave at least one parameter to train");
+  try {
+    setup_of_text(with_optimizer("{adam: {}, learning_rate: 0.01, groups: [{parameters: [\"head.*\", \"x\"]}]}"));
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().place.line == 6);
+    CHECK(error.diagnostics().front().place.column == 77);
+  }
+}
+
+TEST_CASE("frozen parameters have no slots, and nothing replaces them", "[train]") {
+  const train::Setup with = setup_of_text(with_optimizer(frozen)), without = setup_of_text(with_optimizer(trained));
+  CHECK(inputs_named(*without.training, "adam.mu/dense_0") == 2);
+  CHECK(inputs_named(*with.training, "adam.mu/dense_0") == 0);
+  CHECK(inputs_named(*with.training, "adam.nu/dense_0") == 0);
+  CHECK(inputs_named(*with.training, "adam.mu/head") == 2);
+  for (std::size_t i = 0; i < with.model.parameters.size(); ++i) {
+    const bool is_frozen = with.model.parameters[i].name.starts_with("dense_0");
+    CHECK(with.training->inputs.at(with.roles.parameters[i]).next.has_value() == !is_frozen);
+  }
+}
+
+TEST_CASE("the gradient of a frozen parameter is not in the program and is not sent", "[train]") {
+  for (const char* microbatches : {"1", "2"}) {
+    const std::vector<std::string> set{std::string("data.microbatches=") + microbatches};
+    const train::Setup with = setup_of_text(with_optimizer(frozen), set);
+    const train::Setup without = setup_of_text(with_optimizer(trained), set);
+    const Shape kernel{12, 5};
+    // The kernel itself, as each device's own.
+    CHECK(results_of(train::program_at(with, train::Stage::grad), kernel) == 1);
+    CHECK(results_of(train::program_at(without, train::Stage::grad), kernel) > 1);
+    CHECK(results_of(*with.training, kernel) <= 1);
+    const double frozen_bytes = 4.0 * (12 * 5 + 5);
+    const double sent = train::cost_of(*with.training).wire_bytes.front().second;
+    const double sent_by_all = train::cost_of(*without.training).wire_bytes.front().second;
+    CHECK(sent_by_all - sent == frozen_bytes);
+  }
+}
+
+TEST_CASE("frozen parameters keep their bits and have no share of grad_norm, on every backend", "[train]") {
+  const std::string backend = any_backend();
+  const train::Setup setup = setup_of_text(with_optimizer(frozen), {backend});
+  const Trained run = train_setup(setup);
+  const Trained whole = train_setup(setup_of_text(with_optimizer(trained), {backend}));
+  CHECK(run.ended.exit_status == 0);
+  const Trained start = train_setup(setup_of_text(with_optimizer("{sgd: {}, learning_rate: 0.0}"), {backend}));
+  CHECK(run.parameters.at("dense_0.kernel") == start.parameters.at("dense_0.kernel"));
+  CHECK(run.parameters.at("dense_0.bias") == start.parameters.at("dense_0.bias"));
+  CHECK_FALSE(run.parameters.at("head.kernel") == start.parameters.at("head.kernel"));
+  // The first step has the same gradient, of which the head is a part.
+  const double of_head = run.of<train::Logged>().front().grad_norm;
+  const double of_all = whole.of<train::Logged>().front().grad_norm;
+  CHECK(of_head > 0.0);
+  CHECK(of_head < of_all);
+  const train::Setup other = setup_of_text(
+      with_optimizer("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"head.*\", freeze: true}]}"), {backend});
+  const double of_others = train_setup(other).of<train::Logged>().front().grad_norm;
+  CHECK(of_head * of_head + of_others * of_others == Approx(of_all * of_all).epsilon(1e-5));
+}
+
+TEST_CASE("a step multiplies its rate by what reduce_on_plateau has left of it", "[train]") {
+  const std::string schedule = "{linear: {init_value: 0.1, end_value: 0.0, transition: 10 steps}}";
+  for (const std::string& rate : {std::string("0.1"), schedule}) {
+    const train::Setup setup =
+        setup_of_text(with_optimizer("{sgd: {}, learning_rate: " + rate + ", reduce_on_plateau: {}}"));
+    const std::unique_ptr<Module> module = load_step(setup);
+    const Handle used = module->output(train::train_entry, setup.roles.used_learning_rate);
+    run(*module);
+    CHECK(train::scalar(*module, used) == Approx(0.1));
+    const std::vector<std::byte> quarter = to_bytes({0.25}, DType::f32);
+    module->wait(module->write(module->input(train::train_entry, setup.roles.learning_rate_scale.value()), every_device,
+                               quarter));
+    run(*module);
+    CHECK(train::scalar(*module, used) == Approx(rate == schedule ? 0.0225 : 0.025));
+  }
+}
+
+TEST_CASE("a model without parameters has a step, clipped or not", "[train]") {
+  const std::string text =
+      "data: {source: {synthetic_images: {height: 1, width: 3, channels: 1, classes: 3, train: 8, test: 0}}, "
+      "batch_size: 4}\nmodel: {layers: [flatten]}\nloss: softmax_cross_entropy\ntrain: {duration: 2 steps}\n"
+      "optimizer: {adam: {}, learning_rate: 0.1, clip: 1.0, clip_by_global_norm: 1.0}\n";
+  const Trained run = train_setup(setup_of_text(text));
+  CHECK(run.ended.exit_status == 0);
+  CHECK(run.of<train::Logged>().front().grad_norm == 0.0);
+}

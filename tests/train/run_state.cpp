@@ -1,0 +1,91 @@
+// The document state.json.
+#include "core/train/run_state.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using train::RunState;
+
+namespace {
+
+RunState state_with_everything() {
+  RunState state;
+  state.step = 17;
+  state.steps_skipped = 2;
+  state.updates = 15;
+  state.example_cursor = 272;
+  state.schedule_steps = 40;
+  state.seconds = 0.1;
+  state.epoch_seconds = 0.05;
+  state.metrics_bytes = 4096;
+  state.logged_step = 15;
+  state.measures = {{"train", {{"loss", 1.0 / 3.0}, {"accuracy", std::numeric_limits<double>::quiet_NaN()}}},
+                    {"test", {{"loss", std::numeric_limits<double>::infinity()}}}};
+  state.evaluated_step = 10;
+  state.last_step = train::Logged{17, 2, {{"loss", 0.25}}, 1e-3, 2.5, 0, 0};
+  state.last_epoch = train::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
+  state.evaluation_is_due = true;
+  state.best = train::Best{10, "accuracy", 0.75};
+  state.early_stopping = {"loss", 0.5, 3};
+  state.plateau = {"loss", {0.5, 1, 2, 0.1}};
+  state.loss_sums = {{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
+  state.finished = "early_stopping";
+  state.finished_why = "no 'improvement' in \"five\" evaluations";
+  state.seed = std::numeric_limits<std::uint64_t>::max();
+  state.data_seed = 3;
+  state.batch_size = 16;
+  state.train_examples = 70;
+  state.config_hash = "0123456789abcdef";
+  state.checksums = {{"params.safetensors", "xxh3:0"}, {"optimizer.safetensors", "xxh3:1"}};
+  return state;
+}
+
+bool is_refused(const std::string& text) {
+  try {
+    train::parse_run_state(text, "run/state.json");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::data);
+    CHECK(error.diagnostics().front().message == "'run/state.json' is damaged: it is not what was written");
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("state.json reads back as what was written, also what is not finite", "[train]") {
+  for (const RunState& state : {RunState{}, state_with_everything()}) {
+    const std::string text = train::to_json(state);
+    const RunState found = train::parse_run_state(text, "state.json");
+    CHECK(train::to_json(found) == text);
+    CHECK(found.step == state.step);
+    CHECK(found.seed == state.seed);
+    CHECK(found.evaluation_is_due == state.evaluation_is_due);
+    CHECK(found.best.has_value() == state.best.has_value());
+    CHECK(found.loss_sums.means == state.loss_sums.means);
+    CHECK(found.plateau.state == state.plateau.state);
+  }
+  const RunState found = train::parse_run_state(train::to_json(state_with_everything()), "state.json");
+  CHECK(found.measures.at("train")[0].second == 1.0 / 3.0);
+  CHECK(std::isnan(found.measures.at("train")[1].second));
+  CHECK(std::isinf(found.measures.at("test")[0].second));
+  CHECK(found.last_step->grad_norm == 2.5);
+  CHECK(found.last_epoch->examples == 100);
+}
+
+TEST_CASE("each flipped bit and each truncation of state.json is found", "[train]") {
+  const std::string text = train::to_json(state_with_everything());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 7));
+    INFO(damaged);
+    CHECK(is_refused(damaged));
+    CHECK(is_refused(text.substr(0, i)));
+  }
+  CHECK(is_refused(text + "\n"));
+  CHECK_FALSE(is_refused(text));
+}
