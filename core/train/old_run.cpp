@@ -37,11 +37,13 @@ bool remove_checkpoints(const Directory& directory, const std::string& name) {
     for (const std::string& entry : inside.names()) {
       if (is_checkpoint(entry) && !inside.remove_quietly(entry)) return false;
     }
+    if (::unlinkat(directory.fd(), name.c_str(), AT_REMOVEDIR) == 0) return true;
+    if (errno != ENOTEMPTY) return false;
+    inside.flush();  // or what was removed could be there again, in part, once the folder has its name
   } catch (const Error&) {
-    return false;  // it may not be opened
+    return false;  // it may not be opened, or flushed
   }
-  if (::unlinkat(directory.fd(), name.c_str(), AT_REMOVEDIR) == 0) return true;
-  return errno == ENOTEMPTY && rename_to_free(directory, name, std::string(checkpoints));
+  return rename_to_free(directory, name, std::string(checkpoints));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "tests/app/long_run.h"
 #include "tests/app/process.h"
+#include "tests/app/trace.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain::tests;
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int all_steps = 1202;  // no multiple of any interval
+constexpr int all_steps = 603;  // no multiple of any interval
 
 int wanted_kills() {
   const char* const given = std::getenv("PMAPTRAIN_KILLS");
@@ -82,6 +83,42 @@ TEST_CASE("a run that is killed at any moment, again and again, continues to the
     REQUIRE(result.status == 0);
     REQUIRE(differences(whole, run.kept(name)) == "");
     fs::remove_all(run.path(name));
+  }
+}
+
+TEST_CASE("a run that is killed between any two of its writes continues to the same bits", "[app]") {
+  const LongRun run(45);
+  seconds_of(run, "whole");
+  const Kept whole = run.kept("whole");
+  REQUIRE(run_binary(run.command("begun", {"--max-steps", "37"})).status == 0);
+  // The process that begins the run, or the one that continues it at step 37, is killed after so many writes.
+  const auto start = [&](const std::string& trace, bool resumes, int killed_after) {
+    constexpr auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+    fs::remove_all(run.path("run"));
+    if (resumes) fs::copy(run.path("begun"), run.path("run"), all);
+    std::vector<std::string> command = run.command("run", {"--resume"});
+    command.insert(command.begin(), binary_path());
+    return Process(traced(command, run.path(trace), fs::path(run.path("run")).parent_path().string(), killed_after))
+        .wait();
+  };
+  for (const bool resumes : {false, true}) {
+    const std::string trace = resumes ? "resuming" : "beginning";
+    REQUIRE(start(trace, resumes, 0).status == 0);
+    const auto writes = static_cast<int>(read_trace(run.path(trace)).size());
+    REQUIRE(writes > 50);
+    int kills = 0;
+    for (int after = 1; after <= writes; ++after) {
+      // Every other one of the beginning, all of the end, and a few of what lies between.
+      const bool chosen = after < 20 ? after % 2 == 1 : after > writes - 36 || after % (writes / 8) == 0;
+      if (!chosen) continue;
+      INFO(trace << ", killed after " << after << " of about " << writes << " writes");
+      kills += start("trace", resumes, after).signal == SIGKILL ? 1 : 0;
+      const Finished result = run_binary(run.command("run", {"--resume"}));
+      INFO(result.err);
+      REQUIRE(result.status == 0);
+      REQUIRE(differences(whole, run.kept("run")) == "");
+    }
+    CHECK(kills > 30);
   }
 }
 

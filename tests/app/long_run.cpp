@@ -121,6 +121,7 @@ Kept LongRun::kept(const std::string& name) const {
       kept[checkpoint] = fs::read_symlink(entry.path()).string();
       continue;
     }
+    if (!entry.is_directory()) continue;
     for (const fs::directory_entry& file : fs::directory_iterator(entry.path())) {
       const std::string text = read_text(file.path());
       const bool is_state = file.path().filename() == "state.json";

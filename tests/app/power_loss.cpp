@@ -11,12 +11,11 @@
 #include <optional>
 #include <random>
 #include <set>
-#include <sstream>
-#include <stdexcept>
 
 #include "core/base/error.h"
 #include "core/train/resume.h"
 #include "tests/app/long_run.h"
+#include "tests/app/trace.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain::tests;
@@ -25,39 +24,9 @@ namespace train = pmaptrain::train;
 
 namespace {
 
-using Number = unsigned long;  // of a file or directory
 using Random = std::mt19937;
 
 bool chance(Random& random, unsigned percent) { return random() % 100 < percent; }
-
-// ---- the trace -----------------------------------------------------------------------------------------------------
-
-struct Record {
-  std::string call, name, other, bytes;  // other: the second name, or a link's target
-  Number of = 0, made = 0;               // the file or directory; what was made in it
-  std::size_t at = 0;                    // where bytes are written, or the size that is left
-};
-
-std::vector<Record> read_trace(const std::string& path) {
-  std::istringstream text(read_text(path));
-  std::vector<Record> records;
-  Record record;
-  while (text >> record.call >> record.of) {
-    std::size_t size = 0;
-    if (record.call == "write") text >> record.at >> size;
-    if (record.call == "truncate") text >> record.at;
-    if (record.call != "write" && record.call != "truncate" && record.call != "sync") text >> record.name;
-    if (record.call == "create" || record.call == "mkdir" || record.call == "link") text >> record.made;
-    if (record.call == "link" || record.call == "rename" || record.call == "exchange") text >> record.other;
-    text.get();  // the end of the line
-    record.bytes.resize(size);
-    text.read(record.bytes.data(), static_cast<std::streamsize>(size));
-    if (!text) throw std::runtime_error("the trace is damaged");
-    records.push_back(record);
-    record = {};
-  }
-  return records;
-}
 
 // ---- files and directories that remember what is durable -----------------------------------------------------------
 
@@ -213,13 +182,9 @@ class Trace {
   Trace() : top_(folder_ / "traced") { fs::create_directory(top_); }
 
   const fs::path& top() const { return top_; }
-  // Runs and records, after what ran before.
-  void run(const std::vector<std::string>& arguments) {
-    std::string script = "PMAPTRAIN_TRACE=" + (folder_ / "trace") + " PMAPTRAIN_TRACE_BELOW=" + top_.string() +
-                         " LD_PRELOAD=" + fs::path(PMAPTRAIN_WRITE_TRACE).string() +
-                         " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\"";
-    for (const std::string& argument : arguments) script += " '" + argument + "'";
-    const Finished result = run_shell(script);
+  // Runs a program and records, after what ran before.
+  void run(const std::vector<std::string>& command) {
+    const Finished result = Process(traced(command, folder_ / "trace", top_.string())).wait();
     INFO(result.err);
     REQUIRE(result.status == 0);
   }
@@ -257,6 +222,10 @@ std::optional<std::int64_t> check_left(const fs::path& run, const std::vector<Co
   REQUIRE(written != committed.end());
   CHECK(written->metrics.size() == state.metrics_bytes);
   CHECK(text_of(run / "metrics.jsonl").starts_with(written->metrics));
+  for (const char* const link : {"last", "best"}) {
+    const fs::path path = run / "checkpoints" / link;
+    if (fs::is_symlink(path)) CHECK_NOTHROW(train::load_checkpoint(path));
+  }
   CHECK(fs::exists(run / ".pmaptrain"));
   CHECK(fs::exists(run / "config.yaml"));
   return state.step;
@@ -271,20 +240,24 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
   // A run that stops, goes on, and is begun anew; and the trace of it all.
   Trace trace;
   const fs::path run = trace.top() / "run";
-  const auto traced = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = place.command("", more);
-    arguments[3] = run.string();
-    trace.run(arguments);
+  const auto run_traced = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command = place.command("", more);
+    command[3] = run.string();
+    command.insert(command.begin(), binary_path());
+    trace.run(command);
   };
-  traced({"--max-steps", "23"});
-  traced({"--resume"});
-  traced({"--overwrite"});
+  run_traced({"--max-steps", "23"});
+  run_traced({"--resume"});
+  // A file of somebody else's keeps the folder of checkpoints when the run is replaced.
+  trace.run({"/bin/bash", "-c", ": >" + (run / "checkpoints/notes.txt").string()});
+  run_traced({"--overwrite"});
 
   Disk disk = trace.disk();
   std::vector<Committed> committed;
   Random random(15);
   const TemporaryFolder losses;
   int states = 0, resumed = 0;
+  Number run_folder = 0, others = 0;
   std::set<std::optional<std::int64_t>> found;
   for (const Record& record : trace.records()) {
     // What gets its name is a checkpoint from here on.
@@ -308,25 +281,25 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
     for (const auto& [name, number] : disk.durable({"run", "checkpoints"})) {
       least = std::max(least, train::checkpoint_step(name).value_or(-1));
     }
-    const fs::path lost = losses / "lost";
-    INFO("state " << states << " of seed 15, after " << record.call << " " << record.of << " " << record.name << " "
-                  << record.other);
-    fs::remove_all(lost);
-    disk.lose_power(lost, random);
-    found.insert(check_left(lost / "run", committed, least));
-    if (states % 61 == 30) {
-      std::vector<std::string> arguments = place.command("", {"--resume"});
-      arguments[3] = place.path("resumed");
-      fs::remove_all(arguments[3]);
-      if (fs::exists(lost / "run"))
-        fs::copy(lost / "run", arguments[3], fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-      const Finished result = run_binary(arguments);
+    // In the run folder itself there are few changes, and each of them matters.
+    if (record.call == "mkdir" && record.name == "run") run_folder = record.made;
+    const int all = record.of == run_folder ? 6 : static_cast<int>(++others % 2);
+    for (int tries = 0; tries < all; ++tries, ++states) {
+      const fs::path lost = losses / "lost";
+      INFO("state " << states << " of seed 15, after " << record.call << " " << record.of << " " << record.name << " "
+                    << record.other);
+      fs::remove_all(lost);
+      disk.lose_power(lost, random);
+      found.insert(check_left(lost / "run", committed, least));
+      if (states % 61 != 30) continue;
+      ++resumed;
+      fs::remove_all(place.path("resumed"));
+      if (fs::exists(lost / "run")) fs::rename(lost / "run", place.path("resumed"));
+      const Finished result = run_binary(place.command("resumed", {"--resume"}));
       INFO(result.err);
       REQUIRE(result.status == 0);
       CHECK(differences(whole, place.kept("resumed")) == "");
-      ++resumed;
     }
-    ++states;
   }
   // The model is the file system: without a loss, the trace gives what there is.
   fs::remove_all(losses / "now");

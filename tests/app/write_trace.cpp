@@ -2,6 +2,7 @@
 //
 //   PMAPTRAIN_TRACE=FILE           where the records are appended
 //   PMAPTRAIN_TRACE_BELOW=/tmp/x   only what happens in this folder is recorded
+//   PMAPTRAIN_TRACE_KILL=7         the process is killed after its seventh record
 //
 // A record is a line of words, behind which the bytes of a write follow. Files and directories are numbered as the file
 // system numbers them, so that a record holds whatever they are named by then:
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +29,7 @@ namespace {
 std::mutex mutex;
 char below[PATH_MAX];
 int trace = -1;
+long records = 0, killed_after = 0;
 
 template <class F>
 F next(const char* name) {
@@ -45,9 +48,27 @@ void append(const void* bytes, std::size_t size) {
 }
 
 template <class... Words>
-void record(const char* format, Words... words) {
+void append_line(const char* format, Words... words) {
   char line[3 * PATH_MAX];
   append(line, static_cast<std::size_t>(std::snprintf(line, sizeof line, format, words...)));
+}
+
+void end_record() {
+  if (++records == killed_after) ::kill(::getpid(), SIGKILL);
+}
+
+template <class... Words>
+void record(const char* format, Words... words) {
+  append_line(format, words...);
+  end_record();
+}
+
+void record_write(int fd, const void* bytes, ssize_t size, off_t at) {
+  struct stat status = {};
+  ::fstat(fd, &status);
+  append_line("write %lu %ld %zd\n", status.st_ino, static_cast<long>(at), size);
+  append(bytes, static_cast<std::size_t>(size));
+  end_record();
 }
 
 __attribute__((constructor)) void read_environment() {
@@ -55,6 +76,7 @@ __attribute__((constructor)) void read_environment() {
   const char* const folder = std::getenv("PMAPTRAIN_TRACE_BELOW");
   if (file == nullptr || folder == nullptr) return;
   std::snprintf(below, sizeof below, "%s", folder);
+  if (const char* const after = std::getenv("PMAPTRAIN_TRACE_KILL")) killed_after = std::atol(after);
   static const auto real = next<int (*)(const char*, int, ...)>("open");
   trace = real(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
@@ -181,9 +203,7 @@ ssize_t write(int fd, const void* bytes, std::size_t size) {
   const bool appends = (::fcntl(fd, F_GETFL) & O_APPEND) != 0;
   const off_t at = appends && ::fstat(fd, &status) == 0 ? status.st_size : ::lseek(fd, 0, SEEK_CUR);
   const ssize_t written = real(fd, bytes, size);
-  if (written <= 0) return written;
-  record("write %lu %ld %zd\n", number_of(fd), static_cast<long>(at), written);
-  append(bytes, static_cast<std::size_t>(written));
+  if (written > 0) record_write(fd, bytes, written, at);
   return written;
 }
 
@@ -192,9 +212,7 @@ ssize_t pwrite(int fd, const void* bytes, std::size_t size, off_t at) {
   if (!is_below(fd)) return real(fd, bytes, size, at);
   const std::lock_guard lock(mutex);
   const ssize_t written = real(fd, bytes, size, at);
-  if (written <= 0) return written;
-  record("write %lu %ld %zd\n", number_of(fd), static_cast<long>(at), written);
-  append(bytes, static_cast<std::size_t>(written));
+  if (written > 0) record_write(fd, bytes, written, at);
   return written;
 }
 
