@@ -31,6 +31,8 @@ double seconds_of(const Duration& duration) {
   return duration.unit == Unit::hours ? count * 3600 : duration.unit == Unit::minutes ? count * 60 : count;
 }
 
+std::string to_string(Mode mode) { return mode == Mode::max ? "max" : "min"; }
+
 Mode mode_of(const std::string& metric) {
   for (const char* const larger : {"accuracy", "precision", "recall", "f1", "r2"}) {
     if (metric.find(larger) != std::string::npos) return Mode::max;

@@ -34,6 +34,7 @@ double seconds_of(const Duration& duration);
 
 // What is better: a smaller or a larger value.
 enum class Mode { min, max };
+std::string to_string(Mode mode);
 // Of a measure whose config does not say it: max for those that are better when larger, as accuracy is.
 Mode mode_of(const std::string& metric);
 

@@ -81,11 +81,6 @@ void CheckpointWriter::save_now(const RunState& state) {
   committed_ = state.step;
 }
 
-bool CheckpointWriter::is_writing() const {
-  const std::lock_guard lock(mutex_);
-  return job_.has_value();
-}
-
 void CheckpointWriter::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !job_; });
@@ -96,9 +91,9 @@ std::int64_t CheckpointWriter::committed_step() const {
   return committed_;
 }
 
-std::string CheckpointWriter::take_failure() {
+std::optional<CheckpointWriter::Failure> CheckpointWriter::take_failure() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(failure_, {});
+  return std::exchange(failure_, std::nullopt);
 }
 
 void CheckpointWriter::take_snapshot() {
@@ -139,7 +134,7 @@ void CheckpointWriter::run() {
     }
     lock.lock();
     if (failure.empty()) committed_ = job_->step;
-    if (!failure.empty()) failure_ = std::move(failure);
+    if (!failure.empty()) failure_ = Failure{job_->step, std::move(failure)};
     job_.reset();
     changed_.notify_all();
   }

@@ -37,14 +37,16 @@ class CheckpointWriter {
   void save(const RunState& state);
   // Waits for the write under way, then writes from the module itself, without a snapshot. Throws Error (failed).
   void save_now(const RunState& state);
-  // Whether a write is under way.
-  bool is_writing() const;
   // Waits for the write under way, if any.
   void wait();
   // The step of the last checkpoint that was committed; -1 where there was none.
   std::int64_t committed_step() const;
-  // Why a write failed since the last call; empty when none did.
-  std::string take_failure();
+  // The write that failed since the last call, if one did.
+  struct Failure {
+    std::int64_t step = 0;
+    std::string why;
+  };
+  std::optional<Failure> take_failure();
 
  private:
   void run();
@@ -62,7 +64,7 @@ class CheckpointWriter {
   // Guarded by the mutex.
   std::optional<RunState> job_;  // the write under way
   std::int64_t committed_ = -1;
-  std::string failure_;
+  std::optional<Failure> failure_;
   bool stop_ = false;
 
   std::thread thread_;

@@ -28,11 +28,12 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
 
 // What another metric or mode found before says nothing about this one.
 void Decisions::restore(const RunState& state) {
-  if (best_ && state.best && state.best->metric == spec_.checkpoint.best->metric) {
+  if (best_ && state.best && state.best->metric == spec_.checkpoint.best->metric &&
+      state.best_mode == spec::to_string(best_->mode)) {
     best_->step = state.best->step;
     best_->value = state.best->value;
   }
-  if (early_stopping_ && state.early_stopping.metric == spec_.early_stopping->metric) {
+  if (early_stopping_ && continues(state.early_stopping, *spec_.early_stopping)) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
   }
@@ -41,10 +42,12 @@ void Decisions::restore(const RunState& state) {
 
 void Decisions::save(RunState& state) const {
   state.best.reset();
+  state.best_mode = best_ ? spec::to_string(best_->mode) : "";
   if (best_ && best_->value) state.best = Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
   state.early_stopping = {};
   if (early_stopping_) {
-    state.early_stopping = {spec_.early_stopping->metric, early_stopping_->best, early_stopping_->waited};
+    state.early_stopping = {spec_.early_stopping->metric, spec::to_string(early_stopping_->mode), early_stopping_->best,
+                            early_stopping_->waited};
   }
   state.plateau = {};
   if (plateau_spec_) state.plateau = {plateau_spec_->metric, plateau_};
@@ -55,7 +58,20 @@ bool Decisions::observe(std::int64_t step, const Measures& measures) {
   if (plateau_spec_) {
     plateau_ = pmaptrain::train::observe(*plateau_spec_, plateau_, measure(measures, plateau_spec_->metric));
   }
-  return best_ && best_->observe(step, measure(measures, spec_.checkpoint.best->metric));
+  if (!best_) return false;
+  const BestSoFar before = *best_;
+  if (!best_->observe(step, measure(measures, spec_.checkpoint.best->metric))) return false;
+  best_before_ = before;
+  return true;
+}
+
+void Decisions::lose_best(std::int64_t step) {
+  if (best_step() == step) best_ = best_before_;
+}
+
+bool continues(const RunState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
+  return waiting.metric == spec.metric &&
+         waiting.mode == spec::to_string(spec.mode.value_or(spec::mode_of(spec.metric)));
 }
 
 bool Decisions::stops() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }

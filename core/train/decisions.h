@@ -12,6 +12,9 @@
 
 namespace pmaptrain::train {
 
+// Whether what a run has waited for is still what early stopping looks at.
+bool continues(const RunState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
+
 class Decisions {
  public:
   // Outlives this.
@@ -22,6 +25,9 @@ class Decisions {
 
   // Of the evaluation after `step` on the split that decides. Returns whether it is the best so far.
   bool observe(std::int64_t step, const Measures& measures);
+
+  // The checkpoint of this step, the best, could not be written: the one before is the best again.
+  void lose_best(std::int64_t step);
 
   // The step of the best evaluation.
   std::optional<std::int64_t> best_step() const {
@@ -38,7 +44,7 @@ class Decisions {
  private:
   const spec::TrainSpec& spec_;
   const std::optional<spec::ReduceOnPlateau>& plateau_spec_;
-  std::optional<BestSoFar> best_;
+  std::optional<BestSoFar> best_, best_before_;
   std::optional<EarlyStopping> early_stopping_;
   PlateauState plateau_;
 };

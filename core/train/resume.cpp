@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/spec/compare.h"
+#include "core/train/decisions.h"
 #include "core/train/record_events.h"
 
 namespace pmaptrain::train {
@@ -42,6 +43,18 @@ std::string read_text(const fs::path& path) {
 
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
 
+// A best checkpoint that is not whole is none: the next evaluation is the best.
+void check_best(const fs::path& run, RunState& state, std::vector<std::string>& damaged) {
+  if (!state.best || state.best->step == state.step) return;
+  try {
+    load_checkpoint(run / "checkpoints" / checkpoint_name(state.best->step));
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::data) throw;
+    state.best.reset();
+    damaged.push_back("the best checkpoint is lost: " + error.diagnostics().front().message);
+  }
+}
+
 }  // namespace
 
 std::optional<ResumePoint> find_resume_point(const fs::path& run) {
@@ -49,8 +62,10 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return ResumePoint{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(),
-                         std::move(damaged)};
+      ResumePoint point{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(), {}};
+      check_best(run, point.checkpoint.state, damaged);
+      for (const std::string& problem : damaged) point.warnings.push_back(problem + "; the run goes on without it");
+      return point;
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
       damaged.push_back(error.diagnostics().front().message);
@@ -104,7 +119,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
 
 bool stays_finished(const RunState& state, const spec::TrainSpec& spec) {
   if (state.finished == "early_stopping") {
-    return spec.early_stopping && spec.early_stopping->metric == state.early_stopping.metric &&
+    return spec.early_stopping && continues(state.early_stopping, *spec.early_stopping) &&
            state.early_stopping.waited >= spec.early_stopping->patience;
   }
   if (state.finished == "nonfinite") return spec.on_nonfinite == spec::OnNonfinite::halt;

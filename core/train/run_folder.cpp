@@ -332,7 +332,11 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
     if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, step);
   };
   lead("last", resumed.step);
-  if (resumed.best_step) lead("best", *resumed.best_step);
+  if (resumed.best_step) {
+    lead("best", *resumed.best_step);
+  } else if (checkpoint_step(checkpoints.target("best")).value_or(0) > resumed.step) {
+    checkpoints.remove("best");  // of a course that the run does not take
+  }
 }
 
 void RunFolder::cut_metrics(std::uint64_t bytes) {
@@ -464,6 +468,8 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   check_readable(checkpoints, error);
 
   const std::vector<std::int64_t> steps = checkpoint_steps(run);
+  // A process may have been killed before it made the link.
+  if (which == "last" && !steps.empty()) return checkpoints / checkpoint_name(steps.back());
   std::vector<std::string> there;
   there.reserve(steps.size() + 2);
   for (const std::int64_t value : steps) there.push_back(std::to_string(value));

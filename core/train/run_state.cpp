@@ -61,6 +61,7 @@ void for_each_member(State& state, Visit&& visit) {
   visit("last_epoch", state.last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
   visit("best", state.best);
+  visit("best_mode", state.best_mode);
   visit("early_stopping", state.early_stopping);
   visit("reduce_on_plateau", state.plateau);
   visit("loss_sums", state.loss_sums);
@@ -106,7 +107,7 @@ OrderedJson stored(const std::optional<EpochEnded>& epoch) {
 }
 OrderedJson stored(const RunState::Waiting& waiting) {
   const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
-  return {{"metric", waiting.metric}, {"best", best}, {"waited", waiting.waited}};
+  return {{"metric", waiting.metric}, {"mode", waiting.mode}, {"best", best}, {"waited", waiting.waited}};
 }
 OrderedJson stored(const RunState::Plateau& plateau) {
   const PlateauState& state = plateau.state;
@@ -158,6 +159,7 @@ void load(const OrderedJson& json, std::optional<EpochEnded>& epoch) {
 }
 void load(const OrderedJson& json, RunState::Waiting& waiting) {
   waiting.metric = json.at("metric").get<std::string>();
+  waiting.mode = json.at("mode").get<std::string>();
   if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
   waiting.waited = json.at("waited").get<std::int64_t>();
 }

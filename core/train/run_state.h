@@ -43,8 +43,9 @@ struct RunState {
 
   // What evaluations decided (Decisions).
   std::optional<Best> best;
+  std::string best_mode;  // "min" or "max"
   struct Waiting {
-    std::string metric;
+    std::string metric, mode;
     std::optional<double> best;
     std::int64_t waited = 0;
   };

@@ -11,6 +11,7 @@
 #include "core/train/evaluator.h"
 #include "core/train/guards.h"
 #include "core/train/loss_watch.h"
+#include "core/train/record_lines.h"
 #include "core/train/run_report.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
@@ -258,22 +259,32 @@ class Session::Impl {
   // Training goes on while the checkpoint is written.
   void save() {
     check_data_unchanged();
-    if (writer_->is_writing() && !waited_) {
+    const Clock::time_point begin = Clock::now();
+    settle();
+    const double waited = seconds_since(begin);
+    if (waited > 0.5 && !waited_) {
       waited_ = true;
-      report_->emit(
-          Warned{"a checkpoint waits until the one before is written: the disk is slower than "
-                 "train.checkpoint.every asks for"});
+      report_->emit(Warned{"step " + std::to_string(step_) + " waited " + duration(waited) +
+                           " until the checkpoint before was written: the disk is slower than train.checkpoint asks "
+                           "for"});
     }
     writer_->save(state());
     saved_step_ = step_;
     saved_at_ = Clock::now();
   }
 
+  // Waits for the write under way, and reports it if it failed.
+  void settle() {
+    writer_->wait();
+    tell_failed_write();
+  }
+
   void tell_failed_write() {
-    const std::string failure = writer_->take_failure();
-    if (failure.empty()) return;
+    const auto failure = writer_->take_failure();
+    if (!failure) return;
     saved_step_ = -1;
-    report_->emit(Warned{"a checkpoint could not be written: " + failure + "; training goes on"});
+    decisions_.lose_best(failure->step);
+    report_->emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
   }
 
   // ---- after the last step ----
@@ -283,6 +294,7 @@ class Session::Impl {
     if (!finished() && guards_->check_any_good(step_)) finish_for("skipped", guards_->reason());
     folder_.check_in_place();
     check_data_unchanged();
+    settle();
     const RunState last = state();  // before the lines that are written only because the run stops
     report_->last_step(step_);
     report_->last_epoch(step_);
@@ -307,13 +319,20 @@ class Session::Impl {
   void evaluate_last() {
     if (evaluators_.empty() || signalled()) return;
     if (evaluated_at_ != step_ && !evaluate(0, updates())) return;
-    if (evaluators_.size() < 2) return;
+    if (evaluators_.size() < 2) {
+      if (setup_.evaluations.front().split == "test") ended_.test_parameters = "last";
+      return;
+    }
     std::int64_t evaluated = updates();
-    const bool best = decisions_.best_step().has_value();
+    std::optional<Checkpoint> best;
+    try {
+      if (decisions_.best_step()) best = load_checkpoint(folder_.present_path() / "checkpoints/best");
+    } catch (const Error& error) {
+      report_->emit(Warned{"test is evaluated with the last parameters: " + error.diagnostics().front().message});
+    }
     if (best) {
-      const Checkpoint checkpoint = load_checkpoint(folder_.present_path() / "checkpoints/best");
-      restore(*module_, setup_, checkpoint);
-      evaluated = checkpoint.state.updates;
+      restore(*module_, setup_, *best);
+      evaluated = best->state.updates;
     }
     if (evaluate(1, evaluated)) ended_.test_parameters = best ? "best" : "last";
   }
@@ -355,8 +374,6 @@ class Session::Impl {
   void save_last(const RunState& state) {
     is_saved_ = true;  // or it cannot be, and a second try would end as the first
     report_->records().flush();
-    writer_->wait();
-    tell_failed_write();
     if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) {
       // The process that wrote it may have been killed before it removed others.
       folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
@@ -385,6 +402,7 @@ class Session::Impl {
       report_->emit(Warned{error.diagnostics().front().message});
     }
     try {
+      settle();
       save_last(state());
     } catch (const Error& error) {
       report_->emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
