@@ -108,8 +108,9 @@ TEST_CASE("a run that is killed between any two of its writes continues to the s
     REQUIRE(writes > 50);
     int kills = 0;
     for (int after = 1; after <= writes; ++after) {
-      // Every other one of the beginning, all of the end, and a few of what lies between.
-      const bool chosen = after < 20 ? after % 2 == 1 : after > writes - 36 || after % (writes / 8) == 0;
+      // Every other one of the beginning and of the end, and a few of what lies between.
+      const bool at_an_end = after < 20 || after > writes - 40;
+      const bool chosen = at_an_end ? after % 2 == 1 : after % (writes / 8) == 0;
       if (!chosen) continue;
       INFO(trace << ", killed after " << after << " of about " << writes << " writes");
       kills += start("trace", resumes, after).signal == SIGKILL ? 1 : 0;
@@ -187,6 +188,24 @@ TEST_CASE("a run that is stopped continues to the same bits, without the lines o
     CHECK(lines_about(run.path("run"), "step", stop) == 1);
     check_end("run");
   }
+}
+
+TEST_CASE("a run that a guard ended says so again, and continues without the guard to the same bits", "[app]") {
+  const LongRun run(45);
+  // The step that ends the run has a line.
+  const std::string lines = "train.log_every=1 step", halt = "train.on_nonfinite=halt";
+  REQUIRE(run_binary(run.command("whole", {"--set", lines})).status == 0);
+  const Finished halted = run_binary(run.command("run", {"--set", lines, "--set", halt}));
+  CHECK(halted.status == 5);
+  const std::string before = pmaptrain::test::listing(run.path("run"));
+  const Finished again = run_binary({"run", run.path("run"), "--resume"});
+  CHECK(again.status == 5);
+  CHECK(contains(again.err, "'" + run.path("run") + "' is finished: step "));
+  CHECK(contains(again.err, "; train.on_nonfinite: skip continues it\n"));
+  CHECK(again.out == halted.out);
+  CHECK(pmaptrain::test::listing(run.path("run")) == before);
+  REQUIRE(run_binary(run.command("run", {"--resume", "--set", lines})).status == 0);
+  CHECK(differences(run.kept("whole"), run.kept("run")) == "");
 }
 
 TEST_CASE("a damaged checkpoint is told and the one before is used; without a whole one the exit status is 3",
