@@ -190,22 +190,38 @@ TEST_CASE("a run that is stopped continues to the same bits, without the lines o
   }
 }
 
-TEST_CASE("a run that a guard ended says so again, and continues without the guard to the same bits", "[app]") {
+TEST_CASE("a run that a guard or early stopping ended says so again, and continues without it to the same bits",
+          "[app]") {
   const LongRun run(45);
-  // The step that ends the run has a line.
-  const std::string lines = "train.log_every=1 step", halt = "train.on_nonfinite=halt";
-  REQUIRE(run_binary(run.command("whole", {"--set", lines})).status == 0);
-  const Finished halted = run_binary(run.command("run", {"--set", lines, "--set", halt}));
-  CHECK(halted.status == 5);
-  const std::string before = pmaptrain::test::listing(run.path("run"));
-  const Finished again = run_binary({"run", run.path("run"), "--resume"});
-  CHECK(again.status == 5);
-  CHECK(contains(again.err, "'" + run.path("run") + "' is finished: step "));
-  CHECK(contains(again.err, "; train.on_nonfinite: skip continues it\n"));
-  CHECK(again.out == halted.out);
-  CHECK(pmaptrain::test::listing(run.path("run")) == before);
-  REQUIRE(run_binary(run.command("run", {"--resume", "--set", lines})).status == 0);
-  CHECK(differences(run.kept("whole"), run.kept("run")) == "");
+  // So that the step that ends the run has a line, and an evaluation that is no improvement.
+  const std::vector<std::string> often = {"--set", "train.log_every=1 step", "--set", "train.eval_every=1 step"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), often.begin(), often.end());
+    return more;
+  };
+  REQUIRE(run_binary(run.command("whole", often)).status == 0);
+  struct Case {
+    std::string set, advice;
+    int status;
+  };
+  for (const Case& one :
+       {Case{"train.on_nonfinite=halt", "train.on_nonfinite: skip continues it", 5},
+        Case{"train.loss_spike.action=halt", "train.loss_spike.action: warn continues it", 5},
+        Case{"train.early_stopping.patience=1", "a larger train.early_stopping.patience continues it", 0}}) {
+    INFO(one.set);
+    fs::remove_all(run.path("run"));
+    const Finished ended = run_binary(run.command("run", with({"--set", one.set})));
+    CHECK(ended.status == one.status);
+    const std::string before = pmaptrain::test::listing(run.path("run"));
+    const Finished again = run_binary({"run", run.path("run"), "--resume"});
+    CHECK(again.status == one.status);
+    CHECK(contains(again.err, "'" + run.path("run") + "' is finished: "));
+    CHECK(contains(again.err, "; " + one.advice + "\n"));
+    CHECK(again.out == ended.out);
+    CHECK(pmaptrain::test::listing(run.path("run")) == before);
+    REQUIRE(run_binary(run.command("run", with({"--resume"}))).status == 0);
+    CHECK(differences(run.kept("whole"), run.kept("run")) == "");
+  }
 }
 
 TEST_CASE("a damaged checkpoint is told and the one before is used; without a whole one the exit status is 3",
