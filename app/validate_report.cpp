@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/optimizer.h"
+#include "core/train/record_lines.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::app {
@@ -89,6 +90,22 @@ std::string batch_text(const train::Setup& setup) {
   return out + "\n" + columns(rows, {false, false, false});
 }
 
+std::string checkpoints_text(const train::Setup& setup) {
+  const spec::CheckpointSpec& spec = setup.spec().train.checkpoint;
+  if (!setup.timetable.saves_during_run) return "  one checkpoint, at the end\n";
+  std::string every;
+  if (setup.timetable.save_every > 0) every = plural(setup.timetable.save_every, "step");
+  if (setup.timetable.save_seconds > 0) every = train::duration(setup.timetable.save_seconds);
+  std::string out = every.empty() ? "  a checkpoint at the end" : "  a checkpoint every " + every + " and at the end";
+  out += fmt::format("; the {} newest are kept", with_commas(spec.keep));
+  if (spec.best) {
+    const bool max = spec.best->mode.value_or(spec::mode_of(spec.best->metric)) == spec::Mode::max;
+    out += fmt::format(", and the one with the {} {} {}", max ? "highest" : "lowest", setup.evaluations.front().split,
+                       spec.best->metric);
+  }
+  return out + "\n";
+}
+
 std::string steps_text(const train::Setup& setup) {
   const data::BatchPlan& batch = setup.batch;
   const train::Timetable& timetable = setup.timetable;
@@ -104,7 +121,7 @@ std::string steps_text(const train::Setup& setup) {
                        examples(setup.evaluations.front()));
     if (setup.evaluations.size() > 1) out += ", and at the end on " + examples(setup.evaluations.back());
   }
-  out += "\n";
+  out += "\n" + checkpoints_text(setup);
   if (batch.skipped_per_epoch > 0) {
     out += fmt::format("  each epoch skips {}: they do not fill a batch of {} (data.remainder: drop)\n",
                        plural(batch.skipped_per_epoch, "example"), with_commas(batch.global));

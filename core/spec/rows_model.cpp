@@ -64,30 +64,36 @@ static auto row(Tag<Conv>) {
              {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}));
 }
 
+// Of every pooling.
+static Key window_shape() {
+  return {.path = "window_shape",
+          .need = Need::required,
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .meaning = "Height and width of the window.",
+          .example = "window_shape: [2, 2]"};
+}
+static Key window_strides() {
+  return {.path = "strides",
+          .need = Need::required,
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .meaning = "Strides along height and width (required, because defaults differ between libraries).",
+          .example = "strides: [2, 2]"};
+}
+
 static auto row(Tag<MaxPool>) {
-  return alternative<MaxPool>(
-      {.path = "max_pool",
-       .meaning = "The maximum of each window.",
-       .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
-      option(&MaxPool::window_shape, {.path = "window_shape",
-                                      .need = Need::required,
-                                      .low = 1,
-                                      .high = 65536,
-                                      .length = 2,
-                                      .meaning = "Height and width of the window.",
-                                      .example = "window_shape: [2, 2]"}),
-      option(&MaxPool::strides,
-             {.path = "strides",
-              .need = Need::required,
-              .low = 1,
-              .high = 65536,
-              .length = 2,
-              .meaning = "Strides along height and width (required, because defaults differ between libraries).",
-              .example = "strides: [2, 2]"}),
-      option(&MaxPool::padding, {.path = "padding",
-                                 .high = 65536,
-                                 .meaning = "As for conv; padding counts as -infinity.",
-                                 .example = "padding: SAME"}));
+  return alternative<MaxPool>({.path = "max_pool",
+                               .meaning = "The maximum of each window.",
+                               .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+                              option(&MaxPool::window_shape, window_shape()),
+                              option(&MaxPool::strides, window_strides()),
+                              option(&MaxPool::padding, {.path = "padding",
+                                                         .high = 65536,
+                                                         .meaning = "As for conv; padding counts as -infinity.",
+                                                         .example = "padding: SAME"}));
 }
 
 static auto row(Tag<AvgPool>) {
@@ -95,21 +101,7 @@ static auto row(Tag<AvgPool>) {
       {.path = "avg_pool",
        .meaning = "The mean of each window.",
        .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
-      option(&AvgPool::window_shape, {.path = "window_shape",
-                                      .need = Need::required,
-                                      .low = 1,
-                                      .high = 65536,
-                                      .length = 2,
-                                      .meaning = "Height and width of the window.",
-                                      .example = "window_shape: [2, 2]"}),
-      option(&AvgPool::strides,
-             {.path = "strides",
-              .need = Need::required,
-              .low = 1,
-              .high = 65536,
-              .length = 2,
-              .meaning = "Strides along height and width (required, because defaults differ between libraries).",
-              .example = "strides: [2, 2]"}),
+      option(&AvgPool::window_shape, window_shape()), option(&AvgPool::strides, window_strides()),
       option(&AvgPool::padding,
              {.path = "padding", .high = 65536, .meaning = "As for conv.", .example = "padding: SAME"}),
       option(&AvgPool::count_include_pad,
