@@ -40,9 +40,11 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
 void RunReport::save(RunState& state, bool unlogged) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
-  state.logged_step = logged_step_;
+  // The guard is asked after a line: that of a step which it takes back is no part of the state.
+  const bool taken_back = logged_step_ > state.step;
+  state.logged_step = taken_back ? before_line_.step : logged_step_;
   state.measures = measures_;
-  state.metrics_bytes = records_->metrics_bytes();
+  state.metrics_bytes = taken_back ? before_line_.metrics_bytes : records_->metrics_bytes();
   state.last_step = !unlogged                                            ? std::nullopt
                     : resumed_step_ && resumed_step_->step == state.step ? resumed_step_
                                                                          : std::optional(logged(state.step));
@@ -107,6 +109,7 @@ Logged RunReport::logged(std::int64_t step) const {
 void RunReport::report(const Logged& event) {
   logged_at_ = Clock::now();
   logged_examples_ = examples_until(event.step);
+  before_line_ = {logged_step_, records_->metrics_bytes()};
   logged_step_ = event.step;
   measures_["train"] = event.measures;
   emit(event);

@@ -71,6 +71,10 @@ class RunReport {
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
+  struct {
+    std::int64_t step = 0;
+    std::uint64_t metrics_bytes = 0;
+  } before_line_;  // before the last step that was logged: the one before it, and the length of the lines
   std::optional<Logged> resumed_step_;        // the last step of the process before, where that was not logged
   std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
   std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line

@@ -108,8 +108,9 @@ TEST_CASE("a run that is killed between any two of its writes continues to the s
     REQUIRE(writes > 50);
     int kills = 0;
     for (int after = 1; after <= writes; ++after) {
-      // Every other one of the beginning, all of the end, and a few of what lies between.
-      const bool chosen = after < 20 ? after % 2 == 1 : after > writes - 36 || after % (writes / 8) == 0;
+      // Every other one of the beginning and of the end, and a few of what lies between.
+      const bool at_an_end = after < 20 || after > writes - 40;
+      const bool chosen = at_an_end ? after % 2 == 1 : after % (writes / 8) == 0;
       if (!chosen) continue;
       INFO(trace << ", killed after " << after << " of about " << writes << " writes");
       kills += start("trace", resumes, after).signal == SIGKILL ? 1 : 0;
@@ -186,6 +187,40 @@ TEST_CASE("a run that is stopped continues to the same bits, without the lines o
     CHECK(run.kept("run").at("summary.json") == before);
     CHECK(lines_about(run.path("run"), "step", stop) == 1);
     check_end("run");
+  }
+}
+
+TEST_CASE("a run that a guard or early stopping ended says so again, and continues without it to the same bits",
+          "[app]") {
+  const LongRun run(45);
+  // So that the step that ends the run has a line, and an evaluation that is no improvement.
+  const std::vector<std::string> often = {"--set", "train.log_every=1 step", "--set", "train.eval_every=1 step"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), often.begin(), often.end());
+    return more;
+  };
+  REQUIRE(run_binary(run.command("whole", often)).status == 0);
+  struct Case {
+    std::string set, advice;
+    int status;
+  };
+  for (const Case& one :
+       {Case{"train.on_nonfinite=halt", "train.on_nonfinite: skip continues it", 5},
+        Case{"train.loss_spike.action=halt", "train.loss_spike.action: warn continues it", 5},
+        Case{"train.early_stopping.patience=1", "a larger train.early_stopping.patience continues it", 0}}) {
+    INFO(one.set);
+    fs::remove_all(run.path("run"));
+    const Finished ended = run_binary(run.command("run", with({"--set", one.set})));
+    CHECK(ended.status == one.status);
+    const std::string before = pmaptrain::test::listing(run.path("run"));
+    const Finished again = run_binary({"run", run.path("run"), "--resume"});
+    CHECK(again.status == one.status);
+    CHECK(contains(again.err, "'" + run.path("run") + "' is finished: "));
+    CHECK(contains(again.err, "; " + one.advice + "\n"));
+    CHECK(again.out == ended.out);
+    CHECK(pmaptrain::test::listing(run.path("run")) == before);
+    REQUIRE(run_binary(run.command("run", with({"--resume"}))).status == 0);
+    CHECK(differences(run.kept("whole"), run.kept("run")) == "");
   }
 }
 
