@@ -153,6 +153,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.folder.explicit_name = options.config.overrides.name.has_value();
   session.folder.explicit_dir = options.run_dir.has_value();
   session.max_steps = options.max_steps;
+  session.max_time = loaded.max_time;
   session.verify_replicas = options.verify_replicas;
   std::optional<train::ResumePoint> resume;
   if (options.resume) {
@@ -196,6 +197,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   const bool color = display::use_color(options.display.color, streams.out_fd);
   const std::vector<Diagnostic> errors = errors_of(ended, guard.text);
   deliver(streams.out, options.json ? summary(ended, errors) : train::final_report(ended, color));
+  deliver(streams.err, train::how_to_continue(ended));
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {
     deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));

@@ -13,7 +13,10 @@ inline double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
+// At most 30 years, which the clock holds.
 inline Clock::duration duration_of(double seconds) {
+  constexpr double most = 1e9;
+  seconds = seconds < most ? seconds : most;
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 

@@ -82,6 +82,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   Node root = parse_yaml(body, source, 0, errors);
   apply(overrides, root, errors, loaded.notes);
   const std::string stem = fs::path(file).stem().string();
+  loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
   loaded.spec = bind(config, errors);
   if (!errors.empty()) {

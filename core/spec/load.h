@@ -27,6 +27,7 @@ struct Loaded {
   std::shared_ptr<const Node> tree;  // the checked config, with the places of its values
   std::string resolved;              // the resolved config as YAML; running it repeats the run
   std::vector<std::string> notes;    // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
+  Interval max_time;                 // --max-time, which is no part of the config
 };
 
 // `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.

@@ -8,6 +8,7 @@
 #include "core/spec/keys.h"
 #include "core/spec/parse.h"
 #include "core/spec/takes.h"
+#include "core/spec/values.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -363,14 +364,20 @@ void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& erro
     walker.set(assign({"mesh", "workers"}, option_value("--workers", std::to_string(*overrides.workers))));
   }
   if (overrides.seed) walker.set(assign({"seed"}, option_value("--seed", std::to_string(*overrides.seed))));
-  if (overrides.max_time) {
-    walker.set(assign({"train", "max_time"}, option_value("--max-time", *overrides.max_time)));
-  }
   if (overrides.name) {
     Node name = option_value("--name", *overrides.name);
     name.quoted = true;
     walker.set(assign({"name"}, name));
   }
+}
+
+Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors) {
+  Interval time;
+  if (!overrides.max_time) return time;
+  const Node value = option_value("--max-time", *overrides.max_time);
+  const Node checked = check_leaf(*find_key("train.max_time"), value, value, Reporter(errors));
+  if (checked.valid()) store(&checked, time);
+  return time;
 }
 
 }  // namespace pmaptrain::spec

@@ -15,4 +15,7 @@ namespace pmaptrain::spec {
 // option replaces a choice.
 void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes);
 
+// The time of --max-time, checked like train.max_time.
+Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors);
+
 }  // namespace pmaptrain::spec

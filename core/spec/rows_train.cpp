@@ -110,8 +110,9 @@ static auto row(Tag<TrainSpec>) {
               .example = "log_every: 100 steps"}),
       option(&TrainSpec::eval_every, {.path = "eval_every",
                                       .fallback = "1 epoch",
-                                      .meaning = "The interval at which the test split is evaluated; it is also "
-                                                 "evaluated after the last step. never: no evaluation at all.",
+                                      .meaning = "The interval at which the validation split, or without one the "
+                                                 "test split, is evaluated; both are evaluated after the last step. "
+                                                 "never: no evaluation at all.",
                                       .example = "eval_every: 1 epoch"}),
       option(&TrainSpec::verify_replicas, {.path = "verify_replicas",
                                            .fallback = "never",

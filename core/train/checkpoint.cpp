@@ -116,7 +116,9 @@ void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState stat
       (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
     }
     for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-      averages.emplace(setup.model.parameters[i].name, setup.roles.ema[i]);
+      // Before the first update there is no average.
+      averages.emplace(setup.model.parameters[i].name,
+                       state.updates > 0 ? setup.roles.ema[i] : setup.roles.parameters[i]);
     }
     write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
     write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);

@@ -110,7 +110,7 @@ void CheckpointWriter::commit(const RunState& state, const Slices& slices) const
   folder_.flush_file("metrics.jsonl");  // the state says how long it is
   write_checkpoint(folder_, setup_, state, slices);
   if (state.best && state.best->step == state.step) folder_.link_checkpoint("best", state.step);
-  folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
+  folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
 }
 
 void CheckpointWriter::run() {

@@ -41,7 +41,7 @@ void Guards::check_count(std::int64_t step) const {
 // The count of updates says which step was the first bad one, however many have run since.
 bool Guards::check_finite() {
   if (finite() || stop()) return false;
-  const std::int64_t good = static_cast<std::int64_t>(state(setup_.roles.step)) + steps_skipped();
+  const std::int64_t good = updates() + steps_skipped();
   reason_ = "step " + std::to_string(good + 1) +
             ": the loss, the gradient or the update is not finite; stopped with the "
             "parameters " +

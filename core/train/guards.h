@@ -27,6 +27,8 @@ class Guards {
   void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
   // The steps that were not finite and changed nothing (on_nonfinite: skip, now or before the run was resumed).
   std::int64_t steps_skipped() const;
+  // The steps that changed the parameters, as the program counts them.
+  std::int64_t updates() const { return static_cast<std::int64_t>(state(setup_.roles.step)); }
   // What to tell of them where the run goes well otherwise; empty where there are none.
   std::string skipped_steps() const;
 

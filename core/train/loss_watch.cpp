@@ -12,7 +12,12 @@ LossWatch::LossWatch(const Setup& setup, Module& module) : setup_(setup), module
 
 void LossWatch::restore(const RunState& state) {
   if (!spike_) return;
-  const RunState::LossSums& sums = state.loss_sums;
+  if (!state.loss_sums) {  // nothing was watched until now
+    line_ = state.step;
+    at_line_ = of_epoch();
+    return;
+  }
+  const RunState::LossSums& sums = *state.loss_sums;
   spike_.emplace(setup_.spec().train.loss_spike->factor, setup_.timetable.spike_window, sums.means);
   line_ = sums.line;
   at_line_ = {sums.loss_at_line, sums.examples_at_line};
@@ -20,9 +25,10 @@ void LossWatch::restore(const RunState& state) {
 }
 
 void LossWatch::save(RunState& state) const {
-  state.loss_sums = {};
+  state.loss_sums.reset();
   if (!spike_) return;
-  state.loss_sums = {spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
+  state.loss_sums =
+      RunState::LossSums{spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
 }
 
 LossWatch::Sums LossWatch::of_epoch() const {

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 4> written = {checkpoints, "summary.json"
 
 bool is_checkpoint(const std::string& name) {
   return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||
-         checkpoint_step(name);
+         name.starts_with("damaged-") || checkpoint_step(name);
 }
 
 bool rename_to_free(const Directory& directory, const std::string& from, const std::string& to) {

@@ -60,10 +60,10 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, std::span<const 
 // computed before it is judged, which costs a pass over all parameters and slots. Of most configs of adam it can be
 // said that it cannot, where squares_bound() is finite:
 //
-//   sgd      |w' - w| ≤ rate·|g|, with any |g| that f32 holds unless the gradient is clipped; a trace of a gradient
-//   that
-//            is not clipped may overflow
-//   adam     |w' - w| ≤ rate/√((1-b2)·(1-b1²/b2)), by Cauchy and Schwarz on the sums that m' and v' are, for b1² < b2
+//   sgd      |w' - w| ≤ rate·|g|, with any |g| that f32 holds unless the gradient is clipped;
+//            a trace of a gradient that is not clipped may overflow
+//   adam     |w' - w| ≤ rate/√((1-b2)·(1-b1²/b2)), by Cauchy and Schwarz on the sums that m' and v' are, for b1² < b2,
+//            where eps is not so small that squares which vanish matter
 //   rmsprop  |w' - w| ≤ rate/√(1-decay)/(1-momentum)
 //   lion     |w' - w| ≤ rate
 //

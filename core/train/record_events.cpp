@@ -153,7 +153,7 @@ void Records::on(const Event& event) {
   std::string text;
   for (const Line& shown : lines_(event)) text += shown.text() + "\n";
   const auto* const ended = std::get_if<Ended>(&event);
-  if (ended != nullptr) text += "\n" + final_report(*ended);
+  if (ended != nullptr) text += "\n" + final_report(*ended) + how_to_continue(*ended);
   if (!text.empty()) log_.write(text);
 
   if (ended != nullptr) write_summary(*ended);

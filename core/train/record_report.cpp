@@ -143,11 +143,13 @@ std::string final_report(const Ended& ended, bool color) {
                         with_commas(ended.best->step));
   }
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
-  if (!ended.run_dir.empty() && ended.continues) {
-    text += fmt::format("saved after step {}; to go on: pmaptrain run {} --resume\n", with_commas(ended.steps),
-                        printable(shell_quoted(ended.run_dir)));
-  }
   return text;
+}
+
+std::string how_to_continue(const Ended& ended) {
+  if (ended.run_dir.empty() || !ended.continues) return "";
+  return fmt::format("saved after step {}; to go on: pmaptrain run {} --resume\n", with_commas(ended.steps),
+                     printable(shell_quoted(ended.run_dir)));
 }
 
 }  // namespace pmaptrain::train

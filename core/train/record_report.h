@@ -11,4 +11,7 @@ namespace pmaptrain::train {
 // abbreviated); the run folder. Lines with their ends. `color` adds ANSI sequences.
 std::string final_report(const Ended& ended, bool color = false);
 
+// What was saved of a run that was stopped, and the command that goes on with it: a line. Empty for other runs.
+std::string how_to_continue(const Ended& ended);
+
 }  // namespace pmaptrain::train

@@ -43,6 +43,23 @@ std::string read_text(const fs::path& path) {
 
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
 
+void check_step(const RunState& state, std::int64_t step) {
+  if (state.step == step) return;
+  fail_data("the checkpoint " + checkpoint_name(step) + " is damaged: its state is of step " +
+            std::to_string(state.step));
+}
+
+// A run that has ended has a checkpoint. Where that is gone, beginning anew would remove the record of the run.
+void refuse_lost_checkpoints(const fs::path& run) {
+  std::error_code error;
+  const bool ended = fs::exists(run / "summary.json", error);
+  const bool odd =
+      fs::exists(fs::symlink_status(run / "checkpoints", error)) && !fs::is_directory(run / "checkpoints", error);
+  if (!ended && !odd) return;
+  fail_data("'" + run.string() + "' has no checkpoint to resume from" + (ended ? ", though its run has ended" : ""),
+            "--overwrite begins the run anew and removes what is left of it");
+}
+
 // A best checkpoint that is not whole is none: the next evaluation is the best.
 void check_best(const fs::path& run, RunState& state, std::vector<std::string>& damaged) {
   if (!state.best || state.best->step == state.step) return;
@@ -63,6 +80,7 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
       ResumePoint point{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(), {}};
+      check_step(point.checkpoint.state, *step);
       check_best(run, point.checkpoint.state, damaged);
       for (const std::string& problem : damaged) point.warnings.push_back(problem + "; the run goes on without it");
       return point;
@@ -71,7 +89,10 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
       damaged.push_back(error.diagnostics().front().message);
     }
   }
-  if (steps.empty()) return std::nullopt;
+  if (steps.empty()) {
+    refuse_lost_checkpoints(run);
+    return std::nullopt;
+  }
   fail_data("no checkpoint of '" + run.string() + "' is whole: " + join(damaged, "; "),
             "--overwrite begins the run anew");
 }
@@ -143,7 +164,8 @@ std::string advice(const RunState& state, const Setup& setup) {
 std::optional<Finished> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
                                       std::optional<std::int64_t> max_steps) {
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
-  if (!stays_finished(state, setup.spec().train) && (state.step < steps || state.evaluation_is_due))
+  if (!stays_finished(state, setup.spec().train) &&
+      (state.step < steps || (state.evaluation_is_due && !setup.evaluations.empty())))
     return std::nullopt;
   std::error_code error;
   if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end

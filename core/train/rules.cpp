@@ -65,8 +65,13 @@ bool decays_towards_zero(const Bounds& bounds) {
   return bounds.weight_decay <= 1.0 && bounds.learning_rate * bounds.weight_decay <= 1.0;
 }
 
+// Squares of gradients below 1e-19 vanish in f32. A gradient is then divided by eps alone, which a smaller one than
+// this would make a large step.
+constexpr double least_eps = 1e-15;
+
 // Of adam's direction, by Cauchy and Schwarz on the sums that m' and v' are.
-double largest_direction(double b1, double b2) {
+double largest_direction(double b1, double b2, double eps) {
+  if (eps < least_eps) return unbounded;
   if (!is_average(b2) || !(b1 * b1 < b2)) return unbounded;
   return 1.0 / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2));
 }
@@ -137,7 +142,7 @@ struct AdamLike : Basic {
   }
   static double largest_change(const Rule& rule, const Bounds& bounds) {
     if (!decays_towards_zero(bounds)) return unbounded;
-    return bounds.learning_rate * largest_direction(rule.b1, rule.b2);
+    return bounds.learning_rate * largest_direction(rule.b1, rule.b2, rule.eps);
   }
 };
 template <>
@@ -201,7 +206,7 @@ struct Of<spec::RmsProp> : Basic {
   }
   // What is left of the squares after the mean is taken off may be rounding error.
   static double largest_change(const spec::RmsProp& rule, const Bounds& bounds) {
-    if (rule.centered || !is_average(rule.decay)) return unbounded;
+    if (rule.centered || !is_average(rule.decay) || rule.eps < least_eps) return unbounded;
     return bounds.learning_rate / std::sqrt(1.0 - rule.decay) / (1.0 - rule.momentum);
   }
 };

@@ -327,6 +327,12 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   for (const std::string& name : checkpoints.names()) {
     if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
   }
+  // Passed over because they could not be read whole; perhaps they can be another time.
+  for (const std::string& name : checkpoints.names()) {
+    if (checkpoint_step(name).value_or(0) <= resumed.step) continue;
+    checkpoints.remove_quietly("damaged-" + name);
+    checkpoints.rename(name, "damaged-" + name);
+  }
   const auto lead = [&](const std::string& link, std::int64_t step) {
     const std::string name = checkpoint_name(step);
     if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, step);
@@ -413,7 +419,7 @@ void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) cons
   checkpoints.flush();
 }
 
-void RunFolder::prune_checkpoints(std::int64_t step, std::int64_t keep) const {
+void RunFolder::prune_checkpoints(std::int64_t keep) const {
   const Directory checkpoints = directory_.enter("checkpoints", false);
   std::vector<std::int64_t> steps;
   for (const std::string& name : checkpoints.names()) {
@@ -429,7 +435,7 @@ void RunFolder::prune_checkpoints(std::int64_t step, std::int64_t keep) const {
   std::int64_t kept = 0;
   for (const std::int64_t found : steps) {
     const std::string name = checkpoint_name(found);
-    if (found <= step && kept < keep) {
+    if (kept < keep) {
       ++kept;
     } else if (name != best) {
       remove(name);

@@ -71,9 +71,8 @@ class RunFolder {
   // step is replaced. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
   void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
 
-  // Removes the checkpoints that are not among the `keep` newest up to `step` and that checkpoints/best does not lead
-  // to. Those after `step` are of a course that the run did not take, or damaged.
-  void prune_checkpoints(std::int64_t step, std::int64_t keep) const;
+  // Removes the checkpoints that are not among the `keep` newest and that checkpoints/best does not lead to.
+  void prune_checkpoints(std::int64_t keep) const;
 
   // Flushes a file directly in the folder to the disk, if it is there. Throws Error (failed).
   void flush_file(const std::string& name) const;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <stdexcept>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
@@ -118,7 +120,9 @@ OrderedJson stored(const RunState::Plateau& plateau) {
           {"cooldown", state.cooldown},
           {"scale", number(state.scale)}};
 }
-OrderedJson stored(const RunState::LossSums& sums) {
+OrderedJson stored(const std::optional<RunState::LossSums>& watched) {
+  if (!watched) return nullptr;
+  const RunState::LossSums& sums = *watched;
   OrderedJson means = OrderedJson::array();
   for (const LossMean& mean : sums.means) means.push_back({mean.from, mean.to, number(mean.loss)});
   return {{"means", means},
@@ -170,7 +174,9 @@ void load(const OrderedJson& json, RunState::Plateau& plateau) {
   plateau.state.cooldown = json.at("cooldown").get<std::int64_t>();
   plateau.state.scale = to_number(json.at("scale"));
 }
-void load(const OrderedJson& json, RunState::LossSums& sums) {
+void load(const OrderedJson& json, std::optional<RunState::LossSums>& watched) {
+  if (json.is_null()) return;
+  RunState::LossSums& sums = watched.emplace();
   for (const OrderedJson& mean : json.at("means")) {
     sums.means.push_back({mean.at(0).get<std::int64_t>(), mean.at(1).get<std::int64_t>(), to_number(mean.at(2))});
   }
@@ -186,11 +192,30 @@ std::string text_of(const OrderedJson& json) {
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// With the checksum of all that is before it.
-std::string signed_text(OrderedJson json) {
-  const std::string unsigned_text = text_of(json);
-  json["checksum"] = "xxh3:" + hash_hex(std::as_bytes(std::span(unsigned_text)));
-  return text_of(json);
+constexpr std::size_t most_bytes = std::size_t{16} << 20;
+constexpr int most_depth = 8;
+constexpr std::string_view before_checksum = ",\n  \"checksum\": \"xxh3:", after_checksum = "\"\n}\n";
+
+// The text with a last member, the checksum of the text without it.
+std::string with_checksum(const std::string& text) {
+  const std::string hash = hash_hex(std::as_bytes(std::span(text)));
+  return text.substr(0, text.size() - std::string_view("\n}\n").size()) + std::string(before_checksum) + hash +
+         std::string(after_checksum);
+}
+
+bool has_its_checksum(const std::string& text) {
+  const std::size_t at = text.rfind(before_checksum);
+  return at != std::string::npos && with_checksum(text.substr(0, at) + "\n}\n") == text;
+}
+
+// What no run can have left.
+void check_sane(const RunState& state) {
+  constexpr std::int64_t most_steps = 1'000'000'000'000;
+  const bool counts = state.step >= 0 && state.step <= most_steps && state.steps_skipped >= 0 && state.updates >= 0 &&
+                      state.steps_skipped <= state.step && state.updates <= state.step && state.logged_step >= 0 &&
+                      state.logged_step <= state.step && state.schedule_steps >= 0;
+  const bool times = state.seconds >= 0 && state.epoch_seconds >= 0;
+  if (!counts || !times) throw std::invalid_argument("a number out of its range");
 }
 
 }  // namespace
@@ -199,16 +224,20 @@ std::string to_json(const RunState& state) {
   OrderedJson json;
   for_each_member(state, [&](const char* name, const auto& member) { json[name] = stored(member); });
   json["version"] = version;
-  return signed_text(std::move(json));
+  return with_checksum(text_of(json));
 }
 
 RunState parse_run_state(const std::string& text, const std::string& file) {
   try {
-    OrderedJson json = OrderedJson::parse(text);
-    json.erase("checksum");
-    if (signed_text(json) != text) throw std::invalid_argument("another checksum");
+    if (text.size() > most_bytes || !has_its_checksum(text)) throw std::invalid_argument("another checksum");
+    const auto shallow = [](int depth, OrderedJson::parse_event_t, OrderedJson&) {
+      if (depth > most_depth) throw std::invalid_argument("nested too deep");
+      return true;
+    };
+    const OrderedJson json = OrderedJson::parse(text, shallow);
     RunState state;
     for_each_member(state, [&](const char* name, auto& member) { load(json.at(name), member); });
+    check_sane(state);
     return state;
   } catch (const std::exception&) {
     fail_data("'" + file + "' is damaged: it is not what was written", "use another checkpoint of the run");

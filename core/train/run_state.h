@@ -62,7 +62,7 @@ struct RunState {
     std::int64_t line = 0;
     double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
   };
-  LossSums loss_sums;
+  std::optional<LossSums> loss_sums;  // none without train.loss_spike
 
   // A run that is finished whatever its duration: "early_stopping", or the guard that ended it ("nonfinite",
   // "loss_spike", "replicas"), and why.

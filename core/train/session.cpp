@@ -29,7 +29,7 @@ class Session::Impl {
     private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
     steps_ = options_.max_steps ? std::min(*options_.max_steps, timetable_.steps) : timetable_.steps;
-    if (const auto& most = setup.spec().train.max_time) {
+    if (const auto& most = options_.max_time ? options_.max_time : setup.spec().train.max_time) {
       deadline_ = Clock::now() + duration_of(spec::seconds_of(*most) - seconds_since_process_began());
     }
     check_newest();
@@ -102,7 +102,7 @@ class Session::Impl {
   void continue_from(const RunState& state) {
     step_ = saved_step_ = state.step;
     evaluated_at_ = state.evaluated_step;
-    evaluation_is_due_ = state.evaluation_is_due;
+    evaluation_is_due_ = state.evaluation_is_due && !evaluators_.empty();
     guards_->continue_from(state.steps_skipped);
     decisions_.restore(state);
     set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
@@ -129,8 +129,9 @@ class Session::Impl {
     // A batch that never changes is filled once. Its rows do change, but only dropout reads them.
     const bool resident = !loader_->prefetches() && setup_.model.drawing_layers().empty();
     bool has_batch = true;
+    stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
-    while (step_ < steps_ && (step_ == 0 || !stops())) {
+    while (step_ < steps_ && (step_ == 0 || !(stopping_ || finished()))) {
       module_->wait(submitted_);  // the batch of the step before is given back
       if (!has_batch && !resident) slot_ = loader_->next().slot;
       has_batch = false;
@@ -144,7 +145,8 @@ class Session::Impl {
   // What follows a step, in this order: log, end of the epoch, evaluation and what it decides, checkpoint.
   void after_step() {
     // Asked once, so that the step that turns out to be the last is treated as such throughout.
-    const bool last = step_ == steps_ || signalled();
+    stopping_ = is_to_stop();
+    const bool last = step_ == steps_ || stopping_;
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
     evaluation_is_due_ = !evaluators_.empty() && is_due(step_, timetable_.eval_every);
     const bool saves = checkpoint_is_due();
@@ -157,7 +159,7 @@ class Session::Impl {
     if (options_.between_steps) options_.between_steps(*module_, step_);
     if (is_due(step_, timetable_.verify_every)) check_replicas();
     if (finished_ == nonfinite || finished_ == replicas) return;
-    if (epoch_ends) end_epoch(last);
+    if (epoch_ends) end_epoch(last || evaluation_is_due_);  // an evaluation may end the run
     if (evaluation_is_due_) {
       if (!evaluate_and_save() && saves) save();
     } else if (saves) {
@@ -174,7 +176,7 @@ class Session::Impl {
   int signal() const { return options_.stop != nullptr ? options_.stop->load() : 0; }
   bool signalled() const { return signal() != 0; }
   bool finished() const { return !finished_.empty(); }
-  bool stops() const { return finished() || signalled() || (deadline_ && coarse_now() >= *deadline_); }
+  bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
   // A guard, or early stopping, has found a reason to end the run whatever its duration.
   void finish_for(const std::string& kind, const std::string& why) {
@@ -213,7 +215,9 @@ class Session::Impl {
   // undone.
   std::optional<Evaluation> evaluate(std::size_t which, std::int64_t updates) {
     set_ema_correction(*module_, setup_, updates);
+    if (updates == 0) begin_averages(*module_, setup_, true);
     auto evaluation = evaluators_[which]->run(options_.stop);
+    if (updates == 0) begin_averages(*module_, setup_, false);
     if (!evaluation) return std::nullopt;
     if (which == 0) evaluated_at_ = step_;
     report_->evaluated(step_, *evaluation);
@@ -223,8 +227,11 @@ class Session::Impl {
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
   // the best.
   bool evaluate_and_save() {
-    const auto evaluation = signalled() ? std::nullopt : evaluate(0, updates());
-    if (!evaluation) return false;  // it stays due
+    const auto evaluation = signalled() ? std::nullopt : evaluate(0, guards_->updates());
+    if (!evaluation) {  // it stays due
+      stopping_ = true;
+      return false;
+    }
     evaluation_is_due_ = false;
     const bool best = decisions_.observe(step_, evaluation->measures);
     set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
@@ -235,14 +242,11 @@ class Session::Impl {
 
   // ---- checkpoints ----
 
-  // Steps that changed the parameters.
-  std::int64_t updates() const { return guards_->good_steps().value_or(step_) - guards_->steps_skipped(); }
-
   RunState state() {
     RunState state;
     state.step = guards_->good_steps().value_or(step_);
     state.steps_skipped = guards_->steps_skipped();
-    state.updates = updates();
+    state.updates = guards_->updates();
     state.example_cursor = state.step / timetable_.steps_per_epoch * setup_.batch.dataset +
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
@@ -290,8 +294,10 @@ class Session::Impl {
   // ---- after the last step ----
 
   void finish() {
+    check_finite();
     if (private_copies_) check_replicas();
-    if (!finished() && guards_->check_any_good(step_)) finish_for("skipped", guards_->reason());
+    const bool whole = step_ == timetable_.steps;  // a run that is stopped before may still have a good step
+    if (!finished() && whole && guards_->check_any_good(step_)) finish_for("skipped", guards_->reason());
     folder_.check_in_place();
     check_data_unchanged();
     settle();
@@ -318,12 +324,12 @@ class Session::Impl {
   // parameters where there is a best checkpoint. A signal ends this.
   void evaluate_last() {
     if (evaluators_.empty() || signalled()) return;
-    if (evaluated_at_ != step_ && !evaluate(0, updates())) return;
+    if (evaluated_at_ != step_ && !evaluate(0, guards_->updates())) return;
     if (evaluators_.size() < 2) {
       if (setup_.evaluations.front().split == "test") ended_.test_parameters = "last";
       return;
     }
-    std::int64_t evaluated = updates();
+    std::int64_t evaluated = guards_->updates();
     std::optional<Checkpoint> best;
     try {
       if (decisions_.best_step()) best = load_checkpoint(folder_.present_path() / "checkpoints/best");
@@ -376,7 +382,7 @@ class Session::Impl {
     report_->records().flush();
     if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) {
       // The process that wrote it may have been killed before it removed others.
-      folder_.prune_checkpoints(state.step, setup_.spec().train.checkpoint.keep);
+      folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
     } else {
       writer_->save_now(state);
     }
@@ -460,6 +466,7 @@ class Session::Impl {
   int slot_ = 0;      // of the batch at hand
   Ticket submitted_;  // the last step
   std::int64_t step_ = 0;
+  bool stopping_ = false;  // by a signal, or because the time is up
   bool evaluation_is_due_ = false;
   std::int64_t evaluated_at_ = -1;
   std::string finished_, finished_why_;  // RunState::finished

@@ -23,6 +23,7 @@ struct SessionOptions {
   std::filesystem::path run_dir;  // the run folder itself
   RunFolderOptions folder;
   ResumePoint* resume = nullptr;          // where the run continues; outlives the session, which releases its files
+  spec::Interval max_time;                // from the start of the process; else the config's
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;

@@ -1,5 +1,6 @@
 #include "core/train/start.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/philox.h"
@@ -7,6 +8,7 @@
 #include "core/data/open.h"
 #include "core/train/checkpoint.h"
 #include "core/train/initialize.h"
+#include "core/train/values.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -99,6 +101,14 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
   const auto& ema = setup.spec().train.ema;
   if (!ema || !ema->debias || setup.evaluations.empty()) return;
   write_scalar(module, setup, module.input("ema/correction"), ema_correction(*ema, updates));
+}
+
+void begin_averages(Module& module, const Setup& setup, bool as_parameters) {
+  for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
+    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]));
+    if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
+    write_now(module, setup.roles.ema[i], value);
+  }
 }
 
 void set_learning_rate_scale(Module& module, const Setup& setup, double scale) {

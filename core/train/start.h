@@ -39,6 +39,9 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates);
 // Sets the hyper input "ema/correction" of the evaluation's entries, if there is one.
 void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates);
+// Before the first update there is no average: for an evaluation the parameters stand in for it. Then it begins at
+// zero.
+void begin_averages(Module& module, const Setup& setup, bool as_parameters);
 // Sets what optimizer.reduce_on_plateau multiplies the learning rate by.
 void set_learning_rate_scale(Module& module, const Setup& setup, double scale);
 

@@ -30,9 +30,9 @@ RunState state_with_everything() {
   state.last_epoch = train::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
   state.evaluation_is_due = true;
   state.best = train::Best{10, "accuracy", 0.75};
-  state.early_stopping = {"loss", 0.5, 3};
+  state.early_stopping = {"loss", "min", 0.5, 3};
   state.plateau = {"loss", {0.5, 1, 2, 0.1}};
-  state.loss_sums = {{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
+  state.loss_sums = RunState::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
   state.finished = "early_stopping";
   state.finished_why = "no 'improvement' in \"five\" evaluations";
   state.seed = std::numeric_limits<std::uint64_t>::max();
@@ -66,7 +66,8 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
     CHECK(found.seed == state.seed);
     CHECK(found.evaluation_is_due == state.evaluation_is_due);
     CHECK(found.best.has_value() == state.best.has_value());
-    CHECK(found.loss_sums.means == state.loss_sums.means);
+    CHECK(found.loss_sums.has_value() == state.loss_sums.has_value());
+    if (found.loss_sums) CHECK(found.loss_sums->means == state.loss_sums->means);
     CHECK(found.plateau.state == state.plateau.state);
   }
   const RunState found = train::parse_run_state(train::to_json(state_with_everything()), "state.json");
@@ -75,6 +76,20 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
   CHECK(std::isinf(found.measures.at("test")[0].second));
   CHECK(found.last_step->grad_norm == 2.5);
   CHECK(found.last_epoch->examples == 100);
+}
+
+TEST_CASE("a state that no run can have left is refused, though its checksum is right", "[train]") {
+  const auto with = [](auto change) {
+    RunState state = state_with_everything();
+    change(state);
+    return train::to_json(state);
+  };
+  CHECK(is_refused(with([](RunState& s) { s.step = -5; })));
+  CHECK(is_refused(with([](RunState& s) { s.step = std::numeric_limits<std::int64_t>::max(); })));
+  CHECK(is_refused(with([](RunState& s) { s.updates = 18; })));
+  CHECK(is_refused(with([](RunState& s) { s.steps_skipped = -1; })));
+  CHECK(is_refused(with([](RunState& s) { s.seconds = std::numeric_limits<double>::quiet_NaN(); })));
+  CHECK(is_refused("{\"a\": " + std::string(200'000, '[')));
 }
 
 TEST_CASE("each flipped bit and each truncation of state.json is found", "[train]") {
