@@ -93,9 +93,12 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  if (!setup.optimizer.schedule || setup.timetable.steps <= state.schedule_steps) return {};
-  const double rate = learning_rate_at(setup.optimizer, state.schedule_steps + 1);
-  const std::string ended = "the schedule of the learning rate was for " + counted(state.schedule_steps, "step");
+  if (!setup.optimizer.schedule) return {};
+  const auto end = end_of(*setup.optimizer.schedule);
+  const std::int64_t length = std::max(state.schedule_steps, end.value_or(setup.timetable.steps));
+  if (setup.timetable.steps <= length) return {};
+  const double rate = learning_rate_at(setup.optimizer, length + 1);
+  const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
   throw Error(ExitStatus::usage,
               Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",

@@ -27,8 +27,8 @@ std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 // which names every other key that differs, with both values.
 std::vector<std::string> check_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
 
-// The same of what only the opened data shows: the examples, the batch, and a schedule that has ended. Throws Error
-// (usage), also where the rate from there on is 0.
+// The same of what only the opened data shows: the examples, the batch, and a schedule that ends before the run does.
+// Throws Error (usage), also where the rate from there on is 0.
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended, and that this config does not continue: as its summary.json says, with what would continue it.
