@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/spec/compare.h"
+#include "core/spec/keys.h"
 #include "core/train/record_events.h"
 
 namespace pmaptrain::train {
@@ -40,6 +41,11 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
+std::vector<spec::ChangedKey> changed_keys(const fs::path& run, const spec::Loaded& loaded) {
+  const fs::path file = run / "config.yaml";
+  return spec::changed_keys(read_text(file), file.string(), loaded);
+}
+
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
 
 }  // namespace
@@ -61,11 +67,21 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
             "--overwrite begins the run anew");
 }
 
+std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& loaded) {
+  std::vector<std::string> set;
+  for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
+    if (!changed.is_default || changed.before.empty() || !is_below(changed.path, "optimizer.learning_rate")) continue;
+    const spec::Key* const key = spec::find_key(changed.path);
+    // Another default is a change of the config, which check_continues refuses.
+    if (key != nullptr && key->type == spec::Type::duration) set.push_back(changed.path + "=" + changed.before);
+  }
+  return set;
+}
+
 std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
-  const fs::path file = run / "config.yaml";
   std::vector<Diagnostic> errors;
   std::vector<std::string> notes;
-  for (const spec::ChangedKey& key : spec::changed_keys(read_text(file), file.string(), loaded)) {
+  for (const spec::ChangedKey& key : changed_keys(run, loaded)) {
     if (std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); })) continue;
     if (is_below(key.path, "mesh.axes")) {
       notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +

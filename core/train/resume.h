@@ -22,6 +22,10 @@ struct ResumePoint {
 // where there are checkpoints, but none is whole.
 std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 
+// What a config that continues the run must set so that the schedule keeps the length that it began with, as overrides
+// "KEY=VALUE": the lengths that are defaults of `loaded` and that differ from the run's config.yaml.
+std::vector<std::string> kept_lengths(const std::filesystem::path& run, const spec::Loaded& loaded);
+
 // Whether `loaded` may continue the run: what carries the devices, durations, intervals and what selects on evaluations
 // may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws Error (usage)
 // which names every other key that differs, with both values.

@@ -169,6 +169,27 @@ TEST_CASE("--resume past the end of a schedule tells the rate from there on, and
   CHECK(said("0.1", 6, 12).empty());
 }
 
+TEST_CASE("--resume keeps the length of a schedule that the config leaves to the run's duration", "[train]") {
+  const TemporaryFolder root;
+  const std::string cosine = "optimizer.learning_rate={cosine_decay: {init_value: 0.01, alpha: 0.1}}";
+  const auto kept = [&](std::vector<std::string> set) {
+    return train::kept_lengths(root / "run", loaded_of(small_images, std::move(set)));
+  };
+  const std::vector<std::string> run_length = {"optimizer.learning_rate.cosine_decay.decay=4 steps"};
+  train_setup_in(root / "run", setup_of_text(small_images, {cosine}));
+  CHECK(kept({cosine}).empty());
+  CHECK(kept({cosine, "train.duration=8 steps"}) == run_length);
+  // What the config itself says is a change that is refused, and so is the default of another key.
+  CHECK(kept({cosine, "optimizer.learning_rate.cosine_decay.decay=8 steps"}).empty());
+  const std::string other = "optimizer.learning_rate={cosine_decay: {init_value: 0.01}}";
+  CHECK(kept({other, "train.duration=8 steps"}) == run_length);
+  const std::vector<Diagnostic> errors = refusal(root / "run", loaded_of(small_images, {other}));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].message ==
+        "--resume cannot change optimizer.learning_rate.cosine_decay.alpha: the run has 0.1, this config 0.0");
+  CHECK(kept({"optimizer.learning_rate={linear: {init_value: 0.01}}", "train.duration=8 steps"}).empty());
+}
+
 TEST_CASE("a finished run repeats its reason and says what continues it", "[train]") {
   const TemporaryFolder root;
   const auto check = [&](const std::string& name, std::vector<std::string> set, std::optional<std::int64_t> max_steps,
