@@ -161,6 +161,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     session.resume = resume ? &*resume : nullptr;
   }
   if (resume) {
+    const std::vector<std::string> lengths = train::kept_lengths(session.run_dir, loaded);
+    if (!lengths.empty()) {
+      std::vector<std::string>& set = options.config.overrides.set;
+      set.insert(set.end(), lengths.begin(), lengths.end());
+      loaded = spec::load(options.config.config, options.config.overrides);
+    }
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
     loaded.spec.model.initial_from.reset();  // it may be gone by now

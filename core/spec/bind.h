@@ -9,16 +9,16 @@
 
 namespace pmaptrain::spec {
 
-// Fills in defaults of `config` that depend on other keys (layer names, data.axes), stores every key by its row (row.h)
-// and checks keys against each other. Invalid parts keep their defaults, so the result is valid only if `errors` is
-// empty.
+// Fills in defaults of `config` that depend on other keys (layer names, data.axes, the length of a schedule), stores
+// every key by its row (row.h) and checks keys against each other. Invalid parts keep their defaults, so the result is
+// valid only if `errors` is empty.
 Spec bind(Node& config, std::vector<Diagnostic>& errors);
 
 // Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
-// Checks the keys of `optimizer` against each other, and stores their places.
-void bind_optimizer(const Node& config, const Reporter& reporter, Spec& spec);
+// Checks the keys of `optimizer` against each other, stores their places, and fills in the length of a schedule.
+void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec);
 
 // Checks the measures that `train` names, and stores their places.
 void bind_train(const Node& config, const Reporter& reporter, Spec& spec);

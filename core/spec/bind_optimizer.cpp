@@ -1,5 +1,5 @@
-// Checks of the keys of `optimizer` against each other. What depends on the model or on the number of steps is checked
-// by train::make_optimizer.
+// Checks of the keys of `optimizer` against each other, and the default length of its schedule. What depends on the
+// model or on the number of steps is checked by train::make_optimizer.
 #include "core/base/text.h"
 #include "core/spec/bind.h"
 #include "core/spec/keys.h"
@@ -75,15 +75,34 @@ class OptimizerBinder {
   const Reporter& reporter_;
 };
 
+// Writes out the length of a schedule that ends with the run, so that the resolved config has the same schedule with
+// another duration. Inside `join`, the default is what is left of the run after the boundary, and no text says that.
+void fill_in_length(Node& optimizer, const Node& duration) {
+  Node* const rate = optimizer.find("learning_rate");
+  if (rate == nullptr || !rate->is(Node::Kind::map) || !rate->items.front().is(Node::Kind::map)) return;
+  Node& schedule = rate->items.front();
+  std::ptrdiff_t at = 0;  // in the order of the table, so that the resolved config reads back unchanged
+  for (const Key* key : children(*find_key("optimizer.learning_rate." + rate->keys.front().text))) {
+    if (schedule.find(key->name()) == nullptr && key->type == Type::duration && key->need == Need::optional) {
+      Node label = scalar_at(schedule, std::string(key->name())), value = scalar_at(schedule, duration.text);
+      label.fallback = value.fallback = true;
+      schedule.keys.insert(schedule.keys.begin() + at, std::move(label));
+      schedule.items.insert(schedule.items.begin() + at, std::move(value));
+    }
+    if (schedule.find(key->name()) != nullptr) ++at;
+  }
+}
+
 }  // namespace
 
-void bind_optimizer(const Node& config, const Reporter& reporter, Spec& spec) {
-  const Node* optimizer = get(&config, "optimizer");
-  if (optimizer == nullptr) return;
+void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
+  Node* const optimizer = config.is(Node::Kind::map) ? config.find("optimizer") : nullptr;
+  if (optimizer == nullptr || !optimizer->is(Node::Kind::map)) return;
   OptimizerBinder(*optimizer, reporter).check(spec.optimizer);
   if (spec.optimizer.reduce_on_plateau) {
     spec.optimizer.reduce_on_plateau->place = bind_measure(get(optimizer, "reduce_on_plateau"), spec, reporter);
   }
+  if (const Node* duration = get_path(&config, "train.duration")) fill_in_length(*optimizer, *duration);
 }
 
 }  // namespace pmaptrain::spec

@@ -30,7 +30,7 @@ class Comparison {
     } else {
       const std::string old_text = before != nullptr ? print_value(*before) : "";
       const std::string new_text = after != nullptr ? print_value(*after) : "";
-      if (old_text != new_text) changed.push_back({path, old_text, new_text, {}, {}});
+      if (old_text != new_text) changed.push_back({path, old_text, new_text, {}, {}, {}});
     }
   }
 
@@ -86,6 +86,7 @@ std::vector<ChangedKey> changed_keys(const std::string& before, const std::strin
     const Node* const option = overridden(node);
     key.kind = kind_of(option != nullptr ? *option : node);
     key.place = error_place(node);
+    key.is_default = node.fallback;
   }
   return std::move(comparison.changed);
 }

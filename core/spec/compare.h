@@ -13,6 +13,7 @@ struct ChangedKey {
   std::string before, after;  // as YAML; empty where the config has no such key
   std::string kind;           // of an error about it: "config", or "usage" if an option set it
   Place place;                // of the new value, or of the map above it
+  bool is_default = false;    // whether the new value is a default
 };
 
 // The keys in which `loaded` differs from the resolved config `before`, in order. Throws Error (usage), which

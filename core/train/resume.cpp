@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/spec/compare.h"
+#include "core/spec/keys.h"
 #include "core/train/decisions.h"
 #include "core/train/record_events.h"
 
@@ -39,6 +40,11 @@ std::string read_text(const fs::path& path) {
   std::string text(reinterpret_cast<const char*>(file.data()), file.size());
   file.check_intact();
   return text;
+}
+
+std::vector<spec::ChangedKey> changed_keys(const fs::path& run, const spec::Loaded& loaded) {
+  const fs::path file = run / "config.yaml";
+  return spec::changed_keys(read_text(file), file.string(), loaded);
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
@@ -97,11 +103,21 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
             "--overwrite begins the run anew");
 }
 
+std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& loaded) {
+  std::vector<std::string> set;
+  for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
+    if (!changed.is_default || changed.before.empty() || !is_below(changed.path, "optimizer.learning_rate")) continue;
+    const spec::Key* const key = spec::find_key(changed.path);
+    // Another default is a change of the config, which check_continues refuses.
+    if (key != nullptr && key->type == spec::Type::duration) set.push_back(changed.path + "=" + changed.before);
+  }
+  return set;
+}
+
 std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
-  const fs::path file = run / "config.yaml";
   std::vector<Diagnostic> errors;
   std::vector<std::string> notes;
-  for (const spec::ChangedKey& key : spec::changed_keys(read_text(file), file.string(), loaded)) {
+  for (const spec::ChangedKey& key : changed_keys(run, loaded)) {
     if (std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); })) continue;
     if (is_below(key.path, "mesh.axes")) {
       notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
@@ -129,9 +145,12 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  if (!setup.optimizer.schedule || setup.timetable.steps <= state.schedule_steps) return {};
-  const double rate = learning_rate_at(setup.optimizer, state.schedule_steps + 1);
-  const std::string ended = "the schedule of the learning rate was for " + counted(state.schedule_steps, "step");
+  if (!setup.optimizer.schedule) return {};
+  const auto end = end_of(*setup.optimizer.schedule);
+  const std::int64_t length = std::max(state.schedule_steps, end.value_or(setup.timetable.steps));
+  if (setup.timetable.steps <= length) return {};
+  const double rate = learning_rate_at(setup.optimizer, length + 1);
+  const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
   throw Error(ExitStatus::usage,
               Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",

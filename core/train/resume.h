@@ -22,13 +22,17 @@ struct ResumePoint {
 // where there are checkpoints, but none is whole.
 std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 
+// What a config that continues the run must set so that the schedule keeps the length that it began with, as overrides
+// "KEY=VALUE": the lengths that are defaults of `loaded` and that differ from the run's config.yaml.
+std::vector<std::string> kept_lengths(const std::filesystem::path& run, const spec::Loaded& loaded);
+
 // Whether `loaded` may continue the run: what carries the devices, durations, intervals and what selects on evaluations
 // may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws Error (usage)
 // which names every other key that differs, with both values.
 std::vector<std::string> check_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
 
-// The same of what only the opened data shows: the examples, the batch, and a schedule that has ended. Throws Error
-// (usage), also where the rate from there on is 0.
+// The same of what only the opened data shows: the examples, the batch, and a schedule that ends before the run does.
+// Throws Error (usage), also where the rate from there on is 0.
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended, and that this config does not continue: as its summary.json says, with what would continue it.

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -181,6 +180,11 @@ double largest(const ExponentialCurve& curve) {
   return curve.rate <= 1.0 ? curve.init : std::numeric_limits<double>::infinity();
 }
 
+std::optional<std::int64_t> length_of(const Constant&) { return 0; }
+std::optional<std::int64_t> length_of(const PolynomialCurve& curve) { return curve.steps; }
+std::optional<std::int64_t> length_of(const CosineCurve& curve) { return curve.steps; }
+std::optional<std::int64_t> length_of(const ExponentialCurve&) { return std::nullopt; }
+
 }  // namespace
 
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor) {
@@ -218,6 +222,13 @@ double rate_after(const Schedule& schedule, std::int64_t updates) {
   double rate = 0;
   std::memcpy(&rate, result.outputs.at("rate").front().data(), sizeof rate);
   return rate;
+}
+
+std::optional<std::int64_t> end_of(const Schedule& schedule) {
+  const Segment& last = schedule.segments.back();
+  std::optional<std::int64_t> end = std::visit([](const auto& curve) { return length_of(curve); }, last.curve);
+  if (end) *end += last.start;
+  return end;
 }
 
 double largest_rate(const Schedule& schedule) {

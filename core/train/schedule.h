@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -56,6 +57,9 @@ Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, 
 Value rate_after(Builder& b, const Schedule& schedule, Value updates);
 // What these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
+
+// The number of updates after which the rate no longer changes. None for an exponential decay.
+std::optional<std::int64_t> end_of(const Schedule& schedule);
 
 // No rate is larger; infinity where one grows without bound.
 double largest_rate(const Schedule& schedule);

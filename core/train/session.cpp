@@ -131,7 +131,7 @@ class Session::Impl {
     bool has_batch = true;
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
-    while (step_ < steps_ && (step_ == 0 || !(stopping_ || finished()))) {
+    while (step_ < steps_ && (step_ == 0 || !(stopping_ || finished() || is_to_stop()))) {
       module_->wait(submitted_);  // the batch of the step before is given back
       if (!has_batch && !resident) slot_ = loader_->next().slot;
       has_batch = false;

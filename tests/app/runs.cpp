@@ -215,3 +215,38 @@ TEST_CASE("a signal that was ignored at the start stays ignored", "[app]") {
   process.send(SIGHUP);
   CHECK(process.wait().status == 0);
 }
+
+TEST_CASE("a run that is continued for longer keeps its schedule, and its folder repeats it", "[app]") {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml",
+                                          "data: {source: {synthetic_linear: {features: 2, examples_per_device: 8}}, "
+                                          "batch_size: 4}\n"
+                                          "model: {layers: [{dense: 1}]}\nloss: mean_squared_error\n"
+                                          "optimizer: {sgd: {}, learning_rate: {cosine_decay: {init_value: 0.1, "
+                                          "alpha: 0.1}}}\n"
+                                          "train: {duration: 4 steps}\n");
+  const auto run = [&](const std::string& what, const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"run", what, "--run-dir", folder / name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run_binary(arguments);
+    INFO(result.err);
+    CHECK(result.status == 0);
+    return result;
+  };
+  const auto read = [&](const std::string& name, const std::string& file) {
+    return read_text(folder / name + "/" + file);
+  };
+  const std::string parameters = "checkpoints/last/params.safetensors";
+  run(config, "by_config");
+  fs::copy(folder / "by_config", folder / "by_folder", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const std::vector<std::string> longer{"--resume", "--set", "train.duration=8 steps"};
+  const Finished continued = run(config, "by_config", longer);
+  CHECK(contains(continued.err, "the schedule of the learning rate was for 4 steps; the rate from there on is 0.01"));
+  run(folder / "by_folder", "by_folder", longer);
+  CHECK(contains(read("by_config", "config.yaml"), "{cosine_decay: {init_value: 0.1, decay: 4 steps, alpha: 0.1}}"));
+  CHECK(contains(read("by_config", "config.yaml"), "duration: 8 steps"));
+  CHECK(read("by_config", "config.yaml") == read("by_folder", "config.yaml"));
+  CHECK(read("by_config", parameters) == read("by_folder", parameters));
+  run(folder / "by_config", "again");
+  CHECK(read("again", parameters) == read("by_config", parameters));
+}

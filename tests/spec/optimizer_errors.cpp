@@ -149,6 +149,28 @@ TEST_CASE("a rate over a schedule replaces it and says so, and the other way rou
   CHECK(spec::to_string(*scheduled.spec.optimizer.learning_rate.schedule) == "cosine_decay");
 }
 
+TEST_CASE("the resolved config spells out the length of a schedule that ends with the run", "[spec]") {
+  const auto check = [](const std::string& schedule, const std::string& resolved) {
+    const spec::Loaded first = loaded("{sgd: {}, learning_rate: {" + schedule + "}}", {"train.duration=2 epochs"});
+    INFO(first.resolved);
+    CHECK(first.resolved.find(resolved) != std::string::npos);
+    CHECK(spec::load_text(first.resolved, "c.yaml", "/base", {}).resolved == first.resolved);
+  };
+  check("linear: {init_value: 0.1}", "linear: {init_value: 0.1, end_value: 0.0, transition: 2 epochs}");
+  check("polynomial: {init_value: 0.1, power: 2.0}",
+        "polynomial: {init_value: 0.1, end_value: 0.0, power: 2.0, transition: 2 epochs}");
+  check("cosine_decay: {init_value: 0.1}", "cosine_decay: {init_value: 0.1, decay: 2 epochs, alpha: 0.0}");
+  check("warmup_cosine_decay: {peak_value: 0.1, warmup: 1}",
+        "warmup_cosine_decay: {init_value: 0.0, peak_value: 0.1, warmup: 1 step, decay: 2 epochs, end_value: 0.0}");
+  check("cosine_onecycle: {peak_value: 0.1}",
+        "cosine_onecycle: {peak_value: 0.1, transition: 2 epochs, pct_start: 0.3}");
+  check("cosine_decay: {init_value: 0.1, decay: 7 steps}",
+        "cosine_decay: {init_value: 0.1, decay: 7 steps, alpha: 0.0}");
+  // What is left of the run after a boundary has no text.
+  check("join: {schedules: [0.1, {linear: {init_value: 0.1}}], boundaries: [9]}",
+        "join: {schedules: [0.1, {linear: {init_value: 0.1, end_value: 0.0}}], boundaries: [9 steps]}");
+}
+
 TEST_CASE("a resolved optimizer reads back as the same", "[spec]") {
   const std::string all =
       "{lion: {}, weight_decay_exclude: \"*.bias\", clip: 2, clip_by_global_norm: 1, reduce_on_plateau: {}, "

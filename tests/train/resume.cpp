@@ -137,6 +137,59 @@ TEST_CASE("--resume refuses data of another size, which no key shows", "[train]"
   CHECK(said() == "--resume cannot change the global batch size: the run has 8, this config 16");
 }
 
+TEST_CASE("--resume past the end of a schedule tells the rate from there on, and refuses a rate of 0", "[train]") {
+  // What it says of a run that was begun for `before` epochs, of three steps each.
+  const auto said = [](const std::string& rate, int before, int now) {
+    const std::string epochs = "train.duration=" + std::to_string(now) + " epochs";
+    const train::Setup setup = setup_of_text(small_images, {"optimizer.learning_rate=" + rate, epochs});
+    train::RunState state;
+    state.train_examples = 48;
+    state.batch_size = 16;
+    state.schedule_steps = 3 * before;
+    try {
+      const std::vector<std::string> notes = train::check_continues(state, setup);
+      return notes.empty() ? std::string() : notes.front();
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::usage);
+      return "refused: " + error.diagnostics().front().message;
+    }
+  };
+  const auto cosine = [](const std::string& more) { return "{cosine_decay: {init_value: 0.5, " + more + "}}"; };
+  const std::string ended = "the schedule of the learning rate was for ";
+  CHECK(said(cosine("decay: 7 epochs"), 6, 7).empty());
+  CHECK(said(cosine("decay: 7 epochs"), 6, 12) == "refused: " + ended + "21 steps, and the rate from there on is 0");
+  CHECK(said(cosine("decay: 7 epochs, alpha: 0.1"), 6, 12) == ended + "21 steps; the rate from there on is 0.05");
+  CHECK(said(cosine("decay: 10 epochs"), 6, 10).empty());
+  CHECK(said(cosine("decay: 3 epochs"), 6, 6).empty());  // it was to end before the run
+  CHECK(said(cosine("decay: 3 epochs, alpha: 0.1"), 6, 7) == ended + "18 steps; the rate from there on is 0.05");
+  CHECK(said("{join: {schedules: [0.1, 0.2], boundaries: [8 epochs]}}", 6, 8).empty());
+  CHECK(said("{join: {schedules: [0.1, 0.2], boundaries: [8 epochs]}}", 6, 9) ==
+        ended + "24 steps; the rate from there on is 0.2");
+  CHECK(said("{exponential_decay: {init_value: 0.5, transition: 5, decay_rate: 0.9}}", 6, 12).empty());
+  CHECK(said("0.1", 6, 12).empty());
+}
+
+TEST_CASE("--resume keeps the length of a schedule that the config leaves to the run's duration", "[train]") {
+  const TemporaryFolder root;
+  const std::string cosine = "optimizer.learning_rate={cosine_decay: {init_value: 0.01, alpha: 0.1}}";
+  const auto kept = [&](std::vector<std::string> set) {
+    return train::kept_lengths(root / "run", loaded_of(small_images, std::move(set)));
+  };
+  const std::vector<std::string> run_length = {"optimizer.learning_rate.cosine_decay.decay=4 steps"};
+  train_setup_in(root / "run", setup_of_text(small_images, {cosine}));
+  CHECK(kept({cosine}).empty());
+  CHECK(kept({cosine, "train.duration=8 steps"}) == run_length);
+  // What the config itself says is a change that is refused, and so is the default of another key.
+  CHECK(kept({cosine, "optimizer.learning_rate.cosine_decay.decay=8 steps"}).empty());
+  const std::string other = "optimizer.learning_rate={cosine_decay: {init_value: 0.01}}";
+  CHECK(kept({other, "train.duration=8 steps"}) == run_length);
+  const std::vector<Diagnostic> errors = refusal(root / "run", loaded_of(small_images, {other}));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].message ==
+        "--resume cannot change optimizer.learning_rate.cosine_decay.alpha: the run has 0.1, this config 0.0");
+  CHECK(kept({"optimizer.learning_rate={linear: {init_value: 0.01}}", "train.duration=8 steps"}).empty());
+}
+
 TEST_CASE("a finished run repeats its reason and says what continues it", "[train]") {
   const TemporaryFolder root;
   const auto check = [&](const std::string& name, std::vector<std::string> set, std::optional<std::int64_t> max_steps,

@@ -144,6 +144,18 @@ TEST_CASE("a schedule keeps the length that it began with", "[train]") {
   CHECK(train::learning_rate_at(joined.optimizer, 41) == Approx(0.5));
 }
 
+TEST_CASE("a schedule ends where its rate no longer changes", "[train]") {
+  const auto end = [](const std::string& rate) { return train::end_of(*with_rate(rate).optimizer.schedule); };
+  CHECK(end("{cosine_decay: {init_value: 0.5}}") == 60);
+  CHECK(end("{linear: {init_value: 0.5, transition: 7 epochs}}") == 84);
+  CHECK(end("{warmup_cosine_decay: {peak_value: 0.5, warmup: 4, decay: 10}}") == 10);
+  CHECK(end("{cosine_onecycle: {peak_value: 0.5, transition: 20}}") == 20);
+  CHECK(end("{piecewise_constant: {init_value: 0.5, boundaries_and_scales: [[9, 0.1], [2 epochs, 0.1]]}}") == 24);
+  CHECK(end("{join: {schedules: [0.1, {polynomial: {init_value: 0.5, transition: 30}}], boundaries: [50]}}") == 80);
+  CHECK(end("{join: {schedules: [{linear: {init_value: 0.5}}, 0.1], boundaries: [5]}}") == 5);
+  CHECK_FALSE(end("{exponential_decay: {init_value: 0.5, transition: 5, decay_rate: 0.9}}"));
+}
+
 TEST_CASE("the largest rate of a schedule bounds the guard's estimate", "[train]") {
   const auto looks = [](const std::string& rate) {
     spec::Overrides overrides;
