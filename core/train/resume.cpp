@@ -62,6 +62,10 @@ void refuse_lost_checkpoints(const fs::path& run) {
   const bool odd =
       fs::exists(fs::symlink_status(run / "checkpoints", error)) && !fs::is_directory(run / "checkpoints", error);
   if (!ended && !odd) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
+    // --overwrite was interrupted after it put the checkpoints aside: what is left was to go.
+    if (is_temporary_name(entry.path().filename().string(), "checkpoints")) return;
+  }
   fail_data("'" + run.string() + "' has no checkpoint to resume from" + (ended ? ", though its run has ended" : ""),
             "--overwrite begins the run anew and removes what is left of it");
 }

@@ -327,7 +327,7 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   for (const std::string& name : checkpoints.names()) {
     if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
   }
-  // Passed over because they could not be read whole; perhaps they can be another time.
+  // Passed over because they could not be read whole. Perhaps they can be another time, until the run has them again.
   for (const std::string& name : checkpoints.names()) {
     if (checkpoint_step(name).value_or(0) <= resumed.step) continue;
     checkpoints.remove_quietly("damaged-" + name);
@@ -409,8 +409,7 @@ void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(co
     throw;
   }
   link_checkpoint("last", step);
-  checkpoints.remove_quietly(temporary);
-  checkpoints.remove_quietly(replaced);
+  for (const std::string& old : {temporary, replaced, "damaged-" + name}) checkpoints.remove_quietly(old);
 }
 
 void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) const {
