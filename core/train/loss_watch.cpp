@@ -17,7 +17,7 @@ void LossWatch::restore(const RunState& state) {
     at_line_ = of_epoch();
     return;
   }
-  const RunState::LossSums& sums = *state.loss_sums;
+  const LossSums& sums = *state.loss_sums;
   spike_.emplace(setup_.spec().train.loss_spike->factor, setup_.timetable.spike_window, sums.means);
   line_ = sums.line;
   at_line_ = {sums.loss_at_line, sums.examples_at_line};
@@ -27,8 +27,7 @@ void LossWatch::restore(const RunState& state) {
 void LossWatch::save(RunState& state) const {
   state.loss_sums.reset();
   if (!spike_) return;
-  state.loss_sums =
-      RunState::LossSums{spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
+  state.loss_sums = LossSums{spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
 }
 
 LossWatch::Sums LossWatch::of_epoch() const {

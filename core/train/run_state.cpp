@@ -120,9 +120,9 @@ OrderedJson stored(const RunState::Plateau& plateau) {
           {"cooldown", state.cooldown},
           {"scale", number(state.scale)}};
 }
-OrderedJson stored(const std::optional<RunState::LossSums>& watched) {
+OrderedJson stored(const std::optional<LossSums>& watched) {
   if (!watched) return nullptr;
-  const RunState::LossSums& sums = *watched;
+  const LossSums& sums = *watched;
   OrderedJson means = OrderedJson::array();
   for (const LossMean& mean : sums.means) means.push_back({mean.from, mean.to, number(mean.loss)});
   return {{"means", means},
@@ -174,9 +174,9 @@ void load(const OrderedJson& json, RunState::Plateau& plateau) {
   plateau.state.cooldown = json.at("cooldown").get<std::int64_t>();
   plateau.state.scale = to_number(json.at("scale"));
 }
-void load(const OrderedJson& json, std::optional<RunState::LossSums>& watched) {
+void load(const OrderedJson& json, std::optional<LossSums>& watched) {
   if (json.is_null()) return;
-  RunState::LossSums& sums = watched.emplace();
+  LossSums& sums = watched.emplace();
   for (const OrderedJson& mean : json.at("means")) {
     sums.means.push_back({mean.at(0).get<std::int64_t>(), mean.at(1).get<std::int64_t>(), to_number(mean.at(2))});
   }

@@ -16,6 +16,13 @@
 
 namespace pmaptrain::train {
 
+// What log lines are compared with (LossWatch).
+struct LossSums {
+  std::vector<LossMean> means;
+  std::int64_t line = 0;
+  double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
+};
+
 struct RunState {
   // Progress.
   std::int64_t step = 0;            // steps attempted
@@ -56,12 +63,6 @@ struct RunState {
   };
   Plateau plateau;
 
-  // What log lines are compared with (LossWatch).
-  struct LossSums {
-    std::vector<LossMean> means;
-    std::int64_t line = 0;
-    double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
-  };
   std::optional<LossSums> loss_sums;  // none without train.loss_spike
 
   // A run that is finished whatever its duration: "early_stopping", or the guard that ended it ("nonfinite",

@@ -32,7 +32,7 @@ RunState state_with_everything() {
   state.best = train::Best{10, "accuracy", 0.75};
   state.early_stopping = {"loss", "min", 0.5, 3};
   state.plateau = {"loss", {0.5, 1, 2, 0.1}};
-  state.loss_sums = RunState::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
+  state.loss_sums = train::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
   state.finished = "early_stopping";
   state.finished_why = "no 'improvement' in \"five\" evaluations";
   state.seed = std::numeric_limits<std::uint64_t>::max();
