@@ -99,7 +99,7 @@ std::string checkpoints_text(const train::Setup& setup) {
   std::string out = every.empty() ? "  a checkpoint at the end" : "  a checkpoint every " + every + " and at the end";
   out += fmt::format("; the {} newest are kept", with_commas(spec.keep));
   if (spec.best) {
-    const bool max = spec.best->mode.value_or(spec::mode_of(spec.best->metric)) == spec::Mode::max;
+    const bool max = mode_of(*spec.best) == spec::Mode::max;
     out += fmt::format(", and the one with the {} {} {}", max ? "highest" : "lowest", setup.evaluations.front().split,
                        spec.best->metric);
   }

@@ -110,6 +110,21 @@ void store(const Node* node, std::optional<T>& out) {
   if (node != nullptr) store(node, out.emplace());
 }
 
+// ---- keys of several rows -------------------------------------------------------------------------------------------
+// What selects on evaluations has these two.
+inline Key metric_key(std::string_view example) {
+  return {.path = "metric",
+          .meaning = "The measure of the evaluation that decides: loss, or the name of one of the metrics.",
+          .example = example};
+}
+inline Key mode_key(std::string_view example) {
+  return {.path = "mode",
+          .words = {"min", "max"},
+          .meaning = "Whether a smaller (min) or a larger (max) value is better.",
+          .example = example,
+          .fallback_text = "max for accuracy, precision, recall, f1 and r2, else min"};
+}
+
 // ---- options of a row ----------------------------------------------------------------------------------------------
 template <class T, class Member>
 Option<T> option(Member T::*member, Key key) {

@@ -304,15 +304,8 @@ static Option<OptimizerSpec> learning_rate() {
 
 static auto row(Tag<ReduceOnPlateau>) {
   return keys_of<ReduceOnPlateau>(
-      option(&ReduceOnPlateau::metric,
-             {.path = "metric",
-              .meaning = "The measure of the evaluation that decides: loss, or the name of one of the metrics.",
-              .example = "metric: loss"}),
-      option(&ReduceOnPlateau::mode, {.path = "mode",
-                                      .words = {"min", "max"},
-                                      .meaning = "Whether a smaller (min) or a larger (max) value is better.",
-                                      .example = "mode: min",
-                                      .fallback_text = "max for accuracy, precision, recall, f1 and r2, else min"}),
+      option(&ReduceOnPlateau::metric, metric_key("metric: loss")),
+      option(&ReduceOnPlateau::mode, mode_key("mode: min")),
       option(&ReduceOnPlateau::factor, {.path = "factor",
                                         .high = 1,
                                         .open_low = true,

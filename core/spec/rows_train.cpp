@@ -10,19 +10,9 @@ static constexpr std::array<Word<SpikeAction>, 2> words_of(Tag<SpikeAction>) {
   return {{{"warn", SpikeAction::warn}, {"halt", SpikeAction::halt}}};
 }
 
-constexpr std::string_view metric_meaning =
-    "The measure of the evaluation that decides: loss, or the name of one of the metrics.";
-constexpr std::string_view mode_meaning = "Whether a smaller (min) or a larger (max) value is better.";
-constexpr std::string_view mode_default = "max for accuracy, precision, recall, f1 and r2, else min";
-
 static auto row(Tag<BestSpec>) {
-  return keys_of<BestSpec>(
-      option(&BestSpec::metric, {.path = "metric", .meaning = metric_meaning, .example = "metric: accuracy"}),
-      option(&BestSpec::mode, {.path = "mode",
-                               .words = {"min", "max"},
-                               .meaning = mode_meaning,
-                               .example = "mode: max",
-                               .fallback_text = mode_default}));
+  return keys_of<BestSpec>(option(&BestSpec::metric, metric_key("metric: accuracy")),
+                           option(&BestSpec::mode, mode_key("mode: max")));
 }
 
 static auto row(Tag<CheckpointSpec>) {
@@ -49,12 +39,8 @@ static auto row(Tag<CheckpointSpec>) {
 
 static auto row(Tag<EarlyStoppingSpec>) {
   return keys_of<EarlyStoppingSpec>(
-      option(&EarlyStoppingSpec::metric, {.path = "metric", .meaning = metric_meaning, .example = "metric: loss"}),
-      option(&EarlyStoppingSpec::mode, {.path = "mode",
-                                        .words = {"min", "max"},
-                                        .meaning = mode_meaning,
-                                        .example = "mode: min",
-                                        .fallback_text = mode_default}),
+      option(&EarlyStoppingSpec::metric, metric_key("metric: loss")),
+      option(&EarlyStoppingSpec::mode, mode_key("mode: min")),
       option(&EarlyStoppingSpec::patience,
              {.path = "patience",
               .low = 1,

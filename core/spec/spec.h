@@ -37,6 +37,11 @@ enum class Mode { min, max };
 std::string to_string(Mode mode);
 // Of a measure whose config does not say it: max for those that are better when larger, as accuracy is.
 Mode mode_of(const std::string& metric);
+// The mode of what selects by a metric: as its section says, else by the metric.
+template <class Section>
+Mode mode_of(const Section& section) {
+  return section.mode.value_or(mode_of(section.metric));
+}
 
 // ---- mesh ----------------------------------------------------------------------------------------------------------
 enum class Backend { cpu, automatic, reference };

@@ -77,18 +77,11 @@ void CheckpointWriter::save(const RunState& state) {
 void CheckpointWriter::save_now(const RunState& state) {
   wait();
   commit(state, slices_of(reader_));
-  const std::lock_guard lock(mutex_);
-  committed_ = state.step;
 }
 
 void CheckpointWriter::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !job_; });
-}
-
-std::int64_t CheckpointWriter::committed_step() const {
-  const std::lock_guard lock(mutex_);
-  return committed_;
 }
 
 std::optional<CheckpointWriter::Failure> CheckpointWriter::take_failure() {
@@ -133,7 +126,6 @@ void CheckpointWriter::run() {
       failure = error.what();
     }
     lock.lock();
-    if (failure.empty()) committed_ = job_->step;
     if (!failure.empty()) failure_ = Failure{job_->step, std::move(failure)};
     job_.reset();
     changed_.notify_all();

@@ -39,8 +39,6 @@ class CheckpointWriter {
   void save_now(const RunState& state);
   // Waits for the write under way, if any.
   void wait();
-  // The step of the last checkpoint that was committed; -1 where there was none.
-  std::int64_t committed_step() const;
   // The write that failed since the last call, if one did.
   struct Failure {
     std::int64_t step = 0;
@@ -63,7 +61,6 @@ class CheckpointWriter {
   mutable std::condition_variable changed_;
   // Guarded by the mutex.
   std::optional<RunState> job_;  // the write under way
-  std::int64_t committed_ = -1;
   std::optional<Failure> failure_;
   bool stop_ = false;
 

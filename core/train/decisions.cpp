@@ -18,11 +18,10 @@ double measure(const Measures& measures, const std::string& name) {
 
 Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(spec.optimizer.reduce_on_plateau) {
   if (const auto& best = spec_.checkpoint.best) {
-    best_.emplace().mode = best->mode.value_or(spec::mode_of(best->metric));
+    best_.emplace().mode = mode_of(*best);
   }
   if (const auto& early = spec_.early_stopping) {
-    early_stopping_ = EarlyStopping{early->mode.value_or(spec::mode_of(early->metric)), early->patience,
-                                    early->min_delta, std::nullopt, 0};
+    early_stopping_ = EarlyStopping{mode_of(*early), early->patience, early->min_delta, std::nullopt, 0};
   }
 }
 
@@ -70,8 +69,7 @@ void Decisions::lose_best(std::int64_t step) {
 }
 
 bool continues(const RunState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
-  return waiting.metric == spec.metric &&
-         waiting.mode == spec::to_string(spec.mode.value_or(spec::mode_of(spec.metric)));
+  return waiting.metric == spec.metric && waiting.mode == spec::to_string(mode_of(spec));
 }
 
 bool Decisions::stops() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }

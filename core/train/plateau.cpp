@@ -10,8 +10,7 @@ bool improves(const spec::ReduceOnPlateau& spec, const std::optional<double>& be
   if (!best) return true;
   constexpr double rtol = 1e-4;
   const double least = rtol * std::abs(*best);
-  return spec.mode.value_or(spec::mode_of(spec.metric)) == spec::Mode::min ? value < *best - least
-                                                                           : value > *best + least;
+  return mode_of(spec) == spec::Mode::min ? value < *best - least : value > *best + least;
 }
 
 }  // namespace

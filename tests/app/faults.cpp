@@ -4,7 +4,6 @@
 //   PMAPTRAIN_FAULT=write:3:28:all    so do all after it
 //   PMAPTRAIN_FAULT_BELOW=/tmp/x      only what happens in this folder counts; threads count wherever they are
 //   PMAPTRAIN_FAULT_COUNTS=FILE       how often each kind was called, written when the process ends
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -15,10 +14,11 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/app/preloaded.h"
 
 namespace {
 
@@ -40,11 +40,6 @@ long failing_kind = -1, failing_from = 0;
 int failing_error = 0;
 bool failing_ever_after = false;
 char below[PATH_MAX];
-
-template <class F>
-F next(const char* name) {
-  return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
-}
 
 __attribute__((constructor)) void read_environment() {
   if (const char* const folder = std::getenv("PMAPTRAIN_FAULT_BELOW")) std::snprintf(below, sizeof below, "%s", folder);
@@ -100,28 +95,7 @@ int open_at(int directory, const char* path, int flags, mode_t mode) {
   return real(directory, path, flags, mode);
 }
 
-mode_t mode_of(int flags, va_list arguments) {
-  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
-}
-
 }  // namespace
-
-#define PMAPTRAIN_OPEN(name)                       \
-  int name(const char* path, int flags, ...) {     \
-    va_list arguments;                             \
-    va_start(arguments, flags);                    \
-    const mode_t mode = mode_of(flags, arguments); \
-    va_end(arguments);                             \
-    return open_at(AT_FDCWD, path, flags, mode);   \
-  }
-#define PMAPTRAIN_OPENAT(name)                                \
-  int name(int directory, const char* path, int flags, ...) { \
-    va_list arguments;                                        \
-    va_start(arguments, flags);                               \
-    const mode_t mode = mode_of(flags, arguments);            \
-    va_end(arguments);                                        \
-    return open_at(directory, path, flags, mode);             \
-  }
 
 extern "C" {
 

@@ -10,18 +10,18 @@
 //   create DIRECTORY NAME FILE     mkdir DIRECTORY NAME DIRECTORY     link DIRECTORY NAME LINK TARGET
 //   write FILE OFFSET SIZE         truncate FILE SIZE                 sync FILE-OR-DIRECTORY
 //   rename DIRECTORY FROM TO       exchange DIRECTORY NAME NAME       unlink DIRECTORY NAME
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
 #include <csignal>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+
+#include "tests/app/preloaded.h"
 
 namespace {
 
@@ -30,11 +30,6 @@ std::mutex mutex;
 char below[PATH_MAX];
 int trace = -1;
 long records = 0, killed_after = 0;
-
-template <class F>
-F next(const char* name) {
-  return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
-}
 
 void append(const void* bytes, std::size_t size) {
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
@@ -135,10 +130,6 @@ int open_at(int directory, const char* path, int flags, mode_t mode) {
   return fd;
 }
 
-mode_t mode_of(int flags, va_list arguments) {
-  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
-}
-
 int make_directory(int directory, const char* path, mode_t mode) {
   static const auto real = next<int (*)(int, const char*, mode_t)>("mkdirat");
   const std::lock_guard lock(mutex);
@@ -170,23 +161,6 @@ int sync(const char* name, int fd) {
 }
 
 }  // namespace
-
-#define PMAPTRAIN_OPEN(name)                       \
-  int name(const char* path, int flags, ...) {     \
-    va_list arguments;                             \
-    va_start(arguments, flags);                    \
-    const mode_t mode = mode_of(flags, arguments); \
-    va_end(arguments);                             \
-    return open_at(AT_FDCWD, path, flags, mode);   \
-  }
-#define PMAPTRAIN_OPENAT(name)                                \
-  int name(int directory, const char* path, int flags, ...) { \
-    va_list arguments;                                        \
-    va_start(arguments, flags);                               \
-    const mode_t mode = mode_of(flags, arguments);            \
-    va_end(arguments);                                        \
-    return open_at(directory, path, flags, mode);             \
-  }
 
 extern "C" {
 
