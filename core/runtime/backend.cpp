@@ -55,22 +55,29 @@ void Module::check_device(Handle handle, std::int64_t device) const {
   fail_running("there is no logical device " + std::to_string(device) + " of " + std::to_string(devices));
 }
 
-void Module::check_write(Handle input, std::int64_t device, std::size_t size) const {
+void Module::check_member(std::int64_t member) const {
+  if (member >= 0 && member < source_.members) return;
+  fail_running("there is no member " + std::to_string(member) + " of " + std::to_string(source_.members));
+}
+
+void Module::check_write(Handle input, Instance instance, std::size_t size) const {
   const ModuleValue& of = value(input);
   const std::string& name = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)].name;
   if (size != slice_bytes(input)) {
     fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(input)) + " bytes, not " +
                  std::to_string(size));
   }
-  if (device == every_device) return;
-  check_device(input, device);
+  if (instance.member != every_member) check_member(instance.member);
+  if (instance.device == every_device) return;
+  check_device(input, instance.device);
   if (type(input).varying.empty() && !source().private_copies) {
     fail_running("input '" + name + "' is kept once for all devices");
   }
 }
 
-void Module::check_read(Handle handle, std::int64_t device, std::size_t offset, std::size_t size) const {
-  check_device(handle, device);
+void Module::check_read(Handle handle, Instance instance, std::size_t offset, std::size_t size) const {
+  check_member(instance.member);
+  check_device(handle, instance.device);
   if (offset + size > slice_bytes(handle)) {
     fail_running("a read past the end of a value of " + std::to_string(slice_bytes(handle)) + " bytes");
   }

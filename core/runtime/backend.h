@@ -26,6 +26,8 @@ struct Entry {
   std::string name;  // "train", "evaluate"
   std::shared_ptr<const Program> program;
   int batches = 1;  // batches in memory: one may be filled while a step reads another
+  // Whether each member of an ensemble has batches of its own. Otherwise all members read the same.
+  bool batch_by_member = false;
 };
 
 struct Source {
@@ -33,6 +35,9 @@ struct Source {
   // Each logical device keeps its own copy of every value, also of replicated ones: what verify_replicas compares. The
   // results are equal bit for bit.
   bool private_copies = false;
+  // The members of an ensemble. Each has its own values of params, state and hyper inputs and of outputs, and runs the
+  // programs by itself: its bits are those of a module with one member.
+  std::int64_t members = 1;
 };
 
 // A memory pool of a backend, for reports.
@@ -64,8 +69,14 @@ struct Ticket {
   std::int64_t number = 0;
 };
 
-// All logical devices, for write.
-inline constexpr std::int64_t every_device = -1;
+// All logical devices of a member, or all members, for write.
+inline constexpr std::int64_t every_device = -1, every_member = -1;
+
+// Which copy of a value: that of a logical device of a member. Devices count from 0 in each member.
+struct Instance {
+  Instance(std::int64_t of_device, std::int64_t of_member = 0) : device(of_device), member(of_member) {}  // NOLINT
+  std::int64_t device = 0, member = 0;
+};
 
 // One instruction of an entry's plan, for reports.
 struct InstructionReport {
@@ -113,17 +124,20 @@ class Module {
   // The memory of a batch input in slot `slot` of the entry's batches: one slice per logical device in device order, or
   // one in all where its type does not vary. Empty for a name that the program has no batch input of. May be called,
   // and the memory be filled, on another thread while steps on other slots run.
-  virtual std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) = 0;
+  // `member`: of an entry with batch_by_member; 0 elsewhere.
+  virtual std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) = 0;
 
-  // Runs an entry `steps` times on the batch in `slot`, each step on what the one before left.
-  virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) = 0;
+  // Runs an entry `steps` times on the batch in `slot`, each step on what the one before left: for the members in
+  // `members`, which ascend, or for all of them where it is empty. The others keep all their values.
+  virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
+                        std::span<const std::int64_t> members = {}) = 0;
 
-  // Sets an input, on one device or on all.
-  virtual Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) = 0;
+  // Sets an input, on one device or on all, of one member or of all.
+  virtual Ticket write(Handle input, Instance instance, std::span<const std::byte> value) = 0;
   // Reads the bytes from `offset` on of a device's slice: of an input what the last step left, of an output what the
   // last step of its entry computed. An output that is an input, or what replaces one, is undefined once that input is
   // written, updated by another entry, or refilled.
-  virtual Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) = 0;
+  virtual Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) = 0;
 
   // Whether a ticket's work, and all before it, is done.
   virtual bool done(Ticket ticket) = 0;
@@ -145,14 +159,15 @@ class Module {
     std::int32_t index;  // among that program's inputs, or outputs
     bool is_input;
   };
-  // What both backends refuse: another size, a device that is not there, a device's own value of what is kept once, a
-  // read past the end. Throw Error (failed).
-  void check_write(Handle input, std::int64_t device, std::size_t size) const;
-  void check_read(Handle value, std::int64_t device, std::size_t offset, std::size_t size) const;
+  // What both backends refuse: another size, a device or member that is not there, a device's own value of what is kept
+  // once, a read past the end. Throw Error (failed).
+  void check_write(Handle input, Instance instance, std::size_t size) const;
+  void check_read(Handle value, Instance instance, std::size_t offset, std::size_t size) const;
   const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
 
  private:
   void check_device(Handle handle, std::int64_t device) const;
+  void check_member(std::int64_t member) const;
 
   Source source_;
   std::vector<ModuleValue> values_;

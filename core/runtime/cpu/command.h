@@ -23,6 +23,7 @@ struct TaskOrigin {
   std::int64_t piece = 0;
   int parity = 0;  // of the step: which set of accumulators
   int slot = 0;    // of the batch
+  std::int64_t member = 0;
   friend bool operator==(const TaskOrigin&, const TaskOrigin&) = default;
 };
 

@@ -35,26 +35,35 @@ Base base_of(const Buffer& buffer) {
 }
 
 std::size_t MemorySizes::total() const {
-  std::size_t total = sum_of(allocated_size(kept.constants), allocated_size(kept.shared), allocated_size(kept.devices),
-                             allocated_size(passing.shared), allocated_size(passing.devices),
-                             allocated_size(product_of(2, passing.accumulators)), allocated_size(packed));
+  const auto of_members = [&](std::size_t bytes) {
+    return allocated_size(product_of(static_cast<std::size_t>(members), bytes));
+  };
+  std::size_t total = sum_of(allocated_size(kept.constants), of_members(kept.shared), of_members(kept.devices),
+                             product_of(kept_copies(), of_members(kept.worker)));
   for (std::size_t bytes : batch) total = sum_of(total, allocated_size(bytes));
-  const std::size_t worker = sum_of(allocated_size(kept.worker), allocated_size(passing.worker),
-                                    allocated_size(passing.arena), allocated_size(scratch));
-  return sum_of(total, product_of(static_cast<std::size_t>(workers), worker));
+  const std::size_t pass = sum_of(allocated_size(passing.shared), allocated_size(passing.devices),
+                                  allocated_size(product_of(2, passing.accumulators)), allocated_size(packed));
+  const std::size_t worker =
+      sum_of(allocated_size(passing.worker), allocated_size(passing.arena), allocated_size(scratch));
+  return sum_of(total, product_of(passing_copies(), pass), product_of(static_cast<std::size_t>(workers), worker));
 }
 
 Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
+  const auto of_members = [&](std::size_t bytes) {
+    return allocate(product_of(static_cast<std::size_t>(sizes.members), bytes));
+  };
   constants_ = allocate(sizes.kept.constants);
-  kept_shared_ = allocate(sizes.kept.shared);
-  shared_ = allocate(sizes.passing.shared);
-  kept_devices_ = allocate(sizes.kept.devices);
-  devices_ = allocate(sizes.passing.devices);
-  accumulators_ = allocate(product_of(2, sizes.passing.accumulators));
-  packed_ = allocate(sizes.packed);
+  kept_shared_ = of_members(sizes.kept.shared);
+  kept_devices_ = of_members(sizes.kept.devices);
+  for (std::size_t i = 0; i < sizes.kept_copies(); ++i) kept_workers_.push_back(of_members(sizes.kept.worker));
   for (std::size_t bytes : sizes.batch) batches_.push_back(allocate(bytes));
+  for (std::size_t i = 0; i < sizes.passing_copies(); ++i) {
+    shared_.push_back(allocate(sizes.passing.shared));
+    devices_.push_back(allocate(sizes.passing.devices));
+    accumulators_.push_back(allocate(product_of(2, sizes.passing.accumulators)));
+    packed_.push_back(allocate(sizes.packed));
+  }
   for (int w = 0; w < sizes.workers; ++w) {
-    kept_workers_.push_back(allocate(sizes.kept.worker));
     workers_.push_back(allocate(sizes.passing.worker));
     arenas_.push_back(allocate(sizes.passing.arena));
     scratch_.push_back(allocate(sizes.scratch));
@@ -71,30 +80,33 @@ Memory::Block Memory::allocate(std::size_t bytes) {
   return block;
 }
 
-std::array<std::byte*, base_count> Memory::bases(int worker, std::size_t entry) const {
-  const auto w = static_cast<std::size_t>(worker);
+std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member, std::size_t entry) const {
+  const auto w = static_cast<std::size_t>(worker), m = static_cast<std::size_t>(member);
+  const std::size_t copy = sizes_.by_member ? 0 : w, pass = passing(worker);
   std::array<std::byte*, base_count> bases{};
   const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
   set(Base::constant, constants_.get());
-  set(Base::kept_worker, kept_workers_[w].get());
+  set(Base::kept_worker, kept_workers_[copy].get() + m * sizes_.kept.worker);
   set(Base::worker, workers_[w].get());
-  set(Base::kept_shared, kept_shared_.get());
-  set(Base::shared, shared_.get());
-  set(Base::kept_device, kept_devices_.get());
-  set(Base::device, devices_.get());
-  set(Base::batch, batch(entry, 0));
+  set(Base::kept_shared, kept_shared_.get() + m * sizes_.kept.shared);
+  set(Base::shared, shared_[pass].get());
+  set(Base::kept_device, kept_devices_.get() + m * sizes_.kept.devices);
+  set(Base::device, devices_[pass].get());
+  set(Base::batch, batch(entry, 0, member));
   set(Base::arena, arenas_[w].get());
-  set(Base::accumulators, accumulators(0));
-  set(Base::packed, packed_.get());
+  set(Base::accumulators, accumulators(worker, 0));
+  set(Base::packed, packed_[pass].get());
   return bases;
 }
 
-std::byte* Memory::batch(std::size_t entry, int slot) const {
-  return batches_[entry].get() + static_cast<std::size_t>(slot) * sizes_.slot[entry];
+std::byte* Memory::batch(std::size_t entry, int slot, std::int64_t member) const {
+  const bool own = sizes_.batch_by_member[entry];
+  const std::int64_t at = own ? slot * sizes_.members + member : slot;
+  return batches_[entry].get() + static_cast<std::size_t>(at) * sizes_.slot[entry];
 }
 
-std::byte* Memory::accumulators(int parity) const {
-  return accumulators_.get() + static_cast<std::size_t>(parity) * sizes_.passing.accumulators;
+std::byte* Memory::accumulators(int worker, int parity) const {
+  return accumulators_[passing(worker)].get() + static_cast<std::size_t>(parity) * sizes_.passing.accumulators;
 }
 
 }  // namespace pmaptrain::cpu

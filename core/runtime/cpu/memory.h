@@ -32,13 +32,21 @@ Base base_of(const Buffer& buffer);
 
 // Bytes of each pool of a module.
 struct MemorySizes {
-  PoolSizes kept;                  // of all entries, but for the batch
-  std::vector<std::size_t> batch;  // by entry: all of its slots
-  std::vector<std::size_t> slot;   // by entry: one of them
-  PoolSizes passing;               // the largest need of any entry; accumulators of all pieces, one set
-  std::size_t packed = 0;          // likewise
-  std::size_t scratch = 0;         // of a worker's kernels
+  PoolSizes kept;                     // of all entries, but for the batch
+  std::vector<std::size_t> batch;     // by entry: all of its slots
+  std::vector<std::size_t> slot;      // by entry: one of them, for one member
+  std::vector<bool> batch_by_member;  // by entry
+  PoolSizes passing;                  // the largest need of any entry; accumulators of all pieces, one set
+  std::size_t packed = 0;             // likewise
+  std::size_t scratch = 0;            // of a worker's kernels
   int workers = 1;
+  std::int64_t members = 1;
+  // Whether a worker carries out a member's steps alone. Then it needs passing memory of its own, and no copy of what
+  // every worker would compute for itself.
+  bool by_member = false;
+
+  std::size_t kept_copies() const { return by_member ? 1 : static_cast<std::size_t>(workers); }
+  std::size_t passing_copies() const { return by_member ? static_cast<std::size_t>(workers) : 1; }
   std::size_t total() const;
 };
 
@@ -47,10 +55,10 @@ class Memory {
   // Throws Error (resource), which says what was asked for.
   explicit Memory(const MemorySizes& sizes);
 
-  // For a worker and an entry; the accumulators of parity 0, the batch in slot 0.
-  std::array<std::byte*, base_count> bases(int worker, std::size_t entry) const;
-  std::byte* batch(std::size_t entry, int slot) const;
-  std::byte* accumulators(int parity) const;
+  // For a worker, a member and an entry; the accumulators of parity 0, the batch in slot 0.
+  std::array<std::byte*, base_count> bases(int worker, std::int64_t member, std::size_t entry) const;
+  std::byte* batch(std::size_t entry, int slot, std::int64_t member) const;
+  std::byte* accumulators(int worker, int parity) const;
   std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
 
   std::size_t bytes() const { return bytes_; }
@@ -64,9 +72,13 @@ class Memory {
 
   MemorySizes sizes_;
   std::size_t bytes_ = 0;
-  Block constants_, kept_shared_, shared_, kept_devices_, devices_, accumulators_, packed_;
-  std::vector<Block> batches_;                                    // by entry
-  std::vector<Block> kept_workers_, workers_, arenas_, scratch_;  // by worker
+  std::size_t passing(int worker) const { return sizes_.by_member ? static_cast<std::size_t>(worker) : 0; }
+
+  Block constants_, kept_shared_, kept_devices_;                 // the kept ones: of all members, one after another
+  std::vector<Block> batches_;                                   // by entry
+  std::vector<Block> kept_workers_;                              // by copy, of all members
+  std::vector<Block> shared_, devices_, accumulators_, packed_;  // by copy of the passing memory
+  std::vector<Block> workers_, arenas_, scratch_;                // by worker
 };
 
 }  // namespace pmaptrain::cpu

@@ -1,6 +1,7 @@
 #include "core/runtime/cpu/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -35,6 +36,24 @@ PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
 
 enum class Packing { settled, open };
 
+// Steps that are shorter than a barrier have one worker; of an ensemble, each member's.
+int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBackendOptions& options) {
+  if (options.workers) return std::max(1, *options.workers);
+  const double cores = std::max(1.0, std::floor(allowed_cores()));
+  double workers = std::min(cores, static_cast<double>(members));
+  for (const Plan& plan : plans) {
+    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces.size())));
+  }
+  return static_cast<int>(workers);
+}
+
+// Whether a worker carries out whole steps of a member: without barriers, but with as many members at a time in the
+// caches as there are workers. So where steps are short.
+bool steps_are_of_one_worker(const std::vector<Plan>& plans, std::int64_t members, int workers) {
+  return members > 1 && workers > 1 &&
+         std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.is_tiny(); });
+}
+
 // To settle the packing, libraries are asked for their layouts, which takes time.
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
   Plans plans;
@@ -46,8 +65,10 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
     if (packing == Packing::settled) {
       plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
     }
+    const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
     plans.sizes.slot.push_back(plan.kept.batch);
-    plans.sizes.batch.push_back(product_of(plan.kept.batch, static_cast<std::size_t>(entry.batches)));
+    plans.sizes.batch.push_back(product_of(plan.kept.batch, static_cast<std::size_t>(batches)));
+    plans.sizes.batch_by_member.push_back(entry.batch_by_member);
     // Kept memory of one entry follows that of the one before.
     inputs.sizes = plan.kept;
     inputs.sizes.batch = 0;
@@ -56,18 +77,10 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
     plans.sizes.passing = larger(plans.sizes.passing, passing);
   }
   plans.sizes.kept = inputs.sizes;
+  plans.sizes.members = source.members;
+  plans.sizes.workers = workers_of(plans.entries, source.members, options);
+  plans.sizes.by_member = steps_are_of_one_worker(plans.entries, source.members, plans.sizes.workers);
   return plans;
-}
-
-// Steps that are shorter than a barrier have one worker.
-int workers_of(const std::vector<Plan>& plans, const CpuBackendOptions& options) {
-  if (options.workers) return std::max(1, *options.workers);
-  const double cores = std::max(1.0, std::floor(allowed_cores()));
-  double workers = 1;
-  for (const Plan& plan : plans) {
-    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces.size())));
-  }
-  return static_cast<int>(workers);
 }
 
 }  // namespace
@@ -79,7 +92,7 @@ struct CpuModule::Impl {
     std::vector<std::unique_ptr<Worker>> workers;
     std::unique_ptr<Claims> claims;
     int last_slot = 0;
-    std::int64_t steps = 0;  // so far
+    std::int64_t runs = 0;  // so far, of one member each
   };
 
   Impl(const Source& source, const CpuBackendOptions& options) : Impl(make_plans(source, options), options) {}
@@ -87,7 +100,8 @@ struct CpuModule::Impl {
   Impl(Plans plans, const CpuBackendOptions& options)
       : kernels{options.kernels, options.make_kernel},
         inputs(std::move(plans.inputs)),
-        team(workers_of(plans.entries, options)) {
+        by_member(plans.sizes.by_member),
+        team(plans.sizes.workers) {
     const auto count = static_cast<std::size_t>(team.count());
     for (Plan& plan : plans.entries) {
       entries.emplace_back().plan = std::move(plan);
@@ -102,7 +116,6 @@ struct CpuModule::Impl {
     } catch (const std::bad_alloc&) {
       fail_resource("no memory is left to make the program's kernels", "a smaller batch or model needs less");
     }
-    plans.sizes.workers = team.count();
     for (const EntryState& entry : entries) {
       plans.sizes.scratch = std::max(plans.sizes.scratch, entry.bound.front()->scratch_bytes());
     }
@@ -111,53 +124,74 @@ struct CpuModule::Impl {
       EntryState& entry = entries[e];
       for (int w = 0; w < team.count(); ++w) {
         Bound& bound = *entry.bound[static_cast<std::size_t>(w)];
-        entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, team.count()));
+        const int sharing = by_member ? 1 : team.count();
+        entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, sharing, plans.sizes.members));
       }
       entry.claims = std::make_unique<Claims>(entry.bound.front()->stages());
-      fill_constants(e);
+      for (std::int64_t m = 0; m < plans.sizes.members; ++m) fill_constants(e, m);
     }
+    for (std::int64_t m = 0; m < plans.sizes.members; ++m) all_members.push_back(m);
   }
 
   const Buffer& buffer(std::size_t e, int index) const {
     return entries[e].plan.buffers[static_cast<std::size_t>(index)];
   }
 
-  std::byte* address(const Buffer& b, std::size_t e, int worker, std::int64_t device) const {
-    std::byte* const base = b.pool == Pool::batch ? memory->batch(e, entries[e].last_slot)
-                                                  : memory->bases(worker, e)[static_cast<std::size_t>(base_of(b))];
-    return base + b.offset + (b.stacked ? static_cast<std::size_t>(device) * b.slice_bytes() : 0);
+  std::byte* address(const Buffer& b, std::size_t e, int worker, Instance of) const {
+    std::byte* const base = b.pool == Pool::batch
+                                ? memory->batch(e, entries[e].last_slot, of.member)
+                                : memory->bases(worker, of.member, e)[static_cast<std::size_t>(base_of(b))];
+    return base + b.offset + (b.stacked ? static_cast<std::size_t>(of.device) * b.slice_bytes() : 0);
   }
 
-  void fill_constants(std::size_t e) {
+  void fill_constants(std::size_t e, std::int64_t member) {
     const Plan& plan = entries[e].plan;
     for (const auto& [index, equation] : plan.constants) {
-      const Array array{&plan.program->type(equation->results.front()), address(buffer(e, index), e, 0, 0)};
+      const Array array{&plan.program->type(equation->results.front()), address(buffer(e, index), e, 0, {0, member})};
       kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
     }
     for (const auto& [index, equation] : plan.coordinates) {
       for (std::int64_t d = 0; d < plan.program->mesh.devices(); ++d) {
         const auto coordinate = static_cast<std::int32_t>(plan.program->mesh.position(d, equation->op.axes()));
-        std::memcpy(address(buffer(e, index), e, 0, d), &coordinate, sizeof coordinate);
+        std::memcpy(address(buffer(e, index), e, 0, {d, member}), &coordinate, sizeof coordinate);
       }
     }
   }
 
-  // Calls f(worker number, origin) for every step on every worker, with a barrier after it where the plan has one.
+  // Calls f(worker number, origin) for every step of every member on every worker that shares it, with a barrier after
+  // it where the plan has one.
   template <class F>
-  void run(std::size_t e, int slot, std::int64_t steps, F&& f) {
+  void run(std::size_t e, int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     EntryState& entry = entries[e];
     entry.last_slot = slot;
+    if (members.empty()) members = all_members;
+    if (by_member) return run_by_member(slot, steps, members, f);
     const bool meet = entry.plan.boundary_barrier && team.count() > 1;
     team.run([&](int w) {
+      std::int64_t number = entry.runs;
       for (std::int64_t i = 0; i < steps; ++i) {
-        const std::int64_t step = entry.steps + i;
-        // A worker that is alone needs no second set of accumulators.
-        const int parity = team.count() > 1 ? static_cast<int>(step & 1) : 0;
-        f(static_cast<std::size_t>(w), StepOrigin{static_cast<std::uint32_t>(step + 1), parity, slot});
-        if (meet) team.barrier().arrive_and_wait();
+        for (std::int64_t member : members) {
+          // A worker that is alone needs no second set of accumulators.
+          const int parity = team.count() > 1 ? static_cast<int>(number & 1) : 0;
+          f(static_cast<std::size_t>(w), StepOrigin{static_cast<std::uint32_t>(++number), parity, slot, member});
+          if (meet) team.barrier().arrive_and_wait();
+        }
       }
     });
-    entry.steps += steps;
+    entry.runs += steps * static_cast<std::int64_t>(members.size());
+  }
+
+  // Each worker takes the next member and carries out its steps.
+  template <class F>
+  void run_by_member(int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
+    next_member.store(0, std::memory_order_relaxed);
+    team.run([&](int w) {
+      while (true) {
+        const std::size_t at = next_member.fetch_add(1, std::memory_order_relaxed);
+        if (at >= members.size()) return;
+        for (std::int64_t i = 0; i < steps; ++i) f(static_cast<std::size_t>(w), StepOrigin{1, 0, slot, members[at]});
+      }
+    });
   }
 
   // Runs f, whose exception is kept for wait().
@@ -178,6 +212,9 @@ struct CpuModule::Impl {
   const SharedInputs inputs;
   std::vector<EntryState> entries;
   std::optional<Memory> memory;
+  const bool by_member;
+  std::vector<std::int64_t> all_members;
+  std::atomic<std::size_t> next_member{0};
   Team team;
   std::int64_t tickets = 0;
   std::int64_t failed = 0;  // the first ticket whose work did
@@ -188,49 +225,54 @@ CpuModule::CpuModule(Source source, const CpuBackendOptions& options)
     : Module(std::move(source)), impl_(std::make_unique<Impl>(this->source(), options)) {}
 CpuModule::~CpuModule() = default;
 
-std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_view input) {
+std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
   const Plan& plan = impl_->entries[entry].plan;
   const Input* const found = plan.program->find_input(input);
   if (found == nullptr || found->group != Group::batch) return {};
   const Buffer& b = impl_->buffer(entry, plan.inputs[static_cast<std::size_t>(found - plan.program->inputs.data())]);
   const std::size_t slices = b.stacked ? static_cast<std::size_t>(plan.program->mesh.devices()) : 1;
-  return {impl_->memory->batch(entry, slot) + b.offset, slices * b.slice_bytes()};
+  return {impl_->memory->batch(entry, slot, member) + b.offset, slices * b.slice_bytes()};
 }
 
-Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps) {
+Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
   return impl_->carry_out([&] {
     Impl::EntryState& state = impl_->entries[entry];
-    impl_->run(entry, slot, steps, [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, members, [&](std::size_t w, const StepOrigin& step) {
       state.workers[w]->run_step(step, *state.claims, impl_->team.barrier());
     });
   });
 }
 
-Ticket CpuModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
+Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
   return impl_->carry_out([&] {
-    check_write(input, device, bytes.size());
+    check_write(input, to, bytes.size());
     const auto e = static_cast<std::size_t>(value(input).entry);
     const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
     const Buffer& b = impl_->inputs.buffers.find(name)->second;
-    const std::int64_t first = device == every_device ? 0 : device;
-    const std::int64_t end = device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
-    for (int w = 0; w < (b.pool == Pool::worker ? impl_->team.count() : 1); ++w) {
-      for (std::int64_t d = first; d < end; ++d) {
-        std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, d));
+    const int copies = b.pool == Pool::worker && !impl_->by_member ? impl_->team.count() : 1;
+    const auto write_member = [&](std::int64_t member) {
+      const std::int64_t first = to.device == every_device ? 0 : to.device;
+      const std::int64_t end = to.device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
+      for (int w = 0; w < copies; ++w) {
+        for (std::int64_t d = first; d < end; ++d) {
+          std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, {d, member}));
+        }
       }
-    }
+    };
+    if (to.member != every_member) return write_member(to.member);
+    for (std::int64_t member : impl_->all_members) write_member(member);
   });
 }
 
-Ticket CpuModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
+Ticket CpuModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
   return impl_->carry_out([&] {
-    check_read(handle, device, offset, into.size());
+    check_read(handle, from, offset, into.size());
     const auto e = static_cast<std::size_t>(value(handle).entry);
     const Plan& plan = impl_->entries[e].plan;
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
     const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
-    const std::byte* const from = impl_->address(b, e, 0, device) + offset;
-    std::copy(from, from + into.size(), into.begin());
+    const std::byte* const bytes = impl_->address(b, e, 0, from) + offset;
+    std::copy(bytes, bytes + into.size(), into.begin());
   });
 }
 
@@ -253,7 +295,7 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::vector<std::map<const Instruction*, double>> seconds(workers);
   const Clock::time_point begin = Clock::now();
   wait(impl_->carry_out([&] {
-    impl_->run(entry, slot, steps, [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, {}, [&](std::size_t w, const StepOrigin& step) {
       state.workers[w]->profile_step(step, *state.claims, impl_->team.barrier(), seconds[w]);
     });
   }));
@@ -277,7 +319,7 @@ std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->en
 
 int CpuBackend::workers(const Source& source) const {
   if (options_.workers) return std::max(1, *options_.workers);
-  return workers_of(make_plans(source, options_, Packing::open).entries, options_);
+  return make_plans(source, options_, Packing::open).sizes.workers;
 }
 
 std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
@@ -287,7 +329,6 @@ std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t ent
 Needs CpuBackend::needs(const Source& source) const {
   Plans plans = make_plans(source, options_);
   MemorySizes& sizes = plans.sizes;
-  sizes.workers = workers_of(plans.entries, options_);
   // A kernel says how much scratch memory it needs once it is made, and is not needed any more then.
   Kernels kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
                     const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
@@ -296,7 +337,7 @@ Needs CpuBackend::needs(const Source& source) const {
                     return nullptr;
                   }};
   for (const Plan& plan : plans.entries) sizes.scratch = std::max(sizes.scratch, Bound(plan, kernels).scratch_bytes());
-  const auto workers = static_cast<std::size_t>(sizes.workers);
+  const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source.members);
   Needs needs;
   std::set<std::string_view> counted;
   for (const Entry& entry : source.entries) {
@@ -304,15 +345,15 @@ Needs CpuBackend::needs(const Source& source) const {
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       const Buffer& b = plans.inputs.buffers.find(input.name)->second;
       const std::size_t copies = b.stacked                ? static_cast<std::size_t>(entry.program->mesh.devices())
-                                 : b.pool == Pool::worker ? workers
+                                 : b.pool == Pool::worker ? sizes.kept_copies()
                                                           : 1;
       std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
-      item = sum_of(item, product_of(b.slice_bytes(), copies));
+      item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
     }
   }
   for (std::size_t bytes : sizes.batch) needs.batches = sum_of(needs.batches, bytes);
-  needs.gradients = product_of(2, sizes.passing.accumulators);
-  needs.kernels = sum_of(sizes.packed, product_of(workers, sizes.scratch));
+  needs.gradients = product_of(sizes.passing_copies(), product_of(2, sizes.passing.accumulators));
+  needs.kernels = sum_of(product_of(sizes.passing_copies(), sizes.packed), product_of(workers, sizes.scratch));
   const std::size_t total = sizes.total();
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
@@ -320,19 +361,21 @@ Needs CpuBackend::needs(const Source& source) const {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
   pool("constants", sizes.kept.constants, 1, "filled when the program is loaded");
-  pool("kept, shared", sizes.kept.shared, 1, "replicated inputs and outputs, one copy");
-  pool("kept, by device", sizes.kept.devices, 1, "inputs and outputs with a slice for every device");
-  pool("kept, by worker", sizes.kept.worker, workers, "small replicated inputs and outputs");
-  pool("shared", sizes.passing.shared, 1, "replicated temporaries, one copy");
-  pool("by device", sizes.passing.devices, 1, "temporaries that cross a barrier: a slice for every device");
+  const std::size_t passing = sizes.passing_copies();
+  pool("kept, shared", sizes.kept.shared, members, "replicated inputs and outputs, one copy a member");
+  pool("kept, by device", sizes.kept.devices, members, "inputs and outputs with a slice for every device");
+  pool("kept, by worker", sizes.kept.worker, members * sizes.kept_copies(), "small replicated inputs and outputs");
+  pool("shared", sizes.passing.shared, passing, "replicated temporaries, one copy");
+  pool("by device", sizes.passing.devices, passing, "temporaries that cross a barrier: a slice for every device");
   pool("by worker", sizes.passing.worker, workers, "small replicated temporaries");
   pool("arena", sizes.passing.arena, workers, "temporaries of a piece of the devices");
-  pool("accumulators", sizes.passing.accumulators, 2, "sums over a piece's devices; successive steps use two sets");
+  pool("accumulators", sizes.passing.accumulators, 2 * passing,
+       "sums over a piece's devices; successive steps use two sets");
   for (std::size_t e = 0; e < sizes.slot.size(); ++e) {
     pool("batches, " + source.entries[e].name, sizes.slot[e], static_cast<std::size_t>(source.entries[e].batches),
          "batch inputs, filled ahead");
   }
-  pool("packed", sizes.packed, 1, "operands in the layout of the kernels that read them");
+  pool("packed", sizes.packed, passing, "operands in the layout of the kernels that read them");
   pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
   return needs;
 }

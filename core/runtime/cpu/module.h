@@ -29,10 +29,11 @@ class CpuModule final : public Module {
   CpuModule(Source source, const CpuBackendOptions& options);
   ~CpuModule() override;
 
-  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) override;
-  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) override;
-  Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) override;
-  Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) override;
+  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) override;
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
+                std::span<const std::int64_t> members = {}) override;
+  Ticket write(Handle input, Instance instance, std::span<const std::byte> value) override;
+  Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::size_t allocated() const override;

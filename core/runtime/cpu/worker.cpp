@@ -55,24 +55,28 @@ Claims::Claims(const std::vector<BoundStage>& stages) {
   }
 }
 
-Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers)
+Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members)
     : bound_(bound),
       memory_(memory),
       entry_(entry),
-      index_(static_cast<std::size_t>(index)),
+      worker_(index),
+      index_(workers == 1 ? 0 : static_cast<std::size_t>(index)),
       workers_(static_cast<std::size_t>(workers)),
-      bases_(memory.bases(index, entry)),
-      scratch_(memory.scratch(index)) {}
+      scratch_(memory.scratch(index)) {
+  for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
+}
 
 // Calls f(list) for each list that falls to this worker, located.
 template <class F>
 void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barrier, F&& f) {
-  bases_[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(step.parity);
-  bases_[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot);
+  Bases& bases = bases_[static_cast<std::size_t>(step.member)];
+  bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
+  bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
   const auto at = [&](CommandList& list, TaskOrigin origin) {
     origin.parity = step.parity;
     origin.slot = step.slot;
-    locate(list, origin, bases_);
+    origin.member = step.member;
+    locate(list, origin, bases);
     f(list);
   };
   for (std::size_t number = 0; number < bound_.stages().size(); ++number) {

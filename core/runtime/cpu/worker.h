@@ -30,15 +30,16 @@ class Claims {
 
 // What one run of a plan works on.
 struct StepOrigin {
-  std::uint32_t number = 1;  // never that of the step before
+  std::uint32_t number = 1;  // never that of the run before
   int parity = 0;
   int slot = 0;
+  std::int64_t member = 0;
 };
 
 class Worker {
  public:
-  // `bases`: of the worker and the entry, with the batch in slot 0. `workers`: how many share the plan's tasks.
-  Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers);
+  // `workers`: how many share the plan's tasks.
+  Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
 
   // All stages of one step. `barrier` is passed between stages.
   void run_step(const StepOrigin& step, Claims& claims, Barrier& barrier);
@@ -53,8 +54,9 @@ class Worker {
   Bound& bound_;
   const Memory& memory_;
   const std::size_t entry_;
-  const std::size_t index_, workers_;
-  Bases bases_;
+  const int worker_;
+  const std::size_t index_, workers_;  // among those that share the plan's tasks
+  std::vector<Bases> bases_;           // by member
   std::byte* scratch_;
 };
 

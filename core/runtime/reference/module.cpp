@@ -1,6 +1,7 @@
 #include "core/runtime/reference/module.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/analysis/cost.h"
@@ -30,20 +31,24 @@ struct Resting {
 
 Resting resting(const Source& source) {
   Resting rest;
+  const auto members = static_cast<std::size_t>(source.members);
   std::set<std::string_view> counted;
   for (const Entry& entry : source.entries) {
     const Program& program = *entry.program;
     for (const Input& input : program.inputs) {
       const Type& type = program.type(input.value);
       if (input.group == Group::batch) {
-        const std::size_t slot = product_of(slices_of(program, type), bytes(type));
+        const std::size_t slot =
+            product_of(entry.batch_by_member ? members : 1, product_of(slices_of(program, type), bytes(type)));
         rest.batches = sum_of(rest.batches, product_of(static_cast<std::size_t>(entry.batches), slot));
       } else if (counted.insert(input.name).second) {
         std::size_t& item = input.group == Group::params ? rest.parameters : rest.state;
-        item = sum_of(item, held_bytes(program, input.value));
+        item = sum_of(item, product_of(members, held_bytes(program, input.value)));
       }
     }
-    for (const Output& output : program.outputs) rest.outputs = sum_of(rest.outputs, held_bytes(program, output.value));
+    for (const Output& output : program.outputs) {
+      rest.outputs = sum_of(rest.outputs, product_of(members, held_bytes(program, output.value)));
+    }
   }
   return rest;
 }
@@ -87,27 +92,37 @@ void add_rows(const Program& program, const std::vector<Equation>& equations, in
 
 ReferenceModule::ReferenceModule(Source given) : Module(std::move(given)) {
   at_rest_ = allocated_ = resting(source()).total();
+  const auto members = static_cast<std::size_t>(source().members);
+  inputs_.resize(members);
   for (const Entry& entry : source().entries) {
     const Program& program = *entry.program;
     EntryState& state = entries_.emplace_back();
-    state.slots.resize(static_cast<std::size_t>(entry.batches));
+    state.slots.resize(static_cast<std::size_t>(entry.batches),
+                       std::vector<Batch>(entry.batch_by_member ? members : 1));
+    state.outputs.resize(members);
     for (const Input& input : program.inputs) {
       const Type& type = program.type(input.value);
       if (input.group == Group::batch) {
-        for (auto& slot : state.slots) slot[input.name].resize(slices_of(program, type) * bytes(type));
+        for (std::vector<Batch>& slot : state.slots) {
+          for (Batch& batch : slot) batch[input.name].resize(slices_of(program, type) * bytes(type));
+        }
       } else {
-        inputs_.try_emplace(input.name, devices_of(program), std::vector<std::byte>(bytes(type)));
+        for (Values& values : inputs_) {
+          values.try_emplace(input.name, devices_of(program), std::vector<std::byte>(bytes(type)));
+        }
       }
     }
     for (const Output& output : program.outputs) {
       const Type& type = program.type(output.value);
-      state.outputs[output.name] = PerDevice(devices_of(program), std::vector<std::byte>(bytes(type)));
+      for (Values& values : state.outputs) {
+        values[output.name] = PerDevice(devices_of(program), std::vector<std::byte>(bytes(type)));
+      }
     }
   }
 }
 
-std::span<std::byte> ReferenceModule::batch(std::size_t entry, int slot, std::string_view input) {
-  auto& inputs = entries_[entry].slots[static_cast<std::size_t>(slot)];
+std::span<std::byte> ReferenceModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
+  Batch& inputs = entries_[entry].slots[static_cast<std::size_t>(slot)][static_cast<std::size_t>(member)];
   const auto found = inputs.find(input);
   return found == inputs.end() ? std::span<std::byte>() : std::span(found->second);
 }
@@ -117,23 +132,34 @@ Ticket ReferenceModule::queue(std::function<void()> work) {
   return {++queued_};
 }
 
-Ticket ReferenceModule::submit(std::size_t entry, int slot, std::int64_t steps) {
-  return queue([this, entry, slot, steps] {
-    for (std::int64_t i = 0; i < steps; ++i) run(entry, slot);
+Ticket ReferenceModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
+  std::vector<std::int64_t> who(members.begin(), members.end());
+  return queue([this, entry, slot, steps, who = members_or_all(std::move(who))] {
+    for (std::int64_t i = 0; i < steps; ++i) {
+      for (std::int64_t member : who) run(entry, slot, static_cast<std::size_t>(member));
+    }
   });
 }
 
-void ReferenceModule::run(std::size_t e, int slot, std::map<const Equation*, double>* seconds) {
+std::vector<std::int64_t> ReferenceModule::members_or_all(std::vector<std::int64_t> members) const {
+  if (!members.empty()) return members;
+  members.resize(static_cast<std::size_t>(source().members));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
+
+void ReferenceModule::run(std::size_t e, int slot, std::size_t member, std::map<const Equation*, double>* seconds) {
   EntryState& entry = entries_[e];
   const Program& program = this->program(e);
   Values values;
   for (const Input& input : program.inputs) {
     if (input.group != Group::batch) {
-      PerDevice& held = inputs_.at(input.name);
+      PerDevice& held = inputs_[member].at(input.name);
       values[input.name] = input.next ? std::move(held) : held;
       continue;
     }
-    const std::vector<std::byte>& memory = entry.slots[static_cast<std::size_t>(slot)].at(input.name);
+    const std::vector<Batch>& batches = entry.slots[static_cast<std::size_t>(slot)];
+    const std::vector<std::byte>& memory = batches[batches.size() > 1 ? member : 0].at(input.name);
     const auto size = static_cast<std::ptrdiff_t>(bytes(program.type(input.value)));
     const std::ptrdiff_t stride = program.type(input.value).varying.empty() ? 0 : size;
     PerDevice& slices = values[input.name];
@@ -143,8 +169,8 @@ void ReferenceModule::run(std::size_t e, int slot, std::map<const Equation*, dou
     }
   }
   Interpreted result = interpret(program, std::move(values), {!source().private_copies, seconds});
-  for (auto& [name, value] : result.updates) inputs_[name] = std::move(value);
-  entry.outputs = std::move(result.outputs);
+  for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
+  entry.outputs[member] = std::move(result.outputs);
   allocated_ = std::max(allocated_, at_rest_ - moved_bytes(program) + result.most_bytes);
 }
 
@@ -152,26 +178,33 @@ const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
   return program(static_cast<std::size_t>(input.entry)).inputs[static_cast<std::size_t>(input.index)].name;
 }
 
-Ticket ReferenceModule::write(Handle input, std::int64_t device, std::span<const std::byte> bytes) {
-  return queue([this, input, device, bytes] {
-    check_write(input, device, bytes.size());
-    PerDevice& slices = inputs_.at(name_of(value(input)));
-    for (std::size_t d = 0; d < slices.size(); ++d) {
-      if (device == every_device || device == static_cast<std::int64_t>(d))
-        slices[d].assign(bytes.begin(), bytes.end());
+Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
+  return queue([this, input, to, bytes] {
+    check_write(input, to, bytes.size());
+    const auto meant = [](std::int64_t wanted, std::size_t index) {
+      return wanted == -1 || wanted == static_cast<std::int64_t>(index);
+    };
+    for (std::size_t m = 0; m < inputs_.size(); ++m) {
+      if (!meant(to.member, m)) continue;
+      PerDevice& slices = inputs_[m].at(name_of(value(input)));
+      for (std::size_t d = 0; d < slices.size(); ++d) {
+        if (meant(to.device, d)) slices[d].assign(bytes.begin(), bytes.end());
+      }
     }
   });
 }
 
-Ticket ReferenceModule::read(Handle handle, std::int64_t device, std::span<std::byte> into, std::size_t offset) {
-  return queue([this, handle, device, into, offset] {
-    check_read(handle, device, offset, into.size());
+Ticket ReferenceModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
+  return queue([this, handle, from, into, offset] {
+    check_read(handle, from, offset, into.size());
+    const auto member = static_cast<std::size_t>(from.member);
     const ModuleValue& of = value(handle);
     const auto entry = static_cast<std::size_t>(of.entry);
     const PerDevice& slices =
-        of.is_input ? inputs_.at(name_of(of))
-                    : entries_[entry].outputs.at(program(entry).outputs[static_cast<std::size_t>(of.index)].name);
-    const std::vector<std::byte>& slice = slices[static_cast<std::size_t>(device)];
+        of.is_input
+            ? inputs_[member].at(name_of(of))
+            : entries_[entry].outputs[member].at(program(entry).outputs[static_cast<std::size_t>(of.index)].name);
+    const std::vector<std::byte>& slice = slices[static_cast<std::size_t>(from.device)];
     std::copy_n(slice.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
   });
 }
@@ -205,7 +238,9 @@ Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps
   std::map<const Equation*, double> seconds;
   const Clock::time_point begin = Clock::now();
   wait(queue([&] {
-    for (std::int64_t i = 0; i < steps; ++i) run(entry, slot, &seconds);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      for (std::size_t member = 0; member < inputs_.size(); ++member) run(entry, slot, member, &seconds);
+    }
   }));
   Profile profile;
   profile.wall_seconds = seconds_since(begin) / static_cast<double>(steps);

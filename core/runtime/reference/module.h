@@ -17,10 +17,11 @@ class ReferenceModule final : public Module {
  public:
   explicit ReferenceModule(Source source);
 
-  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input) override;
-  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1) override;
-  Ticket write(Handle input, std::int64_t device, std::span<const std::byte> value) override;
-  Ticket read(Handle value, std::int64_t device, std::span<std::byte> into, std::size_t offset = 0) override;
+  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) override;
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
+                std::span<const std::int64_t> members = {}) override;
+  Ticket write(Handle input, Instance instance, std::span<const std::byte> value) override;
+  Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   // The most until now: a step's values are freed as it goes on.
@@ -31,16 +32,18 @@ class ReferenceModule final : public Module {
 
  private:
   using Values = std::map<std::string, PerDevice>;
+  using Batch = std::map<std::string, std::vector<std::byte>, std::less<>>;  // inputs by name
   struct EntryState {
-    std::vector<std::map<std::string, std::vector<std::byte>, std::less<>>> slots;  // batch inputs by name
-    Values outputs;
+    std::vector<std::vector<Batch>> slots;  // by slot, and by member where each has its own
+    std::vector<Values> outputs;            // by member
   };
 
   Ticket queue(std::function<void()> work);
-  void run(std::size_t entry, int slot, std::map<const Equation*, double>* seconds = nullptr);
+  void run(std::size_t entry, int slot, std::size_t member, std::map<const Equation*, double>* seconds = nullptr);
+  std::vector<std::int64_t> members_or_all(std::vector<std::int64_t> members) const;
   const std::string& name_of(const ModuleValue& input) const;
 
-  Values inputs_;  // of all entries but for batches
+  std::vector<Values> inputs_;  // by member: of all entries but for batches
   std::vector<EntryState> entries_;
   std::size_t at_rest_ = 0;    // bytes held between steps
   std::size_t allocated_ = 0;  // and the most so far
