@@ -91,15 +91,15 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
   for (const Input& input : program.inputs) {
     const Type& type = program.type(input.value);
     const train::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
-    std::span<std::byte> batch = module.batch(0, 0, input.name);
+    const std::span<std::byte> batch = module.batch(0, 0, input.name);
     for (std::int64_t device = 0; device < (type.varying.empty() ? 1 : program.mesh.devices()); ++device) {
       const std::span<const std::byte> slice = slice_of(array, type, program.mesh, device);
       if (input.group != Group::batch) {
         const std::int64_t to = type.varying.empty() ? every_device : device;
         module.wait(module.write(module.input(input.name), to, slice));
       } else {
-        std::copy(slice.begin(), slice.end(), batch.begin());
-        batch = batch.subspan(slice.size());
+        const std::int64_t position = program.mesh.position(device, type.varying);
+        std::copy(slice.begin(), slice.end(), batch.begin() + position * static_cast<std::ptrdiff_t>(slice.size()));
       }
     }
   }

@@ -143,12 +143,14 @@ struct OpRules {
   bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
   bool region;       // an equation of it carries a region
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
+  bool adds;         // elementwise, and the result is the sum of the operands
   Communication communication;
   AxisSet (*axes)(const void* op);   // of an op over named axes; null for every other op
   LoopRule (*loop)(const void* op);  // of an op that repeats its region; null for every other op
   RowRule (*rows)(const void* op, std::span<const Type> operands,
                   std::span<const Type> results);  // null: see whole_rows
   std::string_view whole_rows;                     // why all are read
+  std::optional<double> (*splat)(const void* op);  // the value of every element; null for an op that has operands
   std::vector<Type> (*infer)(const void* op, const InferContext& context);
   Cost (*cost)(const void* op, const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results);
   Cotangents (*derivative)(const void* op, VjpContext& context);  // null: see no_derivative
@@ -212,6 +214,14 @@ concept IsLoop = requires(const T& op) {
   { op.loop_rule() } -> std::same_as<LoopRule>;
 };
 template <class T>
+concept Adds = requires {
+  requires T::adds;
+};
+template <class T>
+concept HasSplat = requires(const T& op) {
+  { op.splat() } -> std::same_as<std::optional<double>>;
+};
+template <class T>
 concept HasRowRule = requires(const T& op, std::span<const Type> types) {
   { op.row_rule(types, types) } -> std::same_as<RowRule>;
 };
@@ -228,6 +238,10 @@ constexpr OpRules make_rules() {
   rules.elementwise = IsElementwise<T>;
   rules.region = IsRegion<T>;
   rules.view = IsView<T>;
+  rules.adds = Adds<T>;
+  if constexpr (HasSplat<T>) {
+    rules.splat = [](const void* op) { return static_cast<const T*>(op)->splat(); };
+  }
   if constexpr (Communicates<T>) rules.communication = T::communication;
   if constexpr (HasAxes<T>) {
     rules.axes = [](const void* op) { return static_cast<const T*>(op)->axes; };

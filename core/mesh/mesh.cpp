@@ -37,6 +37,16 @@ std::int64_t Mesh::position(std::int64_t device, AxisSet axes) const {
   return position;
 }
 
+std::int64_t Mesh::device_at(std::int64_t position, AxisSet axes) const {
+  std::int64_t device = 0;
+  for (int axis = static_cast<int>(axes_.size()) - 1; axis >= 0; --axis) {
+    if (!axes.contains(axis)) continue;
+    device += position % size(axis) * stride(axis);
+    position /= size(axis);
+  }
+  return device;
+}
+
 std::vector<std::int64_t> Mesh::group(std::int64_t device, AxisSet axes) const {
   std::int64_t first = device;
   for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
@@ -68,15 +78,6 @@ std::string Mesh::to_string(AxisSet axes) const {
     text += name(axis);
   }
   return text + "}";
-}
-
-std::vector<Block> cut_into_blocks(std::int64_t devices, std::int64_t most) {
-  const std::int64_t size = (devices + most - 1) / most;
-  std::vector<Block> blocks;
-  for (std::int64_t first = 0; first < devices; first += size) {
-    blocks.push_back({first, std::min(size, devices - first)});
-  }
-  return blocks;
 }
 
 }  // namespace pmaptrain

@@ -62,6 +62,9 @@ class Mesh {
   // row-major in mesh order.
   std::int64_t position(std::int64_t device, AxisSet axes) const;
 
+  // The first device that holds instance `position` of such a value.
+  std::int64_t device_at(std::int64_t position, AxisSet axes) const;
+
   // The group of `device` in a collective over `axes`: the devices with equal coordinates along all other axes, in
   // device order.
   std::vector<std::int64_t> group(std::int64_t device, AxisSet axes) const;
@@ -77,14 +80,10 @@ class Mesh {
   std::vector<Axis> axes_;
 };
 
-// Cuts the logical devices into at most `most` contiguous blocks, by these numbers alone and never by the number of
-// workers. The CPU backend's pieces are such blocks: the devices of one may share a call, and a block has one
-// accumulator in a reduction. All blocks but the last have equal sizes.
+// Neighbouring instances of a value, or rows of them.
 struct Block {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
-inline constexpr std::int64_t max_blocks = 8;
-std::vector<Block> cut_into_blocks(std::int64_t devices, std::int64_t most = max_blocks);
 
 }  // namespace pmaptrain

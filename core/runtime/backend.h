@@ -121,8 +121,8 @@ class Module {
   const Type& type(Handle handle) const { return *values_[static_cast<std::size_t>(handle.id)].type; }
   std::size_t slice_bytes(Handle handle) const { return bytes(type(handle)); }
 
-  // The memory of a batch input in slot `slot` of the entry's batches: one slice per logical device in device order, or
-  // one in all where its type does not vary. Empty for a name that the program has no batch input of. May be called,
+  // The memory of a batch input in slot `slot` of the entry's batches: one slice for each position along the axes that
+  // its type varies over, in mesh order. Empty for a name that the program has no batch input of. May be called,
   // and the memory be filled, on another thread while steps on other slots run.
   // `member`: of an entry with batch_by_member; 0 elsewhere.
   virtual std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) = 0;

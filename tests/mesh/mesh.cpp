@@ -116,25 +116,13 @@ TEST_CASE("sets of axes", "[mesh]") {
   CHECK(AxisSet::first(32).contains(31));
 }
 
-TEST_CASE("blocks cover all devices in order and are at most max_blocks, whatever the number", "[mesh]") {
-  for (std::int64_t devices = 1; devices <= 200; ++devices) {
-    const std::vector<Block> blocks = cut_into_blocks(devices);
-    INFO("devices: " << devices);
-    REQUIRE(static_cast<std::int64_t>(blocks.size()) <= max_blocks);
-    std::int64_t next = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      REQUIRE(blocks[i].first == next);
-      REQUIRE(blocks[i].count > 0);
-      if (i + 1 < blocks.size()) {
-        REQUIRE(blocks[i].count == blocks[0].count);
-      } else {
-        REQUIRE(blocks[i].count <= blocks[0].count);
-      }
-      next += blocks[i].count;
+TEST_CASE("the first device that holds an instance has its position", "[mesh]") {
+  const Mesh mesh({{"a", 2}, {"b", 3}, {"c", 4}});
+  for (const AxisSet axes : {AxisSet(), AxisSet::of(0), AxisSet::of(1), AxisSet::of(0) | AxisSet::of(2), mesh.all()}) {
+    for (std::int64_t position = 0; position < mesh.group_size(axes); ++position) {
+      const std::int64_t device = mesh.device_at(position, axes);
+      CHECK(mesh.position(device, axes) == position);
+      CHECK(mesh.position(device, mesh.all() - axes) == 0);
     }
-    REQUIRE(next == devices);
   }
-  CHECK(cut_into_blocks(8).size() == 8);
-  CHECK(cut_into_blocks(64).size() == 8);
-  CHECK(cut_into_blocks(9).size() == 5);
 }

@@ -96,19 +96,19 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
   for (int i = 1; i < 30; ++i) text += "%v" + std::to_string(i) + " = exp %v" + std::to_string(i - 1) + "\n";
   text += "%s = reduce_sum[dims=[0]] %v29\n%t = psum[axes={a}] %s\nreturn t = %t\n";
   const cpu::Plan plan = cpu::make_plan(test::program_of(text), {false, 8});
-  CHECK(plan.passing.arena == 4096 * static_cast<std::size_t>(plan.pieces.front().count));
+  CHECK(plan.passing.arena == 4096);
 }
 
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   const cpu::Plan plan = cpu::make_plan(program);
-  CHECK(plan.pieces.size() == 8);
-  CHECK(plan.passing.accumulators == 400000);
+  CHECK(plan.pieces() == 8);
+  CHECK(plan.passing.accumulators == 8 * 400000);
 }
 
 TEST_CASE("little work is one piece, whatever the number of devices", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
-  CHECK(cpu::make_plan(program).pieces.size() == 1);
+  CHECK(cpu::make_plan(program).pieces() == 1);
 }
 
 TEST_CASE("a weight gradient is one call over the rows of a piece", "[runtime]") {
@@ -210,12 +210,14 @@ TEST_CASE("a large weight gradient that is wanted by device too is summed like e
 }
 
 TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
-  for (const std::int64_t rows : {128, 130, 143, 144, 784}) {
-    CHECK(cpu::part_begin(rows, cpu::most_parts, 0) == 0);
-    CHECK(cpu::part_begin(rows, cpu::most_parts, cpu::most_parts) == rows);
-    for (std::int64_t part = 0; part < cpu::most_parts; ++part) {
-      CHECK(cpu::part_begin(rows, cpu::most_parts, part) % 16 == 0);
-      CHECK(cpu::part_begin(rows, cpu::most_parts, part) < cpu::part_begin(rows, cpu::most_parts, part + 1));
+  for (const std::int64_t rows : {1, 17, 128, 130, 143, 144, 784}) {
+    const std::int64_t parts = cpu::parts_of(rows);
+    CHECK(parts <= cpu::most_parts);
+    CHECK(cpu::part_begin(rows, parts, 0) == 0);
+    CHECK(cpu::part_begin(rows, parts, parts) == rows);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      CHECK(cpu::part_begin(rows, parts, part) % 16 == 0);
+      CHECK(cpu::part_begin(rows, parts, part) < cpu::part_begin(rows, parts, part + 1));
     }
   }
 }

@@ -25,10 +25,9 @@ class Single {
   void set(std::string_view name, std::int64_t device, std::span<const std::byte> value) {
     if (!is_batch(name)) return module_.wait(module_.write(module_.input(name), device, value));
     const std::span<std::byte> memory = module_.batch(0, 0, name);
-    const std::size_t slices = memory.size() / std::max<std::size_t>(1, value.size());
-    for (std::size_t d = 0; d < slices; ++d) {
-      if (device == every_device || static_cast<std::size_t>(device) == d) {
-        std::copy(value.begin(), value.end(), memory.begin() + static_cast<std::ptrdiff_t>(d * value.size()));
+    for (std::int64_t d = 0; d < program().mesh.devices(); ++d) {
+      if (device == every_device || device == d) {
+        std::copy(value.begin(), value.end(), memory.subspan(slice_of(name, d)).begin());
       }
     }
   }
@@ -49,12 +48,16 @@ class Single {
     if (!is_batch(name)) return read(module_.input(name), device);
     const std::span<const std::byte> memory = module_.batch(0, 0, name);
     const std::size_t size = bytes(type_of(name));
-    const std::size_t at = memory.size() > size ? static_cast<std::size_t>(device) * size : 0;
-    const std::span<const std::byte> slice = memory.subspan(at, size);
+    const std::span<const std::byte> slice = memory.subspan(slice_of(name, device), size);
     return {slice.begin(), slice.end()};
   }
 
  private:
+  // Of a batch input: where the slice of a device begins.
+  std::size_t slice_of(std::string_view name, std::int64_t device) const {
+    const Type& type = type_of(name);
+    return static_cast<std::size_t>(program().mesh.position(device, type.varying)) * bytes(type);
+  }
   const Program& program() const { return module_.program(0); }
   const Type& type_of(std::string_view name) const { return program().type(program().find_input(name)->value); }
   bool private_copies() const { return module_.source().private_copies; }

@@ -151,7 +151,9 @@ double given_by_a_device(const cpu::Plan& plan) {
   };
   for (const cpu::Stage& stage : plan.stages) {
     for (const cpu::Instruction& instruction : stage.tasks) add(instruction);
-    for (const cpu::Instruction& instruction : stage.pieces) add(instruction);
+    for (const cpu::PieceList& list : stage.pieces) {
+      for (const cpu::Instruction& instruction : list.instructions) add(instruction);
+    }
   }
   return bytes;
 }

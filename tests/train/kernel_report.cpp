@@ -25,7 +25,7 @@ TEST_CASE("the lines of a report follow the plan, loops before what they repeat"
     add(add, stage.once);
     for (const cpu::Chunked& chunked : stage.chunked) add(add, chunked.instructions);
     add(add, stage.tasks);
-    add(add, stage.pieces);
+    for (const cpu::PieceList& list : stage.pieces) add(add, list.instructions);
   }
   const cpu::PlanReport report = cpu::report_of(plan, bound);
   CHECK(report.instructions == expected);

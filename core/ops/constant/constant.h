@@ -36,6 +36,8 @@ struct Constant {
     visitor.seldom("values", values, {});
   }
   void reference(const ReferenceCall& call) const;
+  // The value of every element; nothing where each has its own.
+  std::optional<double> splat() const { return values.empty() ? std::optional(value) : std::nullopt; }
 };
 
 // The value of every element that `op` makes; nothing where it is no constant, or one with a list of values.

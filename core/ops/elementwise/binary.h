@@ -11,6 +11,7 @@ namespace pmaptrain::ops {
 // a + b
 struct Add : Elementwise<Add> {
   static constexpr std::string_view name = "add";
+  static constexpr bool adds = true;
   static constexpr ElementKinds takes = ElementKinds::numbers;
   using Of = AddOf;
   Cotangents derivative(VjpContext& context) const;

@@ -65,7 +65,7 @@ struct Code {
 class Compiler {
  public:
   explicit Compiler(const CpuRequest& request)
-      : request_(request), region_(*request.region), whole_(numel(type(region_.results.front()))) {}
+      : request_(request), region_(*request.region), local_(numel(request.results.front())) {}
 
   Code run() {
     choose_passes();
@@ -82,22 +82,22 @@ class Compiler {
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
   int node(Value value) const { return nodes_.at(value.id); }
   Node& at(int node) { return code_.nodes[static_cast<std::size_t>(node)]; }
-  bool is_full(const Type& t) const { return numel(t) == whole_; }
+  // Whether an operand has as many elements as a result. The call's types say so, which may have other rows than the
+  // region's.
+  bool is_full(std::size_t operand) const { return numel(request_.operands[operand]) == local_; }
 
   // The elements of all devices are one pass where every operand is read in the same pattern by each.
   void choose_passes() {
-    const std::int64_t local = numel(request_.results.front());
     bool flat = true;
     for (std::size_t i = 0; i < region_.params.size(); ++i) {
-      const Type& operand = type(region_.params[i]);
       if (request_.stacked[i]) {
-        flat &= is_full(operand) || repeats_along_last_only(region_.params[i]);
+        flat &= is_full(i) || repeats_along_last_only(i);
       } else {
-        flat &= !is_full(operand) || whole_ == 1;
+        flat &= !is_full(i) || local_ == 1;
       }
     }
     code_.passes = flat ? 1 : request_.devices;
-    code_.elements = flat ? request_.devices * local : local;
+    code_.elements = flat ? request_.devices * local_ : local_;
     for (std::size_t i = 0; i < request_.operands.size(); ++i) {
       code_.operand_strides.push_back(request_.stacked[i] ? bytes(request_.operands[i]) : 0);
     }
@@ -105,23 +105,32 @@ class Compiler {
   }
 
   // [B] to [B, ...]: the rows of several devices follow each other as those of one do.
-  bool repeats_along_last_only(Value param) const {
-    if (numel(type(param)) == 1) return false;
+  bool repeats_along_last_only(std::size_t operand) const {
+    const Value param = region_.params[operand];
+    if (numel(request_.operands[operand]) == 1) return false;
     for (const Equation& equation : region_.equations) {
       if (std::find(equation.operands.begin(), equation.operands.end(), param) == equation.operands.end()) continue;
       const auto* broadcast = equation.op.as<Broadcast>();
       if (broadcast == nullptr) return false;
-      const Spread spread = *spread_of(*broadcast);
-      if (spread.inner * spread.size != whole_) return false;
+      const Spread spread = local_spread(*broadcast);
+      if (spread.inner * spread.size != local_) return false;
     }
     return true;
   }
 
+  // Of a broadcast to the call's rows.
+  Spread local_spread(Broadcast broadcast) const {
+    const Shape& result = request_.results.front().shape;
+    const Shape& declared = type(region_.results.front()).shape;
+    if (result.size() == declared.size() && result != declared) broadcast.shape.front() = result.front();
+    return *spread_of(broadcast);
+  }
+
   void add_operand(std::size_t i) {
-    const Type& operand = type(region_.params[i]);
-    const bool one_for_all = whole_ == 1 && request_.devices > 1 && !request_.stacked[i];
+    const Type& operand = request_.operands[i];
+    const bool one_for_all = local_ == 1 && request_.devices > 1 && !request_.stacked[i];
     Node operand_node{.kind = Node::Kind::operand, .index = i, .size = size_of(operand.dtype)};
-    operand_node.scalar = one_for_all || (numel(operand) == 1 && !is_full(operand));
+    operand_node.scalar = one_for_all || (numel(operand) == 1 && !is_full(i));
     code_.nodes.push_back(operand_node);
     nodes_[region_.params[i].id] = static_cast<int>(code_.nodes.size()) - 1;
   }
@@ -163,11 +172,10 @@ class Compiler {
   }
 
   int add_broadcast(const Broadcast& broadcast, const Equation& equation) {
-    const Value operand = equation.operands.front();
-    const int from = node(operand);
-    if (at(from).scalar || is_full(type(operand))) return from;
-    Instruction instruction{.kind = Instruction::Kind::spread, .in = {from, -1, -1}, .spread = *spread_of(broadcast)};
+    const int from = node(equation.operands.front());
     const std::size_t param = at(from).index;
+    if (at(from).scalar || at(from).kind != Node::Kind::operand || is_full(param)) return from;
+    Instruction instruction{.kind = Instruction::Kind::spread, .in = {from, -1, -1}, .spread = local_spread(broadcast)};
     if (code_.passes == 1 && request_.stacked[param]) instruction.spread.size *= request_.devices;
     instruction.out = add_register(at(from).size, false);
     code_.instructions.push_back(instruction);
@@ -311,7 +319,7 @@ class Compiler {
 
   const CpuRequest& request_;
   const Region& region_;
-  const std::int64_t whole_;
+  const std::int64_t local_;  // elements of a result of the call
   Code code_;
   std::unordered_map<std::int32_t, int> nodes_;  // by value
   int yields_ = 0;

@@ -134,29 +134,39 @@ void Fused::reference(const ReferenceCall& call) const {
     std::vector<std::byte> bytes;
   };
   std::unordered_map<std::int32_t, Held> values;
-  const std::int64_t whole = numel(call.types[static_cast<std::size_t>(call.region->results.front().id)]);
-  const std::int64_t here = call.results[0].size();
-  const auto type_here = [&](Value value) {
-    Type type = call.types[static_cast<std::size_t>(value.id)];
-    if (here != whole && numel(type) == whole) type.shape = {here};
+  // The call may be on some of the rows, or on a range of elements, in any number.
+  const Type& whole = call.types[static_cast<std::size_t>(call.region->results.front().id)];
+  const Shape& here = call.results[0].shape();
+  const bool by_rows = here.size() == whole.shape.size();
+  const auto cut = [&](Type type) {
+    if (!by_rows) {
+      type.shape = here;
+    } else if (here != whole.shape) {
+      type.shape.front() = here.front();
+    }
     return type;
   };
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    const Type type = type_here(call.region->params[i]);
     const std::byte* const data = call.operands[i].data;
-    values[call.region->params[i].id] = {type, {data, data + bytes(type)}};
+    values[call.region->params[i].id] = {*call.operands[i].type, {data, data + bytes(*call.operands[i].type)}};
   }
   for (const Equation& equation : call.region->equations) {
-    Held result{type_here(equation.results.front()), {}};
-    result.bytes.resize(bytes(result.type));
+    const Type& declared = call.types[static_cast<std::size_t>(equation.results.front().id)];
+    const bool repeats = equation.op.as<Broadcast>() != nullptr || equation.operands.empty();
+    bool full = repeats && !declared.shape.empty();
     std::vector<ConstArray> operands;
     for (Value value : equation.operands) {
       const Held& operand = values.at(value.id);
       operands.push_back({&operand.type, operand.bytes.data()});
+      full = full || operands.back().size() == call.results[0].size();
     }
+    full = full && numel(declared) == numel(whole);
+    Held result{full ? cut(declared) : declared, {}};
+    if (!full && numel(declared) == numel(whole)) result.type.shape = {};
+    result.bytes.resize(bytes(result.type));
     const Array to{&result.type, result.bytes.data()};
-    const bool ranged = here != whole && equation.op.as<Broadcast>() != nullptr;
-    if (equation.op.rules().view || (ranged && operands[0].size() == here)) {
+    const bool ranged = !by_rows && equation.op.as<Broadcast>() != nullptr;
+    if (equation.op.rules().view || (ranged && operands[0].size() == to.size())) {
       std::copy_n(operands[0].data, result.bytes.size(), to.data);
     } else if (ranged) {
       assert(operands[0].size() == 1);  // the plan cuts no chain into ranges that repeats a vector

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <set>
 
 #include "core/base/saturate.h"
 
@@ -39,15 +40,42 @@ struct Request {
   }
 };
 
-Request request_of(const Plan& plan, const Kernel& kernel, std::int64_t devices) {
+const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffers[static_cast<std::size_t>(index)]; }
+
+// Where the slice of instance `instance` of an extent's is among those of a buffer.
+std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
+  const Mesh& mesh = plan.program->mesh;
+  return mesh.position(mesh.device_at(instance, extent.axes), buffer.axes);
+}
+
+// Whether the instances of a piece have slices of their own, which then follow one another, or one for all.
+bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent) {
+  if (buffer.pool == Pool::arena) return true;
+  if (buffer.axes.empty() || buffer.pool == Pool::piece || extent.instances() == 1) return false;
+  return slice_number(plan, buffer, extent, extent.first + 1) != slice_number(plan, buffer, extent, extent.first);
+}
+
+Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent) {
   Request out;
   const Equation& equation = *kernel.equation;
   out.operands = types_of(*plan.program, equation.operands);
   out.results = types_of(*plan.program, equation.results);
-  out.request.devices = plan.buffers[static_cast<std::size_t>(kernel.results.front())].stacked ? devices : 1;
+  for (std::size_t i = 0; i < kernel.operand_rows.size(); ++i) {
+    if (kernel.operand_rows[i] != Reads::whole) out.operands[i].shape.front() = extent.count;
+  }
+  for (std::size_t i = 0; i < kernel.result_rows.size(); ++i) {
+    if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;
+  }
+  if (extent.kind == Extent::Kind::chunk) {
+    const auto cut = [&](Type& type) { type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{}; };
+    for (Type& type : out.operands) cut(type);
+    for (Type& type : out.results) cut(type);
+  }
+  const bool several = is_stacked(plan, buffer_of(plan, kernel.results.front()), extent);
+  out.request.devices = several ? extent.instances() : 1;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
-    const Buffer& operand = plan.buffers[static_cast<std::size_t>(kernel.operands[i])];
-    out.request.stacked.push_back(out.request.devices == 1 || operand.stacked);
+    const Buffer& operand = buffer_of(plan, kernel.operands[i]);
+    out.request.stacked.push_back(out.request.devices == 1 || is_stacked(plan, operand, extent));
     if (operand.layout == Layout::packed) {
       out.request.packed = i;
       out.request.stacked[i] = false;
@@ -66,33 +94,57 @@ double share(I index, I count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
 }
 
-std::int64_t devices_of(const Buffer& buffer, std::int64_t devices) { return buffer.stacked ? devices : 1; }
+Extent extent_of(const Cut& cut, const Block& piece) {
+  Extent extent;
+  extent.kind = Extent::Kind::piece;
+  extent.first = piece.first;
+  extent.count = piece.count;
+  extent.axes = cut.axes;
+  extent.rows = cut.rows;
+  extent.instance = cut.rows > 0 ? piece.first / cut.rows : piece.first;
+  return extent;
+}
 
-// By packed buffer, the kernel that reads it: there is one for each.
-std::map<int, const Kernel*> readers_of_packed(const Plan& plan) {
-  std::map<int, const Kernel*> readers;
-  const auto look = [&](const auto& self, const std::vector<Instruction>& instructions) -> void {
+// What reads a packed buffer, of which there is one kernel, and on which cut.
+struct Reading {
+  const Kernel* kernel = nullptr;
+  int cut = 0;
+};
+
+std::map<int, Reading> readers_of_packed(const Plan& plan) {
+  std::map<int, Reading> readers;
+  const auto look = [&](const auto& self, const std::vector<Instruction>& instructions, int cut) -> void {
     for (const Instruction& instruction : instructions) {
-      if (const Loop* const loop = instruction.as<Loop>()) self(self, loop->body);
+      if (const Loop* const loop = instruction.as<Loop>()) self(self, loop->body, cut);
       const Kernel* const kernel = instruction.as<Kernel>();
       if (kernel == nullptr) continue;
       for (int operand : kernel->operands) {
-        if (plan.buffers[static_cast<std::size_t>(operand)].layout == Layout::packed) readers[operand] = kernel;
+        if (buffer_of(plan, operand).layout == Layout::packed) readers[operand] = {kernel, cut};
       }
     }
   };
-  for (const Stage& stage : plan.stages) look(look, stage.pieces);
+  for (const Stage& stage : plan.stages) {
+    for (const PieceList& list : stage.pieces) look(look, list.instructions, list.cut);
+  }
   return readers;
+}
+
+Extent first_piece_of(const Plan& plan, const Reading& reader) {
+  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
+  return extent_of(cut, cut.pieces.front());
 }
 
 // The bytes of an operand in the layout that the kernels of all pieces want; none where they want it as it is, or
 // disagree.
-std::size_t packed_bytes(const Plan& plan, const Kernel& reader, KernelChoice choice) {
+std::size_t packed_bytes(const Plan& plan, const Reading& reader, KernelChoice choice) {
   std::string layout;
   std::size_t bytes = 0;
-  for (const Block& piece : {plan.pieces.front(), plan.pieces.back()}) {
-    Request request = request_of(plan, reader, piece.count);
-    const auto preparation = make_preparation(reader.equation->op, request.get(), choice);
+  std::set<std::int64_t> counts;
+  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
+  for (const Block& piece : cut.pieces) {
+    if (!counts.insert(piece.count).second) continue;
+    Request request = request_of(plan, *reader.kernel, extent_of(cut, piece));
+    const auto preparation = make_preparation(reader.kernel->equation->op, request.get(), choice);
     if (!preparation || (bytes > 0 && preparation->layout() != layout)) return 0;
     layout = preparation->layout();
     bytes = preparation->bytes();
@@ -111,11 +163,17 @@ void replace_buffers(std::vector<Instruction>& instructions, const std::map<int,
   }
 }
 
+std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
+
 }  // namespace
 
 Bound::Bound(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kernels) {
   use_one_thread_in_libraries();
-  readers_ = readers_of_packed(plan);
+  for (const auto& [buffer, reader] : readers_of_packed(plan)) {
+    Request request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
+    const Op& op = reader.kernel->equation->op;
+    preparations_[buffer] = make_preparation(op, request.get(), make_.choice);
+  }
   stages_.resize(plan.stages.size());
   for (std::size_t i = 0; i < plan.stages.size(); ++i) bind(plan.stages[i], stages_[i]);
 }
@@ -125,7 +183,7 @@ std::size_t Bound::scratch_bytes() const {
   for (const auto& [key, kernel] : kernels_) {
     if (kernel) bytes = std::max(bytes, kernel->scratch_bytes());
   }
-  for (const auto& preparation : preparations_) bytes = std::max(bytes, preparation->scratch_bytes());
+  for (const auto& [buffer, preparation] : preparations_) bytes = std::max(bytes, preparation->scratch_bytes());
   return round_up(bytes, alignment);
 }
 
@@ -135,104 +193,93 @@ std::string Bound::shapes() const {
   return text;
 }
 
+// ---- lists
+
 void Bound::bind(const Stage& stage, BoundStage& bound) {
-  bind(stage.once, {}, bound.once, bound.once.commands);
-  for (const Chunked& chunked : stage.chunked) {
-    std::map<std::int64_t, CommandList*> by_size;
-    for (std::int64_t chunk = 0; chunk < chunked.chunks; ++chunk) {
-      const std::int64_t begin = chunk_begin(chunked, chunk), size = chunk_begin(chunked, chunk + 1) - begin;
-      CommandList*& list = by_size[size];
-      if (list == nullptr) {
-        list = &new_list();
-        bind(chunked.instructions, {Extent::Kind::chunk, 1, size, chunked.elements}, *list, list->commands);
-      }
-      bound.tasks.push_back({list, {.element = begin}, share(chunk, chunked.chunks)});
-    }
-  }
-  for (const Instruction& task : stage.tasks) bind_parts(task, bound);
-  std::map<std::int64_t, CommandList*> by_size;
-  for (std::size_t p = 0; p < plan_.pieces.size() && !stage.pieces.empty(); ++p) {
-    const Block& piece = plan_.pieces[p];
-    CommandList*& list = by_size[piece.count];
-    if (list == nullptr) {
-      list = &new_list();
-      bind(stage.pieces, {Extent::Kind::piece, piece.count}, *list, list->commands);
-    }
-    bound.tasks.push_back(
-        {list, {.device = piece.first, .piece = static_cast<std::int64_t>(p)}, share(p, plan_.pieces.size())});
-  }
+  const Extent once;
+  bind(stage.once, {once, bound.once}, bound.once.commands);
+  for (const Chunked& chunked : stage.chunked) bind_chunks(chunked, bound);
+  for (const Instruction& task : stage.tasks) bind_task(task, bound);
+  for (const PieceList& list : stage.pieces) bind_pieces(list, bound);
   // Every worker's range has the same share of each array and of the pieces, step after step: what it touched lies in
   // its cache.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.share < b.share; });
 }
 
+void Bound::bind_chunks(const Chunked& chunked, BoundStage& bound) {
+  const std::int64_t instances = plan_.program->mesh.group_size(chunked.axes);
+  for (std::int64_t i = 0; i < instances * chunked.chunks; ++i) {
+    const std::int64_t chunk = i % chunked.chunks;
+    Extent extent;
+    extent.kind = Extent::Kind::chunk;
+    extent.first = chunk_begin(chunked, chunk);
+    extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
+    extent.axes = chunked.axes;
+    extent.instance = i / chunked.chunks;
+    extent.whole = chunked.elements;
+    CommandList& list = lists_.emplace_back();
+    bind(chunked.instructions, {extent, list}, list.commands);
+    bound.tasks.push_back({&list, share(i, instances * chunked.chunks)});
+  }
+}
+
+void Bound::bind_pieces(const PieceList& of, BoundStage& bound) {
+  const Cut& cut = plan_.cuts[static_cast<std::size_t>(of.cut)];
+  for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
+    if (cut.pieces[p].count == 0) continue;
+    Extent extent = extent_of(cut, cut.pieces[p]);
+    extent.piece = p;
+    CommandList& list = lists_.emplace_back();
+    bind(of.instructions, {extent, list}, list.commands);
+    bound.tasks.push_back({&list, share(p, cut.pieces.size())});
+  }
+}
+
 // A task for each part, or for a preparation.
-void Bound::bind_parts(const Instruction& instruction, BoundStage& bound) {
+void Bound::bind_task(const Instruction& instruction, BoundStage& bound) {
   const Parts* const parts = instruction.as<Parts>();
   const std::int64_t count = parts != nullptr ? parts->parts : 1;
   const std::int64_t rows = parts != nullptr ? plan_.program->type(parts->equation->results.front()).shape[0] : 1;
-  std::map<std::int64_t, CommandList*> by_size;
   for (std::int64_t part = 0; part < count; ++part) {
-    const std::int64_t begin = part_begin(rows, count, part), size = part_begin(rows, count, part + 1) - begin;
-    CommandList*& list = by_size[size];
-    if (list == nullptr) {
-      list = &new_list();
-      const Extent extent{Extent::Kind::part, 1, size};
-      list->commands.push_back({&instruction, {}});
-      if (parts != nullptr) {
-        // It gathers the columns of the first operand that make the part's rows, so that any kernel can take them. That
-        // is little beside the product: each element is multiplied many times.
-        const Buffer& columns = buffer(parts->operands[0]);
-        const auto size_of_element = size_of(columns.dtype);
-        const auto width = static_cast<std::size_t>(rows), length = static_cast<std::size_t>(size);
-        Address from = address(parts->operands[0], extent);
-        from.by = Address::By::element;
-        from.stride = size_of_element;
-        CopyRuns gather{list->add(from), length * size_of_element, 0, width * size_of_element,
-                        length * size_of_element};
-        gather.count = static_cast<std::size_t>(plan_.program->mesh.devices()) *
-                       static_cast<std::size_t>(plan_.program->type(parts->equation->operands[0]).shape[0]);
-        list->add({Base::arena});
-        list->commands.front().what = gather;
-        list->commands.push_back({&instruction, bind(*parts, extent, *list)});
-      } else {
-        list->commands.front().what = bind(*instruction.as<Prepare>(), extent, *list);
-      }
-    }
-    bound.tasks.push_back({list, {.element = begin}, share(part, count)});
+    Extent extent;
+    extent.kind = Extent::Kind::part;
+    extent.first = part_begin(rows, count, part);
+    extent.count = part_begin(rows, count, part + 1) - extent.first;
+    CommandList& list = lists_.emplace_back();
+    visit([&](const auto& i) { bind(i, instruction, {extent, list}, list.commands); }, instruction);
+    bound.tasks.push_back({&list, share(part, count)});
   }
 }
 
-void Bound::bind(const std::vector<Instruction>& instructions, const Extent& extent, CommandList& list,
-                 std::vector<Command>& into) {
+void Bound::bind(const std::vector<Instruction>& instructions, Binding to, std::vector<Command>& into) {
   into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
-    visit([&](const auto& i) { into.push_back({&instruction, bind(i, extent, list)}); }, instruction);
+    visit([&](const auto& i) { bind(i, instruction, to, into); }, instruction);
   }
 }
 
-Address Bound::address(int index, const Extent& extent) const {
+// ---- addresses
+
+Address Bound::address(int index, const Extent& extent, bool rows) const {
   const Buffer& b = buffer(index);
-  Address address{base_of(b), Address::By::nothing, b.offset, 0};
-  if (extent.kind == Extent::Kind::piece && b.stacked && b.pool != Pool::arena) {
-    address.by = Address::By::device;
-    address.stride = b.slice_bytes();
-  } else if (extent.kind == Extent::Kind::chunk && b.elements == extent.whole) {
-    address.by = Address::By::element;
-    address.stride = size_of(b.dtype);
+  Address address{base_of(b), b.offset};
+  if (b.pool == Pool::arena || b.pool == Pool::piece) return address;
+  if (rows && !b.axes.empty()) {
+    address.offset += count_of(extent.first) * (b.slice_bytes() / count_of(extent.rows));
+    return address;
+  }
+  address.offset += count_of(slice_number(plan_, b, extent, extent.instance)) * b.slice_bytes();
+  if (extent.kind == Extent::Kind::chunk && b.elements == extent.whole) {
+    address.offset += count_of(extent.first) * size_of(b.dtype);
   }
   return address;
 }
 
-// Of one piece.
 Address Bound::accumulator(int index, std::size_t piece, const Extent& extent) const {
-  const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(index)];
-  Address address{Base::accumulators, Address::By::nothing, a.offset + piece * plan_.passing.accumulators, 0};
-  if (extent.kind == Extent::Kind::chunk) {
-    address.by = Address::By::element;
-    address.stride = size_of(a.dtype);
-  }
+  const Accumulator& a = plan_.accumulators[count_of(index)];
+  Address address{Base::accumulators, a.offset + piece * a.piece_bytes()};
+  if (extent.kind == Extent::Kind::chunk) address.offset += count_of(extent.first) * size_of(a.dtype);
   return address;
 }
 
@@ -242,15 +289,17 @@ CpuKernel* Bound::kernel(const Op& op, const CpuRequest& request) {
   return found->second.get();
 }
 
-RunKernel Bound::bind(const Kernel& kernel, const Extent& extent, CommandList& list) {
-  Request request = request_of(plan_, kernel, extent.devices);
+// ---- instructions
+
+void Bound::bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  Request request = request_of(plan_, kernel, to.extent);
   std::vector<Address> operands, results;
-  for (int operand : kernel.operands) operands.push_back(address(operand, extent));
-  for (int result : kernel.results) results.push_back(address(result, extent));
-  if (extent.kind == Extent::Kind::chunk) {
-    const auto cut = [&](Type& type) { type.shape = numel(type) == extent.whole ? Shape{extent.elements} : Shape{}; };
-    for (Type& type : request.operands) cut(type);
-    for (Type& type : request.results) cut(type);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+    operands.push_back(
+        address(kernel.operands[i], to.extent, !kernel.operand_rows.empty() && kernel.operand_rows[i] == Reads::rows));
+  }
+  for (std::size_t i = 0; i < kernel.results.size(); ++i) {
+    results.push_back(address(kernel.results[i], to.extent, !kernel.result_rows.empty() && kernel.result_rows[i]));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     for (std::size_t r = 0; r < results.size(); ++r) {
@@ -259,145 +308,205 @@ RunKernel Bound::bind(const Kernel& kernel, const Extent& extent, CommandList& l
       }
     }
   }
-  RunKernel command{this->kernel(kernel.equation->op, request.get()), list.addresses.size(), operands.size()};
-  for (const Address& operand : operands) list.add(operand);
-  for (const Address& result : results) list.add(result);
-  return command;
+  const RunKernel command{this->kernel(kernel.equation->op, request.get()), to.list.addresses.size(), operands.size()};
+  for (const Address& operand : operands) to.list.add(operand);
+  for (const Address& result : results) to.list.add(result);
+  into.push_back({&instruction, command});
 }
 
-// One call over the rows of all the piece's devices, whose results are its accumulators.
-RunKernel Bound::bind(const RowSums& sums, const Extent& extent, CommandList& list) {
+// The results are the piece's accumulators.
+void Bound::bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Equation& equation = *sums.equation;
   std::vector<Type> operands = types_of(*plan_.program, equation.operands);
   const std::vector<Type> results = types_of(*plan_.program, equation.results);
-  for (Type& operand : operands) operand.shape.front() *= extent.devices;
+  for (Type& operand : operands) operand.shape.front() = to.extent.count;
   const CpuRequest request{operands, results, 1, std::vector<bool>(operands.size(), true)};
-  RunKernel command{kernel(equation.op, request), list.addresses.size(), operands.size()};
-  for (int operand : sums.operands) list.add(address(operand, extent));
-  for (int index : sums.accumulators) {
-    Address to = accumulator(index, 0, extent);
-    to.by = Address::By::piece;
-    to.stride = plan_.passing.accumulators;
-    list.add(to);
-  }
-  return command;
+  const RunKernel command{kernel(equation.op, request), to.list.addresses.size(), operands.size()};
+  for (int operand : sums.operands) to.list.add(address(operand, to.extent, true));
+  for (int index : sums.accumulators) to.list.add(accumulator(index, to.extent.piece, to.extent));
+  into.push_back({&instruction, command});
 }
 
-// The columns are gathered in the arena; the result's rows begin at the part's.
-RunKernel Bound::bind(const Parts& parts, const Extent& extent, CommandList& list) {
-  const Equation& equation = *parts.equation;
-  std::vector<Type> operands = types_of(*plan_.program, equation.operands);
-  Type result = plan_.program->type(equation.results.front());
-  const std::size_t row_bytes = bytes(result) / static_cast<std::size_t>(result.shape[0]);
-  for (Type& operand : operands) operand.shape.front() *= plan_.program->mesh.devices();
-  operands[0].shape[1] = result.shape[0] = extent.elements;
+// The columns of the first operand that make the part's rows are gathered in the arena, so that any kernel can take
+// them. That is little beside the product: each element is multiplied many times.
+void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Extent& part = to.extent;
+  const Buffer& columns = buffer(parts.operands[0]);
+  const std::int64_t instances = plan_.program->mesh.group_size(columns.axes);
+  std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
+  Type result = plan_.program->type(parts.equation->results.front());
+  const std::size_t size = size_of(columns.dtype), row_bytes = bytes(result) / count_of(result.shape[0]);
+  for (Type& operand : operands) operand.shape.front() *= instances;
+
+  CopyRuns gather;
+  gather.at = to.list.add({base_of(columns), columns.offset + count_of(part.first) * size});
+  to.list.add({Base::arena, 0});
+  gather.bytes = gather.to_stride = count_of(part.count) * size;
+  gather.from_stride = count_of(result.shape[0]) * size;
+  gather.count = count_of(operands[0].shape[0]);
+  into.push_back({&instruction, gather});
+
+  operands[0].shape[1] = result.shape[0] = part.count;
   const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
-  RunKernel command{kernel(equation.op, request), list.addresses.size(), operands.size()};
-  list.add({Base::arena});
-  list.add(address(parts.operands[1], extent));
-  Address to = address(parts.result, extent);
-  to.by = Address::By::element;
-  to.stride = row_bytes;
-  list.add(to);
-  return command;
+  const RunKernel product{kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
+  to.list.add({Base::arena, 0});
+  to.list.add(address(parts.operands[1], part));
+  Address rows = address(parts.result, part);
+  rows.offset += count_of(part.first) * row_bytes;
+  to.list.add(rows);
+  into.push_back({&instruction, product});
 }
 
-CopyRuns Bound::bind(const Copy& copy, const Extent& extent, CommandList& list) {
-  const Buffer &from = buffer(copy.from), &to = buffer(copy.to);
+CopyRuns Bound::copy_of(const Copy& copy, Binding to) {
+  const Buffer &from = buffer(copy.from), &into = buffer(copy.to);
+  const Extent& extent = to.extent;
   CopyRuns runs;
-  runs.at = list.add(address(copy.from, extent));
-  list.add(address(copy.to, extent));
-  runs.count = static_cast<std::size_t>(devices_of(to, extent.devices));
-  runs.bytes = extent.kind == Extent::Kind::chunk ? size_of(to.dtype) * static_cast<std::size_t>(extent.elements)
-                                                  : to.slice_bytes();
-  runs.from_stride = from.stacked ? from.slice_bytes() : 0;
-  runs.to_stride = to.slice_bytes();
+  runs.at = to.list.add(address(copy.from, extent));
+  to.list.add(address(copy.to, extent));
+  runs.count = is_stacked(plan_, into, extent) ? count_of(extent.instances()) : 1;
+  runs.bytes = extent.kind == Extent::Kind::chunk ? size_of(into.dtype) * count_of(extent.count) : into.slice_bytes();
+  runs.from_stride = is_stacked(plan_, from, extent) ? from.slice_bytes() : 0;
+  runs.to_stride = into.slice_bytes();
   return runs;
 }
 
-Pack Bound::bind(const Prepare& prepare, const Extent& extent, CommandList& list) {
-  Request request = request_of(plan_, *readers_.at(prepare.to), plan_.pieces.front().count);
-  preparations_.push_back(make_preparation(prepare.equation->op, request.get(), make_.choice));
-  Pack command{preparations_.back().get(), list.add(address(prepare.from, extent))};
-  list.add(address(prepare.to, extent));
-  return command;
+void Bound::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  into.push_back({&instruction, copy_of(copy, to)});
 }
 
-// The slices of the piece's devices, in device order.
-Reduce Bound::bind(const Start& start, const Extent& extent, CommandList& list) {
-  const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(start.accumulator)];
-  const Buffer& operand = buffer(start.operand);
-  assert(operand.dtype == a.dtype);  // nothing converts yet
-  const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, list.addresses.size(),
-                       list.flat(a.dtype, a.elements), static_cast<std::size_t>(extent.devices)};
-  list.members.resize(std::max(list.members.size(), command.members));
-  for (std::int64_t d = 0; d < extent.devices; ++d) {
-    Address member = address(start.operand, extent);
-    if (operand.stacked) member.offset += static_cast<std::size_t>(d) * operand.slice_bytes();
-    list.add(member);
+// Of a loop's slices, for each iteration: the piece's rows of the iteration's rows of each instance.
+std::vector<CopyRuns> Bound::slices_of(const Copy& slice, std::int64_t iterations, Binding to) {
+  const Buffer &from = buffer(slice.from), &into = buffer(slice.to);
+  const Extent& extent = to.extent;
+  if (extent.rows == 0) {
+    CopyRuns runs = copy_of(slice, to);
+    runs.per_iteration = runs.bytes;
+    return {runs};
   }
-  Address to = accumulator(start.accumulator, 0, extent);
-  to.by = Address::By::piece;
-  to.stride = plan_.passing.accumulators;
-  list.add(to);
-  return command;
-}
-
-Reduce Bound::bind(const Done& done, const Extent& extent, CommandList& list) {
-  const Accumulator& a = plan_.accumulators[static_cast<std::size_t>(done.accumulator)];
-  const std::int64_t elements = extent.kind == Extent::Kind::chunk ? extent.elements : a.elements;
-  const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange,
-                       list.addresses.size(),    list.flat(a.dtype, elements),
-                       plan_.pieces.size(),      devices_of(buffer(done.result), extent.devices)};
-  list.members.resize(std::max(list.members.size(), command.members));
-  for (std::size_t p = 0; p < plan_.pieces.size(); ++p) list.add(accumulator(done.accumulator, p, extent));
-  list.add(address(done.result, extent));
-  return command;
-}
-
-RunExchange Bound::bind(const Exchange& exchange, const Extent& extent, CommandList& list) {
-  const Mesh& mesh = plan_.program->mesh;
-  const Equation& equation = *exchange.equation;
-  const AxisSet axes = equation.op.axes();
-  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, list.addresses.size(),
-                      devices_of(buffer(exchange.result), extent.devices), std::make_unique<ExchangeGroups>()};
-  ExchangeGroups& all = *command.groups;
-  all.operand = plan_.program->type(equation.operands[exchange.index]);
-  all.result = plan_.program->type(equation.results[exchange.index]);
-  all.size = static_cast<std::size_t>(mesh.group_size(axes));
-  all.members.resize(static_cast<std::size_t>(mesh.devices()));
-  // By what the devices of a group agree on, in the order of their first devices.
-  std::map<std::int64_t, std::int64_t> groups;
-  const Buffer& operand = buffer(exchange.operand);
-  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    const auto [group, is_new] =
-        groups.try_emplace(mesh.position(device, mesh.all() - axes), static_cast<std::int64_t>(groups.size()));
-    all.group.push_back(group->second);
-    all.member.push_back(mesh.position(device, axes));
-    if (!is_new) continue;
-    for (std::int64_t other : mesh.group(device, axes)) {
-      const std::size_t slice = operand.stacked ? static_cast<std::size_t>(other) * operand.slice_bytes() : 0;
-      list.add({base_of(operand), Address::By::nothing, operand.offset + slice, 0});
-    }
+  std::vector<CopyRuns> all;
+  const std::int64_t rows = extent.rows, end = extent.first + extent.count;
+  const std::size_t row_bytes = from.slice_bytes() / count_of(rows * iterations);
+  for (std::int64_t row = extent.first; row < end;) {
+    const std::int64_t within = row % rows, count = std::min(rows - within, end - row);
+    const std::int64_t instances = within == 0 ? std::max<std::int64_t>(1, (end - row) / rows) : 1;
+    CopyRuns& runs = all.emplace_back();
+    const std::size_t skipped = count_of(row / rows) * from.slice_bytes() + count_of(within) * row_bytes;
+    runs.at = to.list.add({base_of(from), from.offset + skipped});
+    to.list.add({Base::arena, into.offset + count_of(row - extent.first) * row_bytes});
+    runs.bytes = count_of(count) * row_bytes;
+    runs.count = count_of(instances);
+    runs.from_stride = from.slice_bytes();
+    runs.to_stride = runs.bytes;
+    runs.per_iteration = count_of(rows) * row_bytes;
+    row += instances * count;
   }
-  list.add(address(exchange.result, extent));
-  return command;
+  return all;
 }
 
-RunLoop Bound::bind(const Loop& loop, const Extent& extent, CommandList& list) {
+void Bound::bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   RunLoop command;
   command.iterations = loop.iterations;
-  for (const Copy& copy : loop.slices) {
-    CopyRuns& slice = command.slices.emplace_back(bind(copy, extent, list));
-    slice.per_iteration = slice.bytes;
+  for (const Copy& slice : loop.slices) {
+    for (const CopyRuns& runs : slices_of(slice, loop.iterations, to)) command.slices.push_back(runs);
   }
-  for (const Copy& copy : loop.before) command.before.push_back(bind(copy, extent, list));
-  bind(loop.body, extent, list, command.body);
-  return command;
+  for (const Copy& copy : loop.before) command.before.push_back(copy_of(copy, to));
+  bind(loop.body, to, command.body);
+  into.push_back({&instruction, std::move(command)});
+}
+
+void Bound::bind(const Prepare& prepare, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Pack command{preparations_.at(prepare.to).get(), to.list.add(address(prepare.from, to.extent))};
+  to.list.add(address(prepare.to, to.extent));
+  into.push_back({&instruction, command});
+}
+
+// The slices of the piece's instances, in order; or its sum over rows.
+void Bound::bind(const Start& start, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Accumulator& a = plan_.accumulators[count_of(start.accumulator)];
+  const Buffer& operand = buffer(start.operand);
+  assert(operand.dtype == a.dtype);  // nothing converts yet
+  const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, to.list.addresses.size(),
+                       to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
+  to.list.members.resize(std::max(to.list.members.size(), command.members));
+  const bool stacked = is_stacked(plan_, operand, to.extent);
+  for (std::size_t i = 0; i < command.members; ++i) {
+    Address member = address(start.operand, to.extent);
+    if (stacked) member.offset += i * operand.slice_bytes();
+    to.list.add(member);
+  }
+  to.list.add(accumulator(start.accumulator, to.extent.piece, to.extent));
+  into.push_back({&instruction, command});
+}
+
+std::vector<Address> Bound::addends_of(const Done& done, std::int64_t device, const Extent& extent) const {
+  const Mesh& mesh = plan_.program->mesh;
+  const AxisSet along = done.equation->op.axes();
+  std::vector<Address> addends;
+  if (done.accumulator >= 0) {
+    const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(done.accumulator)].cut)];
+    const AxisSet apart = cut.axes - along;
+    for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
+      const std::int64_t first = mesh.device_at(extent_of(cut, cut.pieces[p]).instance, cut.axes);
+      if (cut.pieces[p].count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
+      addends.push_back(accumulator(done.accumulator, p, extent));
+    }
+    return addends;
+  }
+  const Buffer& b = buffer(done.operand);
+  for (std::int64_t other : mesh.group(device, along)) {
+    Address addend{base_of(b), b.offset + count_of(mesh.position(other, b.axes)) * b.slice_bytes()};
+    if (extent.kind == Extent::Kind::chunk) addend.offset += count_of(extent.first) * size_of(b.dtype);
+    addends.push_back(addend);
+  }
+  return addends;
+}
+
+// Of each instance of the result.
+void Bound::bind(const Done& done, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const Buffer& result = buffer(done.result);
+  const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
+    const std::vector<Address> addends = addends_of(done, device, to.extent);
+    const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange, to.list.addresses.size(),
+                         to.list.flat(result.dtype, elements), addends.size()};
+    to.list.members.resize(std::max(to.list.members.size(), command.members));
+    for (const Address& addend : addends) to.list.add(addend);
+    Address into_result = address(done.result, to.extent);
+    into_result.offset += count_of(i) * result.slice_bytes();
+    to.list.add(into_result);
+    into.push_back({&instruction, command});
+  }
+}
+
+// Of each instance of the result: that of a member of the operands' group.
+void Bound::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const Equation& equation = *exchange.equation;
+  const AxisSet along = equation.op.axes();
+  const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
+    RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, to.list.addresses.size()};
+    command.operand = &plan_.program->type(equation.operands[exchange.index]);
+    command.result = &plan_.program->type(equation.results[exchange.index]);
+    command.members = count_of(mesh.group_size(along));
+    command.member = mesh.position(device, along);
+    to.list.members.resize(std::max(to.list.members.size(), command.members));
+    for (std::int64_t other : mesh.group(device, along)) {
+      to.list.add(
+          {base_of(operand), operand.offset + count_of(mesh.position(other, operand.axes)) * operand.slice_bytes()});
+    }
+    Address into_result = address(exchange.result, to.extent);
+    into_result.offset += count_of(i) * result.slice_bytes();
+    to.list.add(into_result);
+    into.push_back({&instruction, command});
+  }
 }
 
 std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
-  const std::map<int, const Kernel*> readers = readers_of_packed(plan);
+  const std::map<int, Reading> readers = readers_of_packed(plan);
   if (readers.empty()) return 0;
   use_one_thread_in_libraries();
   Stage& first = plan.stages.front();
@@ -406,16 +515,18 @@ std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
   std::erase_if(first.tasks, [&](const Instruction& instruction) {
     const Prepare* const prepare = instruction.as<Prepare>();
     if (prepare == nullptr) return false;
-    const std::size_t bytes = packed_bytes(plan, *readers.at(prepare->to), kernels.choice);
+    const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
     if (bytes == 0) {
       unpacked[prepare->to] = prepare->from;
       return true;
     }
-    plan.buffers[static_cast<std::size_t>(prepare->to)].offset = total;
+    plan.buffers[count_of(prepare->to)].offset = total;
     total = sum_of(total, round_up(bytes, alignment));
     return false;
   });
-  for (Stage& stage : plan.stages) replace_buffers(stage.pieces, unpacked);
+  for (Stage& stage : plan.stages) {
+    for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
+  }
   if (!first.has_tasks() && first.once.empty()) plan.stages.erase(plan.stages.begin());
   return total;
 }

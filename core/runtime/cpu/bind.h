@@ -21,10 +21,21 @@ struct Kernels {
   std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make = {};
 };
 
-// A list and what it is to run on (but for the step's parity and the batch's slot).
+// What instructions are bound for: a range of rows, instances, elements, or rows of a result.
+struct Extent {
+  enum class Kind : std::uint8_t { once, chunk, part, piece } kind = Kind::once;
+  std::int64_t first = 0, count = 1;
+  AxisSet axes;               // of a chunk, or a piece: over which there are instances
+  std::int64_t instance = 0;  // of a chunk, or the first of a piece
+  std::size_t piece = 0;      // its number
+  std::int64_t rows = 0;      // of an instance, where a piece is a range of rows
+  std::int64_t whole = 0;     // elements of the array that is cut into chunks
+  std::int64_t instances() const { return kind == Kind::piece && rows == 0 ? count : 1; }
+};
+
+// A list that one worker runs.
 struct Task {
   CommandList* list = nullptr;
-  TaskOrigin origin;
   double share = 0;  // where it stands among the tasks of its kind, from 0 to 1: their order
 };
 
@@ -48,32 +59,34 @@ class Bound {
   std::string shapes() const;
 
  private:
-  // What instructions are bound for: a range of devices, elements or rows of a result.
-  struct Extent {
-    enum class Kind : std::uint8_t { once, chunk, part, piece } kind = Kind::once;
-    std::int64_t devices = 1;   // of a piece
-    std::int64_t elements = 0;  // of a chunk, or rows of a part
-    std::int64_t whole = 0;     // elements of the array that is cut into chunks
+  struct Binding {
+    const Extent& extent;
+    CommandList& list;
   };
 
   void bind(const Stage& stage, BoundStage& bound);
-  void bind(const std::vector<Instruction>& instructions, const Extent& extent, CommandList& list,
-            std::vector<Command>& into);
-  RunKernel bind(const Kernel& kernel, const Extent& extent, CommandList& list);
-  RunKernel bind(const RowSums& sums, const Extent& extent, CommandList& list);
-  CopyRuns bind(const Copy& copy, const Extent& extent, CommandList& list);
-  Pack bind(const Prepare& prepare, const Extent& extent, CommandList& list);
-  Reduce bind(const Start& start, const Extent& extent, CommandList& list);
-  Reduce bind(const Done& done, const Extent& extent, CommandList& list);
-  RunExchange bind(const Exchange& exchange, const Extent& extent, CommandList& list);
-  RunLoop bind(const Loop& loop, const Extent& extent, CommandList& list);
-  RunKernel bind(const Parts& parts, const Extent& extent, CommandList& list);
-  void bind_parts(const Instruction& instruction, BoundStage& bound);
+  void bind(const std::vector<Instruction>& instructions, Binding to, std::vector<Command>& into);
+  void bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Prepare& prepare, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Start& start, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Done& done, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind_chunks(const Chunked& chunked, BoundStage& bound);
+  void bind_pieces(const PieceList& list, BoundStage& bound);
+  void bind_task(const Instruction& instruction, BoundStage& bound);
 
+  CopyRuns copy_of(const Copy& copy, Binding to);
+  std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
+  // What the instance of a result that `device` holds is made from.
+  std::vector<Address> addends_of(const Done& done, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  Address address(int index, const Extent& extent) const;
+  // Of a buffer for an extent: of the rows at hand where `rows`, else of the slice of the first instance.
+  Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator(int index, std::size_t piece, const Extent& extent) const;
-  CommandList& new_list() { return lists_.emplace_back(); }
   CpuKernel* kernel(const Op& op, const CpuRequest& request);
 
   const Plan& plan_;
@@ -81,8 +94,7 @@ class Bound {
   std::vector<BoundStage> stages_;
   std::deque<CommandList> lists_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
-  std::map<int, const Kernel*> readers_;  // by packed buffer: the kernel that reads it
-  std::vector<std::unique_ptr<CpuPreparation>> preparations_;
+  std::map<int, std::unique_ptr<CpuPreparation>> preparations_;  // by packed buffer
 };
 
 // Asks the libraries which operands they would rather have packed. Those that they take as they are lose their Prepare

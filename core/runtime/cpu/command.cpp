@@ -17,25 +17,15 @@ void run(Pack& command, const CommandList& list, std::byte* scratch) {
 void run(Reduce& command, CommandList& list, std::byte*) {
   for (std::size_t m = 0; m < command.members; ++m) list.members[m] = {command.type, list.pointers[command.at + m]};
   const std::span<const ConstArray> members = std::span(list.members).first(command.members);
-  std::byte* to = list.pointers[command.at + command.members];
-  for (std::int64_t i = 0; i < command.results; ++i, to += bytes(*command.type)) {
-    const Array result{command.type, to};
-    command.function(command.op, {{&members, 1}, 0, {&result, 1}});
-  }
+  const Array result{command.type, list.pointers[command.at + command.members]};
+  command.function(command.op, {{&members, 1}, 0, {&result, 1}});
 }
 
-void run(RunExchange& command, const CommandList& list, std::byte*) {
-  ExchangeGroups& groups = *command.groups;
-  const std::size_t count = groups.members.size();
-  for (std::size_t m = 0; m < count; ++m) groups.members[m] = {&groups.operand, list.pointers[command.at + m]};
-  std::byte* to = list.pointers[command.at + count];
-  for (std::int64_t d = 0; d < command.devices; ++d, to += bytes(groups.result)) {
-    const auto device = static_cast<std::size_t>(list.origin.device + d);
-    const auto first = static_cast<std::size_t>(groups.group[device]) * groups.size;
-    const std::span<const ConstArray> members = std::span(groups.members).subspan(first, groups.size);
-    const Array result{&groups.result, to};
-    command.function(command.op, {{&members, 1}, groups.member[device], {&result, 1}});
-  }
+void run(RunExchange& command, CommandList& list, std::byte*) {
+  for (std::size_t m = 0; m < command.members; ++m) list.members[m] = {command.operand, list.pointers[command.at + m]};
+  const std::span<const ConstArray> members = std::span(list.members).first(command.members);
+  const Array result{command.result, list.pointers[command.at + command.members]};
+  command.function(command.op, {{&members, 1}, command.member, {&result, 1}});
 }
 
 void run(RunLoop& command, CommandList& list, std::byte* scratch) {
@@ -50,15 +40,12 @@ void run(CopyRuns& command, const CommandList& list, std::byte*) { run_copy(comm
 
 }  // namespace
 
-void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases) {
+void locate(CommandList& list, const Origin& origin, const Bases& bases) {
   if (list.origin == origin) return;
   list.origin = origin;
-  const std::size_t by[] = {0, static_cast<std::size_t>(origin.device), static_cast<std::size_t>(origin.element),
-                            static_cast<std::size_t>(origin.piece)};
   for (std::size_t i = 0; i < list.addresses.size(); ++i) {
     const Address& address = list.addresses[i];
-    list.pointers[i] = bases[static_cast<std::size_t>(address.base)] + address.offset +
-                       address.stride * by[static_cast<std::size_t>(address.by)];
+    list.pointers[i] = bases[static_cast<std::size_t>(address.base)] + address.offset;
   }
 }
 

@@ -1,7 +1,7 @@
 // Instructions bound to kernels and addresses for one worker, ready to run.
 //
-// A list of commands is bound once for each shape of piece, chunk or part. Its pointers are set anew for the one at
-// hand (locate), so that any worker can run any task and no kernel is made twice.
+// A list of commands is bound for each piece, chunk or part, with places in the pools. Its pointers are set anew where
+// the memory at hand is another (locate): of another step, slot or member. Kernels are made once per shape.
 #pragma once
 
 #include <algorithm>
@@ -16,22 +16,17 @@
 
 namespace pmaptrain::cpu {
 
-// What a list runs on.
-struct TaskOrigin {
-  std::int64_t device = 0;   // the first of a piece
-  std::int64_t element = 0;  // the first of a chunk, or row of a part
-  std::int64_t piece = 0;
+// The memory that a list runs on.
+struct Origin {
   int parity = 0;  // of the step: which set of accumulators
   int slot = 0;    // of the batch
   std::int64_t member = 0;
-  friend bool operator==(const TaskOrigin&, const TaskOrigin&) = default;
+  friend bool operator==(const Origin&, const Origin&) = default;
 };
 
 struct Address {
-  enum class By : std::uint8_t { nothing, device, element, piece };
   Base base = Base::arena;
-  By by = By::nothing;  // the origin's number that `stride` is multiplied with
-  std::size_t offset = 0, stride = 0;
+  std::size_t offset = 0;
 };
 
 struct Command;
@@ -50,28 +45,20 @@ struct Pack {  // from, to
   std::size_t at = 0;
 };
 using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
-struct Reduce {  // `members` of them, then the first of `results` equal results, which follow one another
+struct Reduce {  // `members` of them, then the result
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0;
   const Type* type = nullptr;  // of the list
   std::size_t members = 0;
-  std::int64_t results = 1;
 };
-// The groups of a collective: which devices each has, and where a device stands.
-struct ExchangeGroups {
-  Type operand, result;
-  std::size_t size = 0;                     // of a group
-  std::vector<ConstArray> members;          // of all devices, group after group
-  std::vector<std::int64_t> group, member;  // by device: its group, and its place in that
-};
-// The devices of a piece in turn; pointers: every device's operand, group after group, then the first device's result.
-struct RunExchange {
+struct RunExchange {  // `members` operands of a group, then the result of its member `member`
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0;
-  std::int64_t devices = 0;
-  std::unique_ptr<ExchangeGroups> groups;
+  const Type *operand = nullptr, *result = nullptr;  // of the program
+  std::size_t members = 0;
+  std::int64_t member = 0;
 };
 struct RunLoop {
   std::int64_t iterations = 0;
@@ -91,7 +78,7 @@ struct CommandList {
   std::vector<std::byte*> pointers;          // of these addresses at `origin`
   std::vector<std::unique_ptr<Type>> types;  // that commands refer to
   std::vector<ConstArray> members;           // room for those of any reduction
-  TaskOrigin origin{-1};
+  Origin origin{-1};
 
   const Type* flat(DType dtype, std::int64_t elements) {
     const Type type{dtype, {elements}, {}};
@@ -108,7 +95,7 @@ struct CommandList {
 using Bases = std::array<std::byte*, base_count>;
 
 // Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.
-void locate(CommandList& list, const TaskOrigin& origin, const Bases& bases);
+void locate(CommandList& list, const Origin& origin, const Bases& bases);
 // Runs a command of a list that is located.
 void run(Command& command, CommandList& list, std::byte* scratch);
 void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);

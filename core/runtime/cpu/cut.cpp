@@ -9,12 +9,32 @@ namespace {
 
 // Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
 constexpr double piece_work = 1 << 20;
+// So many pieces are cut as soon as they pay for themselves; more where each has much more work.
+constexpr double first_pieces = 8;
+constexpr double more_work = 48 << 20;
 // Below this, some 3 microseconds, a barrier costs more than a second worker saves.
 constexpr double tiny_work = 1 << 18;
 
-// Fewer rows than these leave a large product's inner loops short. Still a few workers should have a piece each.
-constexpr std::int64_t least_rows = 64;
+// Fewer rows than these leave the inner loops of a large product short, above all where its matrix is read from beyond
+// the caches. Still a few workers should have a piece each.
+constexpr std::int64_t product_rows = 16, large_rows = 64;
+constexpr std::int64_t large_matrix = std::int64_t{1} << 20;
 constexpr std::int64_t few_pieces = 4;
+// And no library computes as fast on fewer rows than these.
+constexpr std::int64_t piece_rows = 4;
+
+// Of all devices.
+std::int64_t rows_of(const Program& program, const Type& type) {
+  return type.shape.empty() ? 1 : type.shape.front() * program.mesh.group_size(type.varying);
+}
+
+std::int64_t most_rows(const Program& program) {
+  std::int64_t most = 1;
+  for (const Input& input : program.inputs) {
+    if (input.group == Group::batch) most = std::max(most, rows_of(program, program.type(input.value)));
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -27,16 +47,63 @@ std::optional<std::size_t> packable_operand(const Program& program, const Equati
 
 std::int64_t pieces_for(const Program& program, double work) {
   if (work < tiny_work) return 1;
-  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, static_cast<double>(most_pieces)));
+  auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, first_pieces));
+  const std::int64_t rows = most_rows(program);
+  const double more = std::min(work / more_work, static_cast<double>(most_pieces));
+  pieces = std::max(pieces, std::min(static_cast<std::int64_t>(more), rows / piece_rows));
   for_each_equation(program.equations, [&](const Equation& equation) {
-    if (!packable_operand(program, equation)) return;
+    const std::optional<std::size_t> matrix = packable_operand(program, equation);
     const Type& result = program.type(equation.results.front());
-    if (result.varying.empty()) return;
-    const std::int64_t rows = result.shape.front() * program.mesh.devices();
-    pieces = std::min(pieces, std::max(few_pieces, rows / least_rows));
+    if (!matrix || result.varying.empty()) return;
+    const bool large = numel(program.type(equation.operands[*matrix])) >= large_matrix;
+    pieces = std::min(pieces, std::max(few_pieces, rows_of(program, result) / (large ? large_rows : product_rows)));
   });
   return pieces;
 }
+
+std::int64_t Cut::largest() const {
+  std::int64_t largest = 0;
+  for (const Block& piece : pieces) largest = std::max(largest, piece.count);
+  return largest;
+}
+
+std::vector<Block> cut_rows(std::int64_t instances, std::int64_t rows, std::int64_t span, std::int64_t target) {
+  const std::int64_t spans = instances / span, all = span * rows;
+  const std::int64_t each = std::clamp<std::int64_t>((target + spans - 1) / spans, 1, std::max<std::int64_t>(1, all));
+  std::vector<Block> pieces;
+  for (std::int64_t s = 0; s < spans; ++s) {
+    for (std::int64_t i = 0; i < each; ++i) {
+      const std::int64_t begin = all * i / each, end = all * (i + 1) / each;
+      pieces.push_back({s * all + begin, end - begin});
+    }
+  }
+  return pieces;
+}
+
+std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::int64_t target) {
+  const std::int64_t runs = instances / run;
+  const std::int64_t each = std::clamp<std::int64_t>(target / runs, 1, run);
+  const std::int64_t size = (run + each - 1) / each;
+  std::vector<Block> pieces;
+  for (std::int64_t r = 0; r < runs; ++r) {
+    for (std::int64_t first = 0; first < run; first += size) {
+      pieces.push_back({r * run + first, std::min(size, run - first)});
+    }
+  }
+  return pieces;
+}
+
+std::int64_t span_within(const Mesh& mesh, AxisSet axes, AxisSet along) {
+  std::int64_t span = 1;
+  for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
+    if (!axes.contains(axis)) continue;
+    if (along.contains(axis) && mesh.size(axis) > 1) break;
+    span *= mesh.size(axis);
+  }
+  return span;
+}
+
+std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows / part_alignment, 1, most_parts); }
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
   return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
@@ -53,5 +120,11 @@ std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
 }
 
 bool Plan::is_tiny() const { return work < tiny_work; }
+
+std::int64_t Plan::pieces() const {
+  std::size_t most = 1;
+  for (const Cut& cut : cuts) most = std::max(most, cut.pieces.size());
+  return static_cast<std::int64_t>(most);
+}
 
 }  // namespace pmaptrain::cpu

@@ -2,7 +2,7 @@
 // program is lowered, of buffers in a plan.
 //
 // Instructions run in one of four ways (Stage): by every worker for itself, on a chunk of elements, as one task, or on
-// a piece. A piece is a number of whole logical devices.
+// a piece: a range of the rows of all devices, or a number of whole instances.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,22 @@ namespace pmaptrain::cpu {
 
 struct Instruction;
 
-// An op on local values: on the slices of a piece's devices, on a chunk of elements, or on a replicated value.
+// What a kernel on a piece's rows reads of an operand: all of it, the piece's rows, or as many of its rows, which are
+// all equal.
+enum class Reads : std::uint8_t { whole, rows, any_rows };
+
+// An op on local values: on a piece's rows, on the slices of its instances, on a chunk of elements, or on a replicated
+// value.
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
+  std::vector<Reads> operand_rows;  // on rows: what of each operand
+  std::vector<bool> result_rows;    // and which results are the piece's rows
   // What a packed operand was packed from: the kernel reads that where the library wants no other layout.
   int unpacked = -1;
 };
 
-// An op that sums rows (RowRule::sums), run once over the rows of all devices of a piece. The results go into the
-// piece's accumulators.
+// An op that sums rows (RowRule::sums), run over a piece's rows. The results go into the piece's accumulators.
 struct RowSums {
   const Equation* equation = nullptr;
   std::vector<int> operands;
@@ -54,17 +60,19 @@ struct Prepare {
   int from = -1, to = -1;
 };
 
-// A reduction's first half: the slices of a piece's devices, in device order, into the piece's accumulator.
+// A reduction's first half: the slices of a piece's instances in order, or its sum over rows, into its accumulator.
 struct Start {
   const Equation* equation = nullptr;
   int operand = -1;
   int accumulator = -1;
 };
 
-// Its second half, after a barrier: the pieces' accumulators, in index order.
+// Its second half, after a barrier: for each instance of the result, the accumulators of its group's pieces in index
+// order. Without an accumulator, the group's slices of `operand` in device order.
 struct Done {
   const Equation* equation = nullptr;
   int accumulator = -1;
+  int operand = -1;
   int result = -1;
 };
 
@@ -142,6 +150,7 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
         } else if constexpr (std::is_same_v<Kind, Start>) {
           read(i.operand);
         } else if constexpr (std::is_same_v<Kind, Done>) {
+          if (i.operand >= 0) read(i.operand);
           write(i.result);
         } else if constexpr (std::is_same_v<Kind, Exchange>) {
           read(i.operand);

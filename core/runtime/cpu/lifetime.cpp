@@ -19,8 +19,10 @@ class Finder {
     }
     for (std::size_t number = 0; number < lowered_.stages.size(); ++number) {
       stage_ = static_cast<int>(number);
-      for_each_instruction(lowered_.stages[number],
-                           [&](const Instruction& instruction, Reader reader) { visit(instruction, reader); });
+      for_each_instruction(lowered_.stages[number], [&](const Instruction& instruction, Reader reader, int cut) {
+        cut_ = cut;
+        visit(instruction, reader);
+      });
     }
     return std::move(lifetimes_);
   }
@@ -29,7 +31,9 @@ class Finder {
   void visit(const Instruction& instruction, Reader reader) {
     ++position_;
     if (const Loop* const loop = instruction.as<Loop>()) return visit_loop(instruction, *loop, reader);
-    const Reader as = instruction.as<Exchange>() != nullptr ? Reader::exchange : reader;
+    const Done* const done = instruction.as<Done>();
+    const bool exchanges = instruction.as<Exchange>() != nullptr || (done != nullptr && done->operand >= 0);
+    const Reader as = exchanges ? Reader::exchange : reader;
     for_each_value(
         instruction, [&](int root) { read(root, as); }, [&](int root) { write(root, instruction, loops_.size()); });
   }
@@ -61,7 +65,7 @@ class Finder {
 
   void read(int root, Reader reader) {
     Lifetime& lifetime = of(root);
-    lifetime.reads.push_back({stage_, position_, reader});
+    lifetime.reads.push_back({stage_, position_, reader, cut_});
     extend(root);
     if (loops_.empty()) return;
     const auto home = depth_.find(root);
@@ -95,6 +99,7 @@ class Finder {
   std::vector<const Loop*> loops_;
   int stage_ = 0;
   int position_ = 0;
+  int cut_ = -1;  // of the instructions at hand
 };
 
 }  // namespace

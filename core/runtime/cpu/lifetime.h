@@ -16,6 +16,7 @@ struct Access {
   int stage = 0;
   int position = 0;
   Reader reader = Reader::piece;
+  int cut = -1;  // of pieces
 };
 
 struct Lifetime {
@@ -41,15 +42,17 @@ struct Lifetimes {
 // Positions count instructions and ends of loops from 1, in the order of for_each_instruction, bodies inside.
 Lifetimes find_lifetimes(const Lowered& lowered);
 
-// Calls f(instruction, reader) for the instructions of a stage in order: once, chunked, tasks, pieces.
+// Calls f(instruction, reader, cut) for the instructions of a stage in order: once, chunked, tasks, pieces.
 template <class S, class F>
 void for_each_instruction(S& stage, F&& f) {
-  for (auto& instruction : stage.once) f(instruction, Reader::everywhere);
+  for (auto& instruction : stage.once) f(instruction, Reader::everywhere, -1);
   for (auto& chunked : stage.chunked) {
-    for (auto& instruction : chunked.instructions) f(instruction, Reader::chunk);
+    for (auto& instruction : chunked.instructions) f(instruction, Reader::chunk, -1);
   }
-  for (auto& instruction : stage.tasks) f(instruction, Reader::task);
-  for (auto& instruction : stage.pieces) f(instruction, Reader::piece);
+  for (auto& instruction : stage.tasks) f(instruction, Reader::task, -1);
+  for (auto& list : stage.pieces) {
+    for (auto& instruction : list.instructions) f(instruction, Reader::piece, list.cut);
+  }
 }
 
 }  // namespace pmaptrain::cpu

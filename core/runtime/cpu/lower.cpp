@@ -5,29 +5,39 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/ops/all.h"
+
 namespace pmaptrain::cpu {
 namespace {
 
 class Lowering {
  public:
-  Lowering(const Program& program, const PlanOptions& options, std::int64_t pieces)
-      : program_(program), options_(options), pieces_(pieces) {
+  Lowering(const Program& program, const PlanOptions& options, std::int64_t target)
+      : program_(program), options_(options) {
     out_.program = &program;
+    out_.target = target;
+    std::set<std::uint32_t> sets;
+    for (const Type& type : program.types) {
+      if (!type.varying.empty()) sets.insert(type.varying.bits());
+    }
+    out_.varies_in_parts = sets.size() > 1;
     out_.facts = analyse(program);
+    out_.rows = find_rows(program, out_.facts);
     out_.values.resize(program.types.size());
     out_.stages.resize(1);
     inputs_.resize(program.types.size());
     for (const Input& input : program_.inputs) inputs_[static_cast<std::size_t>(input.value.id)] = &input;
+    cut_by_rows();
   }
 
   Lowered run() {
-    for (const Input& input : program_.inputs) define(input.value, class_of_input(input), 0);
+    for (const Input& input : program_.inputs) define_input(input);
     // What is prepared is ready for every other instruction.
     if (!options_.private_copies && prepares_any(program_.equations)) first_ = 1;
     for (const Equation& equation : program_.equations) lower_equation(equation);
     lower_outputs();
     for (const Input& input : program_.inputs) {
-      if (input.next) out_.updates.emplace_back(input.value.id, info(*input.next).root);
+      if (input.next) out_.updates.emplace_back(input.value.id, source(*input.next, -1));
     }
     return std::move(out_);
   }
@@ -36,65 +46,180 @@ class Lowering {
   ValueInfo& info(Value value) { return out_.info(value.id); }
   const Type& type(Value value) const { return out_.type(value.id); }
   const ValueFacts& facts(Value value) const { return out_.facts.of(value); }
+  AxisSet all() const { return program_.mesh.all(); }
 
-  bool per_device(Value value) const { return options_.private_copies || !facts(value).domain.axes.empty(); }
-  Class class_by_size(Value value) const {
-    return numel(type(value)) <= small_elements ? Class::worker : Class::chunked;
+  // ---- instances, and where pieces may be cut
+
+  // Over which axes a value of this type is stored: of a value that is equal over an axis there is one.
+  AxisSet stored(const Type& type) const { return options_.private_copies ? all() : type.varying; }
+
+  void cut_by_rows() {
+    Rows& rows = out_.rows;
+    if (rows.count == 0) return;
+    const std::int64_t instances = program_.mesh.group_size(rows.axes);
+    const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross());
+    // Pieces within one device are worth their number where there are few devices.
+    const bool many = span == 1 && instances > 1 && instances >= out_.target;
+    if (many || (options_.private_copies && rows.axes != all())) {
+      std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
+      rows.count = 0;
+      return;
+    }
+    out_.cuts.push_back({rows.axes, rows.count, cut_rows(instances, rows.count, span, out_.target)});
+    rows_cut_ = 0;
   }
+
+  // A piece has rows of one instance of what its rows read, and of what their sums become.
+  AxisSet axes_not_to_cross() {
+    AxisSet axes;
+    for (const Equation& equation : program_.equations) axes = axes | axes_not_to_cross(equation);
+    for (const Output& output : program_.outputs) axes = axes | axes_of_sum(output.value);
+    for (const Input& input : program_.inputs) {
+      if (input.next) axes = axes | axes_of_sum(*input.next);
+    }
+    return axes;
+  }
+  // Of a value that is read where no piece is: a sum over the rows of each device.
+  AxisSet axes_of_sum(Value value) const {
+    return out_.rows.of(value) == RowKind::partial ? out_.rows.axes : AxisSet();
+  }
+  AxisSet axes_not_to_cross(const Equation& equation) {
+    AxisSet axes;
+    const bool on_rows = out_.rows.runs_on_rows(equation);
+    const bool sums = equation.op.rules().communication == Communication::sum;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i];
+      if (on_rows) {
+        if (reads(equation, i) != Reads::rows) axes = axes | out_.facts.root_of(operand).domain.axes;
+      } else if (sums && out_.rows.of(operand) == RowKind::partial) {
+        axes = axes | (type(operand).varying - equation.op.axes());
+      } else {
+        axes = axes | axes_of_sum(operand);
+      }
+    }
+    return axes;
+  }
+
+  // What an equation on rows reads of an operand.
+  Reads reads(const Equation& equation, std::size_t operand) const {
+    if (!reads_rows(equation, operand)) return Reads::whole;
+    const Value value = equation.operands[operand];
+    if (equation.op.is_loop()) return Reads::rows;
+    return out_.rows.has_rows(program_, out_.facts, value) ? Reads::rows : Reads::any_rows;
+  }
+  bool reads_rows(const Equation& equation, std::size_t operand) const {
+    const Rows& rows = out_.rows;
+    if (equation.op.is_loop()) {
+      const LoopRule loop = equation.op.loop();
+      return operand >= static_cast<std::size_t>(loop.consts + loop.carries);
+    }
+    if (!equation.regions.empty()) return rows.of(equation.regions.front().params[operand]) == RowKind::rows;
+    const RowKind result = rows.of(equation.results.front());
+    if (result == RowKind::uniform || rows.of(equation.operands[operand]) == RowKind::partial) return false;
+    const RowRule rule = equation.op.rows(types_of(program_, equation.operands), types_of(program_, equation.results));
+    if (result == RowKind::rows) return !rule.reads_all_of(operand);
+    return rule.kind == RowRule::Kind::sums;
+  }
+
+  // ---- values
+
+  void define(Value value, ValueInfo how) {
+    how.root = value.id;
+    info(value) = how;
+  }
+
+  Class class_of(AxisSet axes, std::int64_t elements) const {
+    const bool large = elements > small_elements;
+    if (axes.empty()) return large ? Class::chunked : Class::worker;
+    return large && axes != all() ? Class::chunked : Class::varying;
+  }
+
   // There is one copy of a replicated batch input, which no worker writes.
-  Class class_of_input(const Input& input) const {
-    if (input.group == Group::batch) return facts(input.value).domain.axes.empty() ? Class::constant : Class::varying;
-    return per_device(input.value) ? Class::varying : class_by_size(input.value);
+  void define_input(const Input& input) {
+    ValueInfo how;
+    how.complete = true;
+    how.axes = input.group == Group::batch ? type(input.value).varying : stored(type(input.value));
+    if (input.group != Group::batch) {
+      how.of = class_of(how.axes, numel(type(input.value)));
+    } else if (how.axes.empty()) {
+      how.of = Class::constant;
+    }
+    define(input.value, how);
   }
 
-  void define(Value value, Class of, int stage) {
-    assert(stage >= facts(value).stage || of == Class::constant);
-    info(value) = {of, value.id, stage, of == Class::varying && per_device(value), false};
+  // The first stage in which an instruction like `reader` may read the value of a root: what other workers write needs
+  // a barrier in between.
+  int readable(const ValueInfo& read, const ValueInfo& reader) const {
+    if (read.complete) return first_;
+    bool same = read.of == Class::constant || read.of == Class::worker;
+    if (read.of == Class::chunked) same = reader.of == Class::chunked && reader.axes == read.axes && !read.by_task;
+    if (read.of == Class::varying) same = reader.of == Class::varying && reader.cut == read.cut;
+    return std::max(first_, read.stage + (same ? 0 : 1));
   }
-
-  // The first stage in which an instruction of class `reader` may read `value`: what other workers write needs a
-  // barrier in between.
-  int readable(Value value, Class reader) {
-    const ValueInfo& read = info(value);
-    return read.stage + (read.of == Class::chunked && (read.by_task || reader != Class::chunked) ? 1 : 0);
-  }
-  // The input whose value this is; null for any other value, and for those that are made here. Inputs are complete when
-  // a step begins, whichever worker wrote them.
   const Input* input_of(int root) const {
     const auto at = static_cast<std::size_t>(root);
     return at < inputs_.size() ? inputs_[at] : nullptr;
   }
-  int first_stage(std::span<const Value> operands, Class reader) {
-    int first = first_;
-    for (Value operand : operands) {
-      if (input_of(info(operand).root) == nullptr) first = std::max(first, readable(operand, reader));
-    }
-    return first;
+
+  // The root to read where instructions run on the pieces of `cut` (-1: on none). A sum over rows is complete after a
+  // barrier.
+  int source(Value value, int cut) {
+    const ValueInfo& from = info(value);
+    if (from.kind != RowKind::partial || from.cut == cut) return from.root;
+    const auto known = completed_.find(from.root);
+    return known != completed_.end() ? known->second : complete(from.root);
   }
 
-  std::vector<int> roots(std::span<const Value> values) {
-    std::vector<int> ids;
-    ids.reserve(values.size());
-    for (Value value : values) ids.push_back(info(value).root);
-    return ids;
+  int complete(int root) {
+    const ValueInfo partial = out_.info(root);
+    const Value value{root};
+    out_.sums->push_back({all_ops().psum(AxisSet()), {value}, {value}, origin_});
+    const Equation* const sum = &out_.sums->back();
+    const int whole = out_.add_like(root);
+    ValueInfo how;
+    how.root = whole;
+    how.axes = stored(out_.type(root));
+    how.of = class_of(how.axes, numel(out_.type(root)));
+    how.cut = cut_for(how);
+    how.stage = partial.stage + 1;
+    out_.info(whole) = how;
+    const int accumulator = add_accumulator(out_.type(root), rows_cut_);
+    out_.add(Start{sum, root, accumulator}, partial, partial.stage, 0);
+    out_.add(Done{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
+    completed_[root] = whole;
+    return whole;
   }
+
+  int add_accumulator(const Type& of, int cut) {
+    out_.accumulators.push_back({of.dtype, numel(of), cut, 0});
+    return static_cast<int>(out_.accumulators.size()) - 1;
+  }
+
+  int cut_for(const ValueInfo& how) { return how.of == Class::varying ? out_.cut_of(how.axes) : -1; }
+
+  // ---- equations
 
   // Appends to the loop at hand, or to a stage.
-  void add(Instruction instruction, Class of, int stage, std::int64_t elements = 0) {
+  void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements = 0) {
     if (loop_ != nullptr) {
       loop_->push_back(std::move(instruction));
     } else {
-      out_.add(std::move(instruction), of, stage, elements);
+      out_.add(std::move(instruction), like, stage, elements);
     }
   }
 
   void lower_equation(const Equation& equation) {
+    origin_ = equation.origin;
     if (make_alias(equation) || make_constant(equation)) return;
     switch (equation.op.rules().communication) {
-      case Communication::coordinate:
-        define(equation.results.front(), Class::varying, 0);
+      case Communication::coordinate: {
+        ValueInfo how;
+        how.complete = true;
+        how.axes = stored(type(equation.results.front()));
+        define(equation.results.front(), how);
         out_.coordinates.emplace_back(equation.results.front().id, &equation);
         return;
+      }
       case Communication::none: break;
       default: return lower_collective(equation);
     }
@@ -114,30 +239,62 @@ class Lowering {
   bool make_constant(const Equation& equation) {
     if (!equation.op.local() || !equation.operands.empty()) return false;
     for (Value result : equation.results) {
-      define(result, Class::constant, 0);
+      ValueInfo how;
+      how.of = Class::constant;
+      define(result, how);
       out_.constants.emplace_back(result.id, &equation);
     }
     return true;
   }
 
   void lower_local(const Equation& equation) {
-    const Class of = loop_ != nullptr ? loop_class_ : class_of_result(equation);
-    const int stage = loop_ != nullptr ? loop_stage_ : first_stage(equation.operands, of);
-    for (Value result : equation.results) define(result, of, stage);
-    Kernel kernel{&equation, roots(equation.operands), roots(equation.results)};
-    if (of == Class::varying) prepare_operands(kernel);
-    add(std::move(kernel), of, stage, numel(type(equation.results.front())));
+    ValueInfo how = loop_ != nullptr ? loop_like_ : how_to_compute(equation);
+    Kernel kernel;
+    kernel.equation = &equation;
+    for (Value operand : equation.operands) kernel.operands.push_back(source(operand, how.cut));
+    if (loop_ == nullptr) {
+      how.stage = first_;
+      for (int root : kernel.operands) how.stage = std::max(how.stage, readable(out_.info(root), how));
+    }
+    const bool on_rows = rows_cut_ >= 0 && how.cut == rows_cut_;
+    for (Value result : equation.results) {
+      ValueInfo own = how;
+      if (on_rows) {
+        own.kind = out_.rows.of(result);
+        if (own.kind == RowKind::whole) own.kind = RowKind::uniform;  // replicated, inside a loop
+        if (own.kind != RowKind::rows) own.axes = {};
+        kernel.result_rows.push_back(own.kind == RowKind::rows);
+      } else if (type(result).varying.empty() && !options_.private_copies) {
+        own.axes = {};
+      }
+      define(result, own);
+      kernel.results.push_back(result.id);
+    }
+    for (std::size_t i = 0; on_rows && i < equation.operands.size(); ++i) {
+      kernel.operand_rows.push_back(reads(equation, i));
+    }
+    if (how.of == Class::varying) prepare_operands(kernel);
+    add(std::move(kernel), how, how.stage, numel(type(equation.results.front())));
   }
 
-  Class class_of_result(const Equation& equation) {
+  ValueInfo how_to_compute(const Equation& equation) {
     const Value result = equation.results.front();
-    if (per_device(result)) return Class::varying;
-    if (!equation.op.rules().elementwise || numel(type(result)) <= small_elements) return Class::worker;
+    ValueInfo how;
+    if (out_.rows.runs_on_rows(equation)) {
+      how.axes = out_.rows.axes;
+      how.cut = rows_cut_;
+      return how;
+    }
+    how.axes = stored(type(result));
+    how.of = how.axes.empty() ? Class::worker : Class::varying;
     // What a chain repeats along a dimension is neither a scalar nor of the result's size, and has no chunks.
-    const bool chunks = std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
-      return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
-    });
-    return chunks ? Class::chunked : Class::worker;
+    const bool chunks = equation.op.rules().elementwise &&
+                        std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
+                          return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
+                        });
+    if (chunks) how.of = class_of(how.axes, numel(type(result)));
+    how.cut = cut_for(how);
+    return how;
   }
 
   // ---- operands in the layout of the kernels that read them
@@ -147,7 +304,7 @@ class Lowering {
   std::optional<std::size_t> prepared_operand(const Equation& equation) {
     if (options_.private_copies) return std::nullopt;
     const std::optional<std::size_t> index = packable_operand(program_, equation);
-    if (!index || !per_device(equation.results.front())) return std::nullopt;
+    if (!index || type(equation.results.front()).varying.empty()) return std::nullopt;
     const Value value = equation.operands[*index];
     const Input* const input = input_of(facts(value).root);
     const bool fits = input != nullptr && input->group == Group::params && facts(input->value).domain.axes.empty() &&
@@ -166,108 +323,151 @@ class Lowering {
     if (!index) return;
     int& operand = kernel.operands[*index];
     const int packed = out_.add_like(operand);
-    out_.info(packed).by_task = true;
-    out_.info(packed).stage = 0;
+    ValueInfo& how = out_.info(packed);
+    how.of = Class::chunked;
+    how.by_task = true;
+    how.complete = false;
+    how.stage = 0;
     out_.packed.insert(packed);
-    out_.add(Prepare{kernel.equation, *index, operand, packed}, Class::chunked, 0, 0);
+    out_.add(Prepare{kernel.equation, *index, operand, packed}, how, 0, 0);
     kernel.unpacked = std::exchange(operand, packed);
   }
 
   // ---- collectives
 
   void lower_collective(const Equation& equation) {
-    if (loop_ != nullptr) {
-      throw Error(ExitStatus::usage,
-                  Diagnostic{"program",
-                             equation.origin->place,
-                             std::string(equation.op.name()) + " stands inside a loop, which this version cannot run",
-                             "reduce after the loop: its carries may vary over the axis (rule 7)",
-                             {}});
-    }
-    const int published = first_stage(equation.operands, Class::varying);
-    const bool reduces = equation.op.rules().communication != Communication::exchange;
-    // A group that is the whole mesh is reduced piece by piece, without looking at coordinates.
-    if (reduces && equation.op.axes() == program_.mesh.all()) return lower_reduction(equation, published);
-
-    // One instruction for each operand: their sets may differ, and with them which devices have which result.
+    assert(loop_ == nullptr);  // such loops are unrolled
+    if (equation.op.rules().communication != Communication::exchange) return lower_reduction(equation);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      const Value operand = equation.operands[i], result = equation.results[i];
-      out_.exchanged.insert(info(operand).root);
-      const Class of = per_device(result) ? Class::varying : Class::worker;
-      define(result, of, published + 1);
-      add(Exchange{&equation, i, info(operand).root, result.id}, of, published + 1);
+      const Value result = equation.results[i];
+      const int operand = source(equation.operands[i], -1);
+      ValueInfo how;
+      how.axes = stored(type(result));
+      how.of = how.axes.empty() ? Class::worker : Class::varying;
+      how.cut = cut_for(how);
+      how.stage = readable(out_.info(operand), ValueInfo());
+      out_.exchanged.insert(operand);
+      define(result, how);
+      add(Exchange{&equation, i, operand, result.id}, how, how.stage);
     }
   }
 
-  // Each piece adds up its devices, then the pieces are combined in index order.
-  void lower_reduction(const Equation& equation, int published) {
+  // One operand of a reduction.
+  struct Half {
+    Done done;
+    bool of_rows = false;   // the addends are sums over rows
+    bool in_parts = false;  // nothing is left to combine
+  };
+
+  // Whether the slices of a value are added up piece by piece: where the sum over all that it is stored over is wanted.
+  bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const {
+    return operand.of == Class::varying && operand.kind == RowKind::whole && operand.axes == of.varying &&
+           (of.varying - equation.op.axes()).empty();
+  }
+
+  // Pieces have their addends, in accumulators or as they are; after a barrier these are combined in order.
+  void lower_reduction(const Equation& equation) {
     const bool sum = equation.op.rules().communication == Communication::sum;
+    std::vector<Half> halves;
+    int published = first_;
     operand_number_.clear();
-    for (std::size_t i = 0; i < equation.operands.size(); ++i) operand_number_.try_emplace(equation.operands[i].id, i);
-    if (sum) sum_rows_of_all_devices(equation, published);
-    std::vector<int> accumulators(equation.operands.size(), -1);
-    for (std::size_t i = 0; i < accumulators.size(); ++i) {
-      const Value operand = equation.operands[i];
-      if (summed_.contains(operand.id)) continue;
-      accumulators[i] = static_cast<int>(out_.accumulators.size());
-      out_.accumulators.push_back({type(operand).dtype, numel(type(operand)), 0});
-    }
-    if (sum) sum_rows_of_pieces(accumulators);
+    summed_.clear();
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      if (accumulators[i] < 0) continue;
-      const Value operand = equation.operands[i], result = equation.results[i];
-      const Class of = per_device(result) ? Class::varying : class_by_size(result);
-      define(result, of, published + 1);
-      add(Done{&equation, accumulators[i], result.id}, of, published + 1, numel(type(result)));
-      if (summed_.contains(operand.id)) continue;
-      out_.add(Start{&equation, info(operand).root, accumulators[i]}, Class::varying, published, 0);
+      const Value operand = equation.operands[i];
+      Half& half = halves.emplace_back(Half{{&equation, -1, -1, equation.results[i].id}});
+      if (info(operand).kind == RowKind::partial && sum) {
+        half.of_rows = true;
+        operand_number_.try_emplace(operand.id, i);
+        published = std::max(published, info(operand).stage + 1);
+        continue;
+      }
+      const int root = source(operand, -1);
+      ValueInfo from = out_.info(root);
+      if (starts_on_instances(equation, from, type(operand))) {
+        if (from.cut < 0) from.cut = out_.cut_of(from.axes);
+        half.done.accumulator = add_accumulator(type(operand), from.cut);
+        const int stage = from.complete ? first_ : from.stage;
+        out_.add(Start{&equation, root, half.done.accumulator}, from, stage, 0);
+        published = std::max(published, stage + 1);
+      } else {
+        half.done.operand = root;
+        out_.exchanged.insert(root);
+        published = std::max(published, readable(from, ValueInfo()));
+      }
+    }
+    sum_rows_in_parts(equation, halves, published);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      if (halves[i].of_rows) halves[i].done.accumulator = add_accumulator(type(equation.operands[i]), rows_cut_);
+    }
+    sum_rows_of_pieces(halves);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      if (!halves[i].in_parts) finish_reduction(equation, i, halves[i], published);
     }
   }
 
-  // Whether every result is a sum over rows that only this reduction reads.
+  void finish_reduction(const Equation& equation, std::size_t i, const Half& half, int published) {
+    const Value operand = equation.operands[i], result = equation.results[i];
+    if (half.of_rows && !summed_.contains(operand.id)) {
+      const ValueInfo from = info(operand);
+      out_.add(Start{&equation, from.root, half.done.accumulator}, from, from.stage, 0);
+    }
+    ValueInfo how;
+    how.axes = stored(type(result));
+    how.of = class_of(how.axes, numel(type(result)));
+    how.cut = cut_for(how);
+    how.stage = published;
+    define(result, how);
+    add(half.done, how, published, numel(type(result)));
+  }
+
+  // Whether an instruction's results are sums over rows that only the reduction at hand reads.
   bool sums_rows_for(const Instruction& instruction) const {
     const Kernel* const kernel = instruction.as<Kernel>();
-    if (kernel == nullptr || kernel->operands.empty()) return false;
+    if (kernel == nullptr || kernel->operand_rows.empty()) return false;
     const Equation& equation = *kernel->equation;
-    if (equation.op.rules().rows == nullptr) return false;
     const RowRule rule = equation.op.rows(types_of(program_, equation.operands), types_of(program_, equation.results));
-    if (rule.kind != RowRule::Kind::sums) return false;
-    const bool stacked = std::all_of(kernel->operands.begin(), kernel->operands.end(),
-                                     [&](int root) { return out_.info(root).stacked; });
-    return stacked && std::all_of(equation.results.begin(), equation.results.end(), [&](Value result) {
-             return operand_number_.contains(result.id) && facts(result).uses == 1;
+    return rule.kind == RowRule::Kind::sums &&
+           std::all_of(equation.results.begin(), equation.results.end(), [&](Value result) {
+             return out_.rows.of(result) == RowKind::partial && operand_number_.contains(result.id) &&
+                    facts(result).uses == 1;
            });
   }
 
-  // An operand that is itself a sum over rows, and that nothing else reads, is summed over the rows of the whole piece
-  // at once: a weight gradient is then one call a piece, however many devices that has.
-  void sum_rows_of_pieces(const std::vector<int>& accumulators) {
+  // These are written straight into the piece's accumulators.
+  void sum_rows_of_pieces(const std::vector<Half>& halves) {
     for (Stage& stage : out_.stages) {
-      for (Instruction& instruction : stage.pieces) {
-        if (!sums_rows_for(instruction)) continue;
-        Kernel& kernel = *instruction.as<Kernel>();
-        RowSums sums{kernel.equation, std::move(kernel.operands), {}};
-        for (Value result : sums.equation->results) {
-          sums.accumulators.push_back(accumulators[operand_number_.at(result.id)]);
-          summed_.insert(result.id);
+      for (PieceList& list : stage.pieces) {
+        if (list.cut != rows_cut_) continue;
+        for (Instruction& instruction : list.instructions) {
+          if (!sums_rows_for(instruction)) continue;
+          Kernel& kernel = *instruction.as<Kernel>();
+          RowSums sums{kernel.equation, std::move(kernel.operands), {}};
+          for (Value result : sums.equation->results) {
+            sums.accumulators.push_back(halves[operand_number_.at(result.id)].done.accumulator);
+            summed_.insert(result.id);
+          }
+          instruction = std::move(sums);
         }
-        instruction = std::move(sums);
       }
     }
   }
 
   // Where the sum is so large that accumulators would move more memory than the rows that it sums up, there are none:
-  // the rows of all devices are kept, and summed after the barrier, in parts of the result.
-  void sum_rows_of_all_devices(const Equation& psum, int published) {
+  // all rows are kept, and summed after the barrier, in parts of the result.
+  void sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves, int published) {
+    if (rows_cut_ < 0 || !(out_.rows.axes - psum.op.axes()).empty()) return;
     std::vector<Kernel> sums;
     for (Stage& stage : out_.stages) {
-      std::erase_if(stage.pieces, [&](Instruction& instruction) {
-        if (!sums_rows_for(instruction) || !is_better_in_parts(*instruction.as<Kernel>()->equation)) return false;
-        sums.push_back(std::move(*instruction.as<Kernel>()));
-        return true;
-      });
+      for (PieceList& list : stage.pieces) {
+        if (list.cut != rows_cut_) continue;
+        std::erase_if(list.instructions, [&](Instruction& instruction) {
+          if (!sums_rows_for(instruction) || !is_better_in_parts(*instruction.as<Kernel>()->equation)) return false;
+          sums.push_back(std::move(*instruction.as<Kernel>()));
+          return true;
+        });
+      }
     }
-    for (Kernel& kernel : sums) lower_parts(psum, published, std::move(kernel));
+    for (Kernel& kernel : sums) lower_parts(psum, halves, published, std::move(kernel));
   }
 
   // Bytes that the pieces' sums would write, all of which the combination would read again, against those of the rows.
@@ -276,27 +476,37 @@ class Lowering {
     const std::vector<Type> operands = types_of(program_, equation.operands);
     const Type& sum = type(equation.results.front());
     if (!equation.op.rows(operands, std::span(&sum, 1)).columns_make_rows) return false;
-    if (numel(sum) <= small_elements || sum.shape.front() < most_parts * part_alignment) return false;
+    if (numel(sum) <= small_elements || sum.shape.front() < least_parts * part_alignment) return false;
     double rows = 0;
     for (const Type& operand : operands) rows += static_cast<double>(bytes(operand));
-    return static_cast<double>(pieces_) * static_cast<double>(bytes(sum)) >
-           static_cast<double>(program_.mesh.devices()) * rows;
+    const auto pieces = static_cast<double>(out_.cuts[static_cast<std::size_t>(rows_cut_)].pieces.size());
+    return pieces * static_cast<double>(bytes(sum)) >
+           static_cast<double>(program_.mesh.group_size(out_.rows.axes)) * rows;
   }
 
   // One sum for all; with private copies, each device then copies it.
-  void lower_parts(const Equation& psum, int published, Kernel kernel) {
+  void lower_parts(const Equation& psum, std::vector<Half>& halves, int published, Kernel kernel) {
     const Value summed = kernel.equation->results.front();
-    const Value result = psum.results[operand_number_.at(summed.id)];
-    summed_.insert(summed.id);
-    define(result, Class::chunked, published + 1);
-    info(result).by_task = true;
-    Parts parts{kernel.equation, std::move(kernel.operands), result.id, most_parts};
+    const std::size_t number = operand_number_.at(summed.id);
+    halves[number].in_parts = true;
+    halves[number].of_rows = false;
+    const Value result = psum.results[number];
+    Parts parts{kernel.equation, std::move(kernel.operands), result.id, parts_of(type(summed).shape.front())};
+    ValueInfo how;
+    how.of = Class::chunked;
+    how.by_task = true;
+    how.stage = published;
+    define(result, how);
     if (options_.private_copies) {
       parts.result = out_.add_like(result.id);
-      define(result, Class::varying, published + 2);
-      out_.add(Copy{parts.result, result.id}, Class::varying, published + 2, 0);
+      ValueInfo copy;
+      copy.axes = all();
+      copy.cut = cut_for(copy);
+      copy.stage = published + 1;
+      define(result, copy);
+      out_.add(Copy{parts.result, result.id}, copy, copy.stage, 0);
     }
-    out_.add(std::move(parts), Class::chunked, published + 1, 0);
+    out_.add(std::move(parts), how, published, 0);
   }
 
   // ---- loops
@@ -305,42 +515,60 @@ class Lowering {
   void lower_loop(const Equation& equation) {
     const LoopRule loop = equation.op.loop();
     const Region& region = equation.regions.front();
-    bool varies = options_.private_copies;
-    for (Value operand : equation.operands) varies |= !type(operand).varying.empty();
+    AxisSet axes = options_.private_copies ? all() : AxisSet();
+    for (Value operand : equation.operands) axes = axes | type(operand).varying;
     for_each_equation(region.equations, [&](const Equation& inner) {
-      for (Value result : inner.results) varies |= !type(result).varying.empty();
+      for (Value result : inner.results) axes = axes | type(result).varying;
     });
-    const Class of = loop_ != nullptr ? loop_class_ : varies ? Class::varying : Class::worker;
-    const int stage = loop_ != nullptr ? loop_stage_ : first_stage(equation.operands, of);
+    const bool on_rows =
+        loop_ != nullptr ? loop_like_.cut == rows_cut_ && rows_cut_ >= 0 : out_.rows.runs_on_rows(equation);
+    ValueInfo how;
+    if (loop_ != nullptr) {
+      how = loop_like_;
+    } else {
+      how.axes = axes;
+      how.of = axes.empty() ? Class::worker : Class::varying;
+      how.cut = on_rows ? rows_cut_ : cut_for(how);
+    }
+    std::vector<int> operands;
+    for (Value operand : equation.operands) operands.push_back(source(operand, how.cut));
+    if (loop_ == nullptr) {
+      how.stage = first_;
+      for (int root : operands) how.stage = std::max(how.stage, readable(out_.info(root), how));
+    }
 
     Loop out;
     out.equation = &equation;
     out.iterations = loop.iterations;
     const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
     for (std::size_t i = 0; i < region.params.size(); ++i) {
-      const Value param = region.params[i], operand = equation.operands[i];
+      const Value param = region.params[i];
+      ValueInfo own = how;
       if (i < consts) {
-        info(param) = info(operand);
+        info(param) = out_.info(operands[i]);
       } else if (i < consts + carries) {
         const Value result = equation.results[i - consts];
-        if (varies && !per_device(result)) refuse_mixed_carries(equation, result);
-        define(result, of, stage);
+        if (!axes.empty() && type(result).varying.empty() && !options_.private_copies) {
+          refuse_mixed_carries(equation, result);
+        }
+        if (on_rows) own.kind = out_.rows.of(result), own.axes = {};
+        define(result, own);
         info(param) = info(result);
-        out.before.push_back({info(operand).root, result.id});
+        out.before.push_back({operands[i], result.id});
       } else {
-        define(param, of, stage);
-        out.slices.push_back({info(operand).root, param.id});
+        if (on_rows) own.kind = RowKind::rows;
+        if (type(param).varying.empty() && !options_.private_copies) own.axes = {};
+        define(param, own);
+        out.slices.push_back({operands[i], param.id});
       }
     }
     std::vector<Instruction>* const outer = std::exchange(loop_, &out.body);
-    const int outer_stage = std::exchange(loop_stage_, stage);
-    const Class outer_class = std::exchange(loop_class_, of);
+    const ValueInfo outer_like = std::exchange(loop_like_, how);
     for (const Equation& inner : region.equations) lower_equation(inner);
     loop_ = outer;
-    loop_stage_ = outer_stage;
-    loop_class_ = outer_class;
+    loop_like_ = outer_like;
     append_yields(equation, region, out);
-    add(std::move(out), of, stage);
+    add(std::move(out), how, how.stage);
   }
 
   // After the body, what it yields becomes the carries. A yield that is itself a carry is copied aside first, so that
@@ -375,14 +603,18 @@ class Lowering {
   // An output that is an input which this step replaces is copied before it changes.
   void lower_outputs() {
     for (const Output& output : program_.outputs) {
-      int root = info(output.value).root;
+      int root = source(output.value, -1);
       const Input* const input = input_of(root);
       if (input != nullptr && input->next) {
         const int copy = out_.add_like(root);
+        ValueInfo& how = out_.info(copy);
+        how.complete = false;
+        how.stage = 0;
+        how.cut = cut_for(how);
         const auto prepend = [&](std::vector<Instruction>& list) { list.insert(list.begin(), Copy{root, copy}); };
-        switch (out_.info(root).of) {
-          case Class::varying: prepend(out_.stages.front().pieces); break;
-          case Class::chunked: prepend(out_.chunked(0, numel(out_.type(root))).instructions); break;
+        switch (how.of) {
+          case Class::varying: prepend(out_.pieces(0, how.cut)); break;
+          case Class::chunked: prepend(out_.chunked(0, numel(out_.type(root)), how.axes).instructions); break;
           default: prepend(out_.stages.front().once);
         }
         root = copy;
@@ -393,15 +625,16 @@ class Lowering {
 
   const Program& program_;
   const PlanOptions options_;
-  const std::int64_t pieces_;
   Lowered out_;
   std::vector<const Input*> inputs_;                     // by value
+  int rows_cut_ = -1;                                    // the cut by rows, where there is one
+  std::map<int, int> completed_;                         // sums over rows that other work reads, by their addends
   std::unordered_map<int, std::size_t> operand_number_;  // of the reduction at hand, by value: the first such operand
   std::set<int> summed_;                                 // values that exist only as pieces' sums
+  std::shared_ptr<const Origin> origin_;                 // of the equation at hand
   int first_ = 0;                                        // the stage before which only preparations run
   std::vector<Instruction>* loop_ = nullptr;
-  int loop_stage_ = 0;
-  Class loop_class_ = Class::varying;
+  ValueInfo loop_like_;
 };
 
 }  // namespace
@@ -414,30 +647,52 @@ int Lowered::add_like(int like) {
   return copy.root;
 }
 
-Chunked& Lowered::chunked(int stage, std::int64_t elements) {
-  std::vector<Chunked>& all = stages[static_cast<std::size_t>(stage)].chunked;
-  const auto same =
-      std::find_if(all.begin(), all.end(), [&](const Chunked& known) { return known.elements == elements; });
-  if (same != all.end()) return *same;
-  return all.emplace_back(Chunked{elements, chunks_of(elements), {}});
+int Lowered::cut_of(AxisSet axes) {
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i].axes == axes && cuts[i].rows == 0) return static_cast<int>(i);
+  }
+  // Neighbouring instances along the innermost axis alone: what a piece reads of fewer axes is one slice, or follows.
+  const Mesh& mesh = program->mesh;
+  int innermost = -1, used = 0;
+  for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+    if (axes.contains(axis) && mesh.size(axis) > 1) innermost = axis, ++used;
+  }
+  const std::int64_t instances = mesh.group_size(axes);
+  const std::int64_t run = used > 1 && varies_in_parts ? mesh.size(innermost) : instances;
+  cuts.push_back({axes, 0, cut_instances(instances, run, target)});
+  return static_cast<int>(cuts.size()) - 1;
 }
 
-void Lowered::add(Instruction instruction, Class of, int stage, std::int64_t elements) {
+Chunked& Lowered::chunked(int stage, std::int64_t elements, AxisSet axes) {
+  std::vector<Chunked>& all = stages[static_cast<std::size_t>(stage)].chunked;
+  const auto same = std::find_if(
+      all.begin(), all.end(), [&](const Chunked& known) { return known.elements == elements && known.axes == axes; });
+  if (same != all.end()) return *same;
+  return all.emplace_back(Chunked{elements, chunks_of(elements), axes, {}});
+}
+
+std::vector<Instruction>& Lowered::pieces(int stage, int cut) {
+  std::vector<PieceList>& all = stages[static_cast<std::size_t>(stage)].pieces;
+  const auto same = std::find_if(all.begin(), all.end(), [&](const PieceList& known) { return known.cut == cut; });
+  return (same != all.end() ? *same : all.emplace_back(PieceList{cut, {}})).instructions;
+}
+
+void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements) {
   if (static_cast<std::size_t>(stage) >= stages.size()) stages.resize(static_cast<std::size_t>(stage) + 1);
   Stage& into = stages[static_cast<std::size_t>(stage)];
-  if (of == Class::varying) {
-    into.pieces.push_back(std::move(instruction));
-  } else if (of != Class::chunked) {
+  if (like.of == Class::varying) {
+    pieces(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
+  } else if (like.of != Class::chunked) {
     into.once.push_back(std::move(instruction));
   } else if (instruction.as<Parts>() != nullptr || instruction.as<Prepare>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
-    chunked(stage, elements).instructions.push_back(std::move(instruction));
+    chunked(stage, elements, like.axes).instructions.push_back(std::move(instruction));
   }
 }
 
-Lowered lower(const Program& program, const PlanOptions& options, std::int64_t pieces) {
-  return Lowering(program, options, pieces).run();
+Lowered lower(const Program& program, const PlanOptions& options, std::int64_t target) {
+  return Lowering(program, options, target).run();
 }
 
 }  // namespace pmaptrain::cpu

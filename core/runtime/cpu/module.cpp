@@ -42,7 +42,7 @@ int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBa
   const double cores = std::max(1.0, std::floor(allowed_cores()));
   double workers = std::min(cores, static_cast<double>(members));
   for (const Plan& plan : plans) {
-    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces.size())));
+    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces())));
   }
   return static_cast<int>(workers);
 }
@@ -72,9 +72,7 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
     // Kept memory of one entry follows that of the one before.
     inputs.sizes = plan.kept;
     inputs.sizes.batch = 0;
-    PoolSizes passing = plan.passing;
-    passing.accumulators = product_of(plan.pieces.size(), passing.accumulators);
-    plans.sizes.passing = larger(plans.sizes.passing, passing);
+    plans.sizes.passing = larger(plans.sizes.passing, plan.passing);
   }
   plans.sizes.kept = inputs.sizes;
   plans.sizes.members = source.members;
@@ -141,7 +139,8 @@ struct CpuModule::Impl {
     std::byte* const base = b.pool == Pool::batch
                                 ? memory->batch(e, entries[e].last_slot, of.member)
                                 : memory->bases(worker, of.member, e)[static_cast<std::size_t>(base_of(b))];
-    return base + b.offset + (b.stacked ? static_cast<std::size_t>(of.device) * b.slice_bytes() : 0);
+    const std::int64_t instance = entries[e].plan.program->mesh.position(of.device, b.axes);
+    return base + b.offset + static_cast<std::size_t>(instance) * b.slice_bytes();
   }
 
   void fill_constants(std::size_t e, std::int64_t member) {
@@ -230,7 +229,7 @@ std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_v
   const Input* const found = plan.program->find_input(input);
   if (found == nullptr || found->group != Group::batch) return {};
   const Buffer& b = impl_->buffer(entry, plan.inputs[static_cast<std::size_t>(found - plan.program->inputs.data())]);
-  const std::size_t slices = b.stacked ? static_cast<std::size_t>(plan.program->mesh.devices()) : 1;
+  const auto slices = static_cast<std::size_t>(plan.program->mesh.group_size(b.axes));
   return {impl_->memory->batch(entry, slot, member) + b.offset, slices * b.slice_bytes()};
 }
 
@@ -252,7 +251,7 @@ Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> by
     const int copies = b.pool == Pool::worker && !impl_->by_member ? impl_->team.count() : 1;
     const auto write_member = [&](std::int64_t member) {
       const std::int64_t first = to.device == every_device ? 0 : to.device;
-      const std::int64_t end = to.device == every_device && b.stacked ? program(e).mesh.devices() : first + 1;
+      const std::int64_t end = to.device == every_device && !b.axes.empty() ? program(e).mesh.devices() : first + 1;
       for (int w = 0; w < copies; ++w) {
         for (std::int64_t d = first; d < end; ++d) {
           std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, {d, member}));
@@ -344,7 +343,7 @@ Needs CpuBackend::needs(const Source& source) const {
     for (const Input& input : entry.program->inputs) {
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       const Buffer& b = plans.inputs.buffers.find(input.name)->second;
-      const std::size_t copies = b.stacked                ? static_cast<std::size_t>(entry.program->mesh.devices())
+      const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
                                  : b.pool == Pool::worker ? sizes.kept_copies()
                                                           : 1;
       std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
@@ -363,14 +362,13 @@ Needs CpuBackend::needs(const Source& source) const {
   pool("constants", sizes.kept.constants, 1, "filled when the program is loaded");
   const std::size_t passing = sizes.passing_copies();
   pool("kept, shared", sizes.kept.shared, members, "replicated inputs and outputs, one copy a member");
-  pool("kept, by device", sizes.kept.devices, members, "inputs and outputs with a slice for every device");
+  pool("kept, by device", sizes.kept.devices, members, "inputs and outputs with a slice for every instance");
   pool("kept, by worker", sizes.kept.worker, members * sizes.kept_copies(), "small replicated inputs and outputs");
   pool("shared", sizes.passing.shared, passing, "replicated temporaries, one copy");
-  pool("by device", sizes.passing.devices, passing, "temporaries that cross a barrier: a slice for every device");
+  pool("by device", sizes.passing.devices, passing, "temporaries that cross a barrier: a slice for every instance");
   pool("by worker", sizes.passing.worker, workers, "small replicated temporaries");
-  pool("arena", sizes.passing.arena, workers, "temporaries of a piece of the devices");
-  pool("accumulators", sizes.passing.accumulators, 2 * passing,
-       "sums over a piece's devices; successive steps use two sets");
+  pool("arena", sizes.passing.arena, workers, "temporaries of a piece");
+  pool("accumulators", sizes.passing.accumulators, 2 * passing, "sums over pieces; successive steps use two sets");
   for (std::size_t e = 0; e < sizes.slot.size(); ++e) {
     pool("batches, " + source.entries[e].name, sizes.slot[e], static_cast<std::size_t>(source.entries[e].batches),
          "batch inputs, filled ahead");

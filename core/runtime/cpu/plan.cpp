@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
@@ -27,9 +28,8 @@ class Planner {
     plan_.kept = inputs.sizes;
     const Cost cost = cost_of(*plan_.program);
     plan_.work = cost.flops + cost.bytes;
-    plan_.pieces = cut_into_blocks(plan_.program->mesh.devices(),
-                                   options.pieces > 0 ? options.pieces : pieces_for(*plan_.program, plan_.work));
-    lowered_ = lower(*plan_.program, options, static_cast<std::int64_t>(plan_.pieces.size()));
+    lowered_ =
+        lower(*plan_.program, options, options.pieces > 0 ? options.pieces : pieces_for(*plan_.program, plan_.work));
     lifetimes_ = find_lifetimes(lowered_);
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
     pools_.resize(lowered_.values.size());
@@ -44,7 +44,8 @@ class Planner {
       if (buffer_of(value.root) < 0 && !reused(value)) give_own_buffer(value.root);
     }
     for (Stage& stage : lowered_.stages) {
-      for_each_instruction(stage, [&](const Instruction& instruction, Reader reader) { place(instruction, reader); });
+      for_each_instruction(stage,
+                           [&](const Instruction& instruction, Reader reader, int) { place(instruction, reader); });
     }
     plan_.passing.arena = std::max(arena_.end(), bytes_to_gather());
     finish();
@@ -54,7 +55,8 @@ class Planner {
  private:
   const ValueInfo& info(int root) const { return lowered_.info(root); }
   const Type& type(int root) const { return lowered_.type(root); }
-  std::int64_t devices() const { return plan_.program->mesh.devices(); }
+  const Mesh& mesh() const { return plan_.program->mesh; }
+  std::size_t instances(AxisSet axes) const { return static_cast<std::size_t>(mesh().group_size(axes)); }
 
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
@@ -86,14 +88,14 @@ class Planner {
         std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return inputs.contains(copy.first); });
     const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
     for (const auto& [next, input] : copies) {
-      const Class of = info(input).of;
+      ValueInfo like = info(input);
       const std::int64_t elements = numel(type(input));
       int from = next;
       if (inputs.contains(next)) {
         from = lowered_.add_like(input);
-        lowered_.add(Copy{next, from}, of, first, elements);
+        lowered_.add(Copy{next, from}, like, first, elements);
       }
-      lowered_.add(Copy{from, input}, of, replace, elements);
+      lowered_.add(Copy{from, input}, like, replace, elements);
     }
     return true;
   }
@@ -104,13 +106,14 @@ class Planner {
     if (written.by == nullptr || written.loop != nullptr || in_place_.contains(next)) return false;
     const Kernel* const kernel = written.by->as<Kernel>();
     if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return false;
-    if (info(input).of != info(next).of || info(input).stacked != info(next).stacked) return false;
+    if (info(input).of != info(next).of || info(input).axes != info(next).axes) return false;
+    if (info(next).kind != RowKind::whole) return false;
     if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
     const Class of = info(input).of;
     return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
       if (read.stage < written.written.stage) return true;
       if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
-      const bool same_order = (of == Class::varying && read.reader == Reader::piece) ||
+      const bool same_order = (of == Class::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
                               (of == Class::worker && read.reader == Reader::everywhere) ||
                               (of == Class::chunked && read.reader == Reader::chunk);
       return same_order && read.position <= written.written.position;
@@ -144,7 +147,7 @@ class Planner {
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
                                      [&](const Access& read) { return read.stage != value.written.stage; });
     if (crosses || is_kept(value.root)) return Pool::device;
-    return info(value.root).stacked ? Pool::arena : Pool::piece;
+    return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
   // Values whose memory is found while walking the instructions: the arena's, and shared temporaries.
@@ -161,14 +164,9 @@ class Planner {
   Buffer make_buffer(int root) const {
     Buffer buffer;
     buffer.dtype = type(root).dtype;
-    buffer.domain.axes = type(root).varying;
+    buffer.axes = info(root).axes;
     buffer.pool = pool_of(root);
     buffer.elements = numel(type(root));
-    // A device's slices are there even for a value that only stages, not devices, tell apart.
-    buffer.stacked = buffer.pool == Pool::device || (buffer.pool != Pool::piece && info(root).stacked);
-    if (static_cast<std::size_t>(root) < lowered_.facts.values.size()) {
-      buffer.domain = lowered_.facts.values[static_cast<std::size_t>(root)].domain;
-    }
     return buffer;
   }
 
@@ -187,7 +185,7 @@ class Planner {
     } else {
       // Outputs are read between steps; what is computed when the plan is loaded must stay as well.
       buffer.kept = outlives_.contains(root) || buffer.pool == Pool::constant;
-      give_place(buffer, devices(), buffer.kept ? plan_.kept : plan_.passing);
+      give_place(buffer, mesh(), buffer.kept ? plan_.kept : plan_.passing);
     }
     add_buffer(root, buffer);
   }
@@ -200,7 +198,7 @@ class Planner {
       if (input.group == Group::batch) {
         Buffer buffer = make_buffer(root);
         buffer.kept = true;
-        give_place(buffer, devices(), plan_.kept);
+        give_place(buffer, mesh(), plan_.kept);
         add_buffer(root, buffer);
       } else {
         add_buffer(root, inputs_.buffers.find(input.name)->second);
@@ -215,8 +213,11 @@ class Planner {
   // ---- the arena and shared temporaries, in the order of the instructions
 
   std::size_t arena_bytes(int root) const {
-    const std::int64_t slices = pool_of(root) == Pool::arena ? plan_.pieces.front().count : 1;
-    return product_of(bytes(type(root)), static_cast<std::size_t>(slices));
+    if (pool_of(root) != Pool::arena) return bytes(type(root));
+    const Cut& cut = lowered_.cuts[static_cast<std::size_t>(info(root).cut)];
+    const auto most = static_cast<std::size_t>(cut.largest());
+    if (info(root).kind != RowKind::rows) return product_of(bytes(type(root)), most);
+    return product_of(bytes(type(root)) / static_cast<std::size_t>(type(root).shape.front()), most);
   }
 
   // Of the columns of its first operand that the widest part reads: a worker gathers them in its arena, where nothing
@@ -231,7 +232,7 @@ class Planner {
           Type columns = plan_.program->type(sum->equation->operands.front());
           const std::int64_t width = columns.shape[1];
           columns.shape[1] = part_begin(width, sum->parts, part + 1) - part_begin(width, sum->parts, part);
-          most = std::max(most, product_of(bytes(columns), static_cast<std::size_t>(devices())));
+          most = std::max(most, product_of(bytes(columns), instances(lowered_.rows.axes)));
         }
       }
     }
@@ -279,7 +280,7 @@ class Planner {
       const Kernel* const kernel = written.by != nullptr && written.loop == &loop ? written.by->as<Kernel>() : nullptr;
       if (kernel == nullptr || !kernel->equation->op.rules().elementwise) continue;
       if (buffer_of(yield->from) >= 0 || !taken.insert(yield->from).second) continue;
-      if (info(yield->from).stacked != info(yield->to).stacked || type(yield->from) != type(yield->to)) continue;
+      if (pool_of(yield->from) != pool_of(yield->to) || type(yield->from) != type(yield->to)) continue;
       const std::vector<Access>& reads = lifetimes_.of(yield->to).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
         return read.position > written.written.position && read.position > begin && read.position < end;
@@ -293,7 +294,8 @@ class Planner {
     for (int operand : kernel.operands) {
       const auto live = live_.find(operand);
       if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
-      if (pool_of(operand) != pool_of(result) || bytes(type(operand)) != bytes(type(result)) ||
+      if (pool_of(operand) != pool_of(result) || info(operand).axes != info(result).axes ||
+          info(operand).kind != info(result).kind || bytes(type(operand)) != bytes(type(result)) ||
           size_of(type(operand).dtype) != size_of(type(result).dtype)) {
         continue;
       }
@@ -310,10 +312,11 @@ class Planner {
     if (pool_of(root) == Pool::shared) {
       // Only a temporary of as many elements is cut into the same chunks, so that no worker writes what another still
       // reads; tasks are cut elsewhere.
-      auto& free = free_shared_[{numel(type(root)), size_of(type(root).dtype)}];
+      auto& free = free_shared_[shape_of_chunks(root)];
       std::size_t offset = plan_.passing.shared;
       if (free.empty() || info(root).by_task) {
-        plan_.passing.shared = sum_of(plan_.passing.shared, align(bytes(type(root))));
+        const std::size_t size = product_of(bytes(type(root)), instances(info(root).axes));
+        plan_.passing.shared = sum_of(plan_.passing.shared, align(size));
       } else {
         offset = free.back();
         free.pop_back();
@@ -322,6 +325,11 @@ class Planner {
     }
     assert(pool_of(root) == Pool::arena || pool_of(root) == Pool::piece);
     hold(root, arena_.allocate(arena_bytes(root)));
+  }
+
+  using ChunkShape = std::tuple<std::int64_t, std::size_t, std::uint32_t>;
+  ChunkShape shape_of_chunks(int root) const {
+    return {numel(type(root)), size_of(type(root).dtype), info(root).axes.bits()};
   }
 
   void release(int position) {
@@ -343,7 +351,7 @@ class Planner {
     for (int root : ended) {
       const std::size_t offset = live_.at(root);
       if (pool_of(root) == Pool::shared) {
-        free_shared_[{numel(type(root)), size_of(type(root).dtype)}].push_back(offset);
+        free_shared_[shape_of_chunks(root)].push_back(offset);
       } else {
         arena_.release(offset, arena_bytes(root));
       }
@@ -368,9 +376,11 @@ class Planner {
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
       accumulator.offset = plan_.passing.accumulators;
-      const std::size_t size = product_of(size_of(accumulator.dtype), static_cast<std::size_t>(accumulator.elements));
-      plan_.passing.accumulators = sum_of(plan_.passing.accumulators, align(size));
+      const std::size_t pieces = lowered_.cuts[static_cast<std::size_t>(accumulator.cut)].pieces.size();
+      plan_.passing.accumulators = sum_of(plan_.passing.accumulators, product_of(accumulator.piece_bytes(), pieces));
     }
+    plan_.cuts = std::move(lowered_.cuts);
+    plan_.sums = lowered_.sums;
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
     for (Stage& stage : plan_.stages) rename(stage);
@@ -404,7 +414,8 @@ class Planner {
     for (Chunked& chunked : stage.chunked) rename(chunked.instructions);
     std::erase_if(stage.chunked, [](const Chunked& chunked) { return chunked.instructions.empty(); });
     rename(stage.tasks);
-    rename(stage.pieces);
+    for (PieceList& list : stage.pieces) rename(list.instructions);
+    std::erase_if(stage.pieces, [](const PieceList& list) { return list.instructions.empty(); });
   }
 
   void rename(std::vector<Instruction>& instructions) {
@@ -436,7 +447,7 @@ class Planner {
   int position_ = 0;                    // of the instruction that is being placed, as in lifetimes
   std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
   std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same
-  std::map<std::pair<std::int64_t, std::size_t>, std::vector<std::size_t>> free_shared_;
+  std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
 };
 
 }  // namespace

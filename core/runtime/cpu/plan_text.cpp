@@ -11,8 +11,10 @@ class Printer {
   explicit Printer(const Plan& plan) : plan_(plan) {}
 
   std::string print() {
-    text_ = fmt::format("pieces {} of {} device(s)\nbarriers {}\n", plan_.pieces.size(),
-                        plan_.pieces.empty() ? 0 : plan_.pieces.front().count, plan_.barriers_per_step());
+    text_ = fmt::format("barriers {}\n", plan_.barriers_per_step());
+    for (std::size_t i = 0; i < plan_.cuts.size(); ++i) {
+      text_ += fmt::format("cut {} {}\n", i, describe(plan_.cuts[i]));
+    }
     print("kept", plan_.kept);
     print("passing", plan_.passing);
     for (std::size_t i = 0; i < plan_.program->inputs.size(); ++i) {
@@ -45,10 +47,20 @@ class Printer {
     text_ += fmt::format("stage {}\n", number);
     print("each worker", stage.once);
     for (const Chunked& chunked : stage.chunked) {
-      print(fmt::format("each of {} chunk(s) of {} elements", chunked.chunks, chunked.elements), chunked.instructions);
+      print(fmt::format("each of {} chunk(s) of {} elements{}", chunked.chunks, chunked.elements, over(chunked.axes)),
+            chunked.instructions);
     }
     print("tasks", stage.tasks);
-    print("each piece", stage.pieces);
+    for (const PieceList& list : stage.pieces) print(fmt::format("each piece of cut {}", list.cut), list.instructions);
+  }
+
+  std::string over(AxisSet axes) const { return axes.empty() ? "" : " over " + plan_.program->mesh.to_string(axes); }
+
+  std::string describe(const Cut& cut) const {
+    std::string text = fmt::format("{} piece(s) of up to {} {}", cut.pieces.size(), cut.largest(),
+                                   cut.rows > 0 ? "row(s)" : "instance(s)");
+    if (cut.rows > 0) text += fmt::format(", of {} a device", cut.rows);
+    return text + over(cut.axes);
   }
 
   void print(std::string_view title, const std::vector<Instruction>& instructions) {
@@ -98,6 +110,8 @@ class Printer {
     return fmt::format("accumulator {} = {} within the piece {}", i.accumulator, op(i.equation), buffer(i.operand));
   }
   std::string line(const Done& i, const std::string&) const {
+    if (i.accumulator < 0)
+      return fmt::format("{} = {} over slices {}", buffer(i.result), op(i.equation), buffer(i.operand));
     return fmt::format("{} = {} over pieces of accumulator {}", buffer(i.result), op(i.equation), i.accumulator);
   }
   std::string line(const Exchange& i, const std::string&) const {

@@ -21,10 +21,10 @@ std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
 
 }  // namespace
 
-void give_place(Buffer& buffer, std::int64_t devices, PoolSizes& sizes) {
+void give_place(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes) {
   std::size_t& pool = size_of_pool(sizes, buffer.pool);
   buffer.offset = pool;
-  const std::size_t slices = static_cast<std::size_t>(buffer.stacked ? devices : 1);
+  const auto slices = static_cast<std::size_t>(mesh.group_size(buffer.axes));
   pool = sum_of(pool, round_up(product_of(buffer.slice_bytes(), slices), alignment));
 }
 
@@ -51,11 +51,10 @@ void add_inputs(const Program& program, const PlanOptions& options, SharedInputs
     Buffer& buffer = known->second;
     buffer.dtype = type.dtype;
     buffer.elements = numel(type);
-    buffer.domain.axes = type.varying;
-    buffer.stacked = options.private_copies || !type.varying.empty();
-    buffer.pool = buffer.stacked ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
+    buffer.axes = options.private_copies ? program.mesh.all() : type.varying;
+    buffer.pool = !buffer.axes.empty() ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
     buffer.kept = true;
-    give_place(buffer, program.mesh.devices(), inputs.sizes);
+    give_place(buffer, program.mesh, inputs.sizes);
   }
 }
 

@@ -58,21 +58,22 @@ class Reporter {
           plan_.stages.size() > 1 ? fmt::format("stage {} of {}, ", number + 1, plan_.stages.size()) : "";
       add(stage.once, prefix + "every worker for itself", 0, 1);
       for (const Chunked& chunked : stage.chunked) {
+        const std::int64_t chunks = chunked.chunks * plan_.program->mesh.group_size(chunked.axes);
         add(chunked.instructions,
-            prefix + fmt::format("{} of {} elements", counted(chunked.chunks, "chunk"), with_commas(chunked.elements)),
-            0, 1);
+            prefix + fmt::format("{} of {} elements", counted(chunks, "chunk"), with_commas(chunked.elements)), 0, 1);
       }
       add(stage.tasks, prefix + "one task each, or a task for each part", 0, 1);
-      add(stage.pieces, prefix + pieces_text(), 0, 1);
+      for (const PieceList& list : stage.pieces) add(list.instructions, prefix + pieces_text(list), 0, 1);
     }
     return std::move(out_);
   }
 
  private:
-  std::string pieces_text() const {
-    if (plan_.pieces.size() == 1) return "the piece of all devices";
-    return fmt::format("each of {} pieces of up to {}", plan_.pieces.size(),
-                       counted(plan_.pieces.front().count, "device"));
+  std::string pieces_text(const PieceList& list) const {
+    const Cut& cut = plan_.cuts[static_cast<std::size_t>(list.cut)];
+    const std::string what = counted(cut.largest(), cut.rows > 0 ? "row" : "instance");
+    if (cut.pieces.size() == 1) return "one piece of " + what;
+    return fmt::format("each of {} pieces of up to {}", cut.pieces.size(), what);
   }
 
   // `times`: how often loops repeat it.
@@ -105,8 +106,7 @@ class Reporter {
   // ---- over all devices, in one iteration
 
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  double devices() const { return static_cast<double>(plan_.program->mesh.devices()); }
-  double slices_of(const Buffer& b) const { return b.stacked ? devices() : 1; }
+  double slices_of(const Buffer& b) const { return static_cast<double>(plan_.program->mesh.group_size(b.axes)); }
   double bytes_of(const Buffer& b) const { return slices_of(b) * static_cast<double>(b.slice_bytes()); }
 
   static std::string result_text(const std::vector<Type>& results) {
@@ -146,18 +146,24 @@ class Reporter {
   Cost describe(const Start& i, InstructionReport& row) const {
     const Buffer& operand = buffer(i.operand);
     row.name = i.equation->op.name();
-    row.implementation = "the piece's devices in order";
+    row.implementation = "the piece's slices in order";
     row.result = text_of(operand);
-    return {devices() * static_cast<double>(operand.elements),
-            2 * devices() * static_cast<double>(operand.slice_bytes())};
+    const Accumulator& sums = plan_.accumulators[static_cast<std::size_t>(i.accumulator)];
+    const double slices = std::max(slices_of(operand), pieces_of(sums));
+    return {slices * static_cast<double>(operand.elements), 2 * slices * static_cast<double>(operand.slice_bytes())};
   }
   Cost describe(const Done& i, InstructionReport& row) const {
-    const Accumulator& sums = plan_.accumulators[static_cast<std::size_t>(i.accumulator)];
-    const auto elements = static_cast<double>(sums.elements), pieces = static_cast<double>(plan_.pieces.size());
+    const Buffer& result = buffer(i.result);
     row.name = i.equation->op.name();
-    row.implementation = "pieces in order";
-    row.result = text_of(buffer(i.result));
-    return {pieces * elements, (pieces + 1) * elements * static_cast<double>(size_of(sums.dtype))};
+    row.implementation = i.accumulator >= 0 ? "pieces in order" : "the group's slices in order";
+    row.result = text_of(result);
+    const double addends = i.accumulator >= 0 ? pieces_of(plan_.accumulators[static_cast<std::size_t>(i.accumulator)])
+                                              : slices_of(buffer(i.operand));
+    return {addends * static_cast<double>(result.elements),
+            (addends + slices_of(result)) * static_cast<double>(result.slice_bytes())};
+  }
+  double pieces_of(const Accumulator& sums) const {
+    return static_cast<double>(plan_.cuts[static_cast<std::size_t>(sums.cut)].pieces.size());
   }
   // Each iteration copies its slices, which are all of the operands in the end.
   Cost describe(const Loop& i, InstructionReport& row) const {

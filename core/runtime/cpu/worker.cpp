@@ -72,31 +72,28 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barr
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
-  const auto at = [&](CommandList& list, TaskOrigin origin) {
-    origin.parity = step.parity;
-    origin.slot = step.slot;
-    origin.member = step.member;
-    locate(list, origin, bases);
+  const auto at = [&](CommandList& list) {
+    locate(list, {step.parity, step.slot, step.member}, bases);
     f(list);
   };
   for (std::size_t number = 0; number < bound_.stages().size(); ++number) {
     if (number > 0) barrier.arrive_and_wait();
     BoundStage& stage = bound_.stages()[number];
-    if (!stage.once.commands.empty()) at(stage.once, {});
+    if (!stage.once.commands.empty()) at(stage.once);
     const std::size_t count = stage.tasks.size();
     if (workers_ == 1) {
-      for (const Task& task : stage.tasks) at(*task.list, task.origin);
+      for (const Task& task : stage.tasks) at(*task.list);
       continue;
     }
     const auto begin = [&](std::size_t worker) { return worker * count / workers_; };
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
-      if (claims.take(number, i, step.number)) at(*stage.tasks[i].list, stage.tasks[i].origin);
+      if (claims.take(number, i, step.number)) at(*stage.tasks[i].list);
     }
     // From the ends of the others' ranges, where they come last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {
-        if (claims.take(number, i - 1, step.number)) at(*stage.tasks[i - 1].list, stage.tasks[i - 1].origin);
+        if (claims.take(number, i - 1, step.number)) at(*stage.tasks[i - 1].list);
       }
     }
   }

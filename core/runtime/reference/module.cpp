@@ -16,7 +16,7 @@ std::size_t devices_of(const Program& program) { return static_cast<std::size_t>
 
 // Slices of a batch input in memory.
 std::size_t slices_of(const Program& program, const Type& type) {
-  return type.varying.empty() ? 1 : devices_of(program);
+  return static_cast<std::size_t>(program.mesh.group_size(type.varying));
 }
 
 std::size_t held_bytes(const Program& program, Value value) {
@@ -161,10 +161,9 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, std::map<
     const std::vector<Batch>& batches = entry.slots[static_cast<std::size_t>(slot)];
     const std::vector<std::byte>& memory = batches[batches.size() > 1 ? member : 0].at(input.name);
     const auto size = static_cast<std::ptrdiff_t>(bytes(program.type(input.value)));
-    const std::ptrdiff_t stride = program.type(input.value).varying.empty() ? 0 : size;
     PerDevice& slices = values[input.name];
     for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
-      const auto begin = memory.begin() + d * stride;
+      const auto begin = memory.begin() + program.mesh.position(d, program.type(input.value).varying) * size;
       slices.emplace_back(begin, begin + size);
     }
   }

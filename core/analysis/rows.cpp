@@ -1,0 +1,278 @@
+#include "core/analysis/rows.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/analysis/cost.h"
+#include "core/graph/type_list.h"
+
+namespace pmaptrain {
+namespace {
+
+// One number of rows, tried on a whole program.
+class Trial {
+ public:
+  Trial(const Program& program, const Facts& facts, std::int64_t count, AxisSet axes)
+      : program_(program), facts_(facts), splat_(program.types.size()) {
+    rows_.count = count;
+    rows_.axes = axes;
+    rows_.kinds.assign(program.types.size(), RowKind::whole);
+    rows_.equal.assign(program.types.size(), false);
+  }
+
+  void run() {
+    for (const Input& input : program_.inputs) {
+      if (input.group == Group::batch && is_cut_shape(input.value)) batch_.insert(input.value.id);
+    }
+    for (const Equation& equation : program_.equations) {
+      visit(equation, Inside::program);
+      if (rows_.runs_on_rows(equation)) work += work_of(equation);
+    }
+  }
+
+  double work = 0;
+  Rows take() { return std::move(rows_); }
+
+ private:
+  enum class Inside { program, loop, chain };
+
+  RowKind& kind(Value value) { return rows_.kinds[static_cast<std::size_t>(value.id)]; }
+  std::optional<double>& splat(Value value) { return splat_[static_cast<std::size_t>(value.id)]; }
+  const Type& type(Value value) const { return program_.type(value); }
+
+  bool is_cut_shape(Value value) const {
+    return type(value).varying == rows_.axes && !type(value).shape.empty() && type(value).shape[0] == rows_.count;
+  }
+
+  double work_of(const Equation& equation) const {
+    const Cost cost = cost_of(program_, equation);
+    return cost.flops + cost.bytes;
+  }
+
+  // Whether its rows are there to be read: by a chain's region, as far as its parameters say.
+  bool gives_rows(Value value, Inside inside) {
+    if (kind(value) == RowKind::rows || equal(value)) return true;
+    return inside != Inside::chain && rows_.has_rows(program_, facts_, value);
+  }
+  bool comes_from_batch(Value value) const { return batch_.contains(facts_.of(value).root) && is_cut_shape(value); }
+
+  void visit(const Equation& equation, Inside inside) {
+    if (equation.op.is_loop()) return visit_loop(equation);
+    for (Value result : equation.results) {
+      splat(result) = splat_of(equation);
+      if (splat(result) || (!equation.operands.empty() && has_equal_rows(equation))) set_equal(result);
+    }
+    if (equation.op.rules().view) return visit_view(equation, inside);
+    if (!equation.op.local() || equation.operands.empty()) return;
+    if (!equation.regions.empty()) return visit_chain(equation, inside);
+    const RowKind found = kind_of(equation, inside);
+    for (Value result : equation.results) kind(result) = found;
+  }
+
+  // Of every element of a result, where it is known.
+  std::optional<double> splat_of(const Equation& equation) {
+    const OpRules& rules = equation.op.rules();
+    if (rules.splat != nullptr) return rules.splat(equation.op.data());
+    return rules.view ? splat(equation.operands.front()) : std::nullopt;
+  }
+
+  bool equal(Value value) const { return rows_.equal[static_cast<std::size_t>(value.id)]; }
+  void set_equal(Value value) { rows_.equal[static_cast<std::size_t>(value.id)] = true; }
+
+  // Each row needs all of every operand, or a row of what has equal rows.
+  bool has_equal_rows(const Equation& equation) {
+    if (!equation.regions.empty() || (!equation.op.local() && !equation.op.rules().view)) return false;
+    const RowRule rule =
+        equation.op.rows(operand_types_.of(program_, equation.operands), result_types_.of(program_, equation.results));
+    if (rule.kind != RowRule::Kind::keeps) return false;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      if (!rule.reads_all_of(i) && !equal(equation.operands[i])) return false;
+    }
+    return true;
+  }
+
+  void visit_view(const Equation& equation, Inside inside) {
+    const Value operand = equation.operands.front(), result = equation.results.front();
+    const RowKind of = kind(operand);
+    if (of == RowKind::whole || type(operand).varying != type(result).varying) return;
+    if (of == RowKind::rows && kind_of(equation, inside) != RowKind::rows) return;
+    kind(result) = of;
+  }
+
+  RowKind kind_of(const Equation& equation, Inside inside) {
+    bool partial = false, uniform = true;
+    for (Value operand : equation.operands) {
+      partial = partial || kind(operand) == RowKind::partial;
+      uniform = uniform && !comes_from_batch(operand) &&
+                (kind(operand) == RowKind::uniform || kind(operand) == RowKind::whole);
+    }
+    if (partial) return adds_up(equation) ? RowKind::partial : RowKind::whole;
+    const RowRule rule =
+        equation.op.rows(operand_types_.of(program_, equation.operands), result_types_.of(program_, equation.results));
+    const bool cut = std::all_of(equation.results.begin(), equation.results.end(),
+                                 [&](Value result) { return is_cut_shape(result); });
+    if (rule.kind == RowRule::Kind::keeps && cut && keeps(equation, rule, inside)) return RowKind::rows;
+    if (uniform) return inside == Inside::program ? RowKind::whole : RowKind::uniform;
+    if (rule.kind == RowRule::Kind::sums) {
+      const bool all = std::all_of(equation.operands.begin(), equation.operands.end(),
+                                   [&](Value operand) { return is_cut_shape(operand) && gives_rows(operand, inside); });
+      return all ? RowKind::partial : RowKind::whole;
+    }
+    return RowKind::whole;
+  }
+
+  bool adds_up(const Equation& equation) {
+    return equation.op.rules().adds &&
+           std::all_of(equation.operands.begin(), equation.operands.end(),
+                       [&](Value operand) { return kind(operand) == RowKind::partial || splat(operand) == 0.0; });
+  }
+
+  bool keeps(const Equation& equation, const RowRule& rule, Inside inside) {
+    bool any = inside != Inside::program;  // each row from complete values alone
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i];
+      if (!rule.reads_all_of(i)) {
+        if (!gives_rows(operand, inside)) return false;
+        any = any || kind(operand) == RowKind::rows || comes_from_batch(operand);
+      } else if (kind(operand) == RowKind::rows) {
+        return false;  // a row would need them all
+      }
+    }
+    return any;
+  }
+
+  void visit_chain(const Equation& equation, Inside inside) {
+    const Region& region = equation.regions.front();
+    bool any = inside != Inside::program;
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      const Value operand = equation.operands[i], param = region.params[i];
+      const bool cut = kind(operand) == RowKind::rows ||
+                       (is_cut_shape(operand) && gives_rows(operand, inside) && kind(operand) == RowKind::whole);
+      any = any || kind(operand) == RowKind::rows || kind(operand) == RowKind::partial || comes_from_batch(operand);
+      kind(param) = cut ? RowKind::rows : kind(operand) == RowKind::partial ? RowKind::partial : RowKind::uniform;
+      splat(param) = splat(operand);
+      if (equal(operand)) set_equal(param);
+    }
+    bool fits = any;
+    for (const Equation& inner : region.equations) {
+      visit(inner, Inside::chain);
+      if (inner.operands.empty() || type(inner.results.front()).varying != rows_.axes) {
+        for (Value result : inner.results) kind(result) = RowKind::uniform;
+      } else if (inner.op.rules().view && kind(inner.results.front()) == RowKind::whole) {
+        kind(inner.results.front()) = kind(inner.operands.front());  // pvary
+      }
+      fits = fits && std::none_of(inner.results.begin(), inner.results.end(),
+                                  [&](Value result) { return kind(result) == RowKind::whole; });
+    }
+    if (fits) {
+      for (std::size_t i = 0; i < region.results.size(); ++i) kind(equation.results[i]) = kind(region.results[i]);
+      // One call makes them all: of rows, or sums.
+      const RowKind first = kind(equation.results.front());
+      fits = std::all_of(equation.results.begin(), equation.results.end(),
+                         [&](Value result) { return kind(result) == first; });
+    }
+    if (fits) return;
+    forget(equation);
+  }
+
+  void visit_loop(const Equation& equation) {
+    const LoopRule loop = equation.op.loop();
+    const Region& region = equation.regions.front();
+    const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
+    bool fits = true, any = false;
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      const Value operand = equation.operands[i], param = region.params[i];
+      splat(param) = i < consts ? splat(operand) : std::nullopt;
+      if (i < consts) {
+        kind(param) = kind(operand);
+        if (equal(operand)) set_equal(param);
+        fits = fits && kind(operand) != RowKind::partial && kind(operand) != RowKind::rows;
+      } else if (i < consts + carries) {
+        fits = fits && type(operand).varying == rows_.axes && splat(operand) == 0.0;
+        kind(param) = RowKind::partial;
+      } else {
+        // What is complete, and has the same rows on every device.
+        fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole &&
+               facts_.root_of(operand).domain.axes == rows_.axes;
+        kind(param) = RowKind::rows;
+        any = true;
+      }
+    }
+    for (const Equation& inner : region.equations) {
+      visit(inner, Inside::loop);
+      if (!fits) break;
+      const bool replicated = type(inner.results.front()).varying != rows_.axes;
+      const bool complete = inner.operands.empty() || inner.op.rules().view;
+      fits = replicated || complete || rows_.runs_on_rows(inner);
+    }
+    for (std::size_t i = 0; fits && i < region.results.size(); ++i) {
+      fits = kind(region.results[i]) == RowKind::partial;
+      kind(equation.results[i]) = RowKind::partial;
+    }
+    if (!fits || !any) forget(equation);
+  }
+
+  // It is whole after all, with everything inside.
+  void forget(const Equation& equation) {
+    for (Value result : equation.results) kind(result) = RowKind::whole;
+    for (const Region& region : equation.regions) {
+      for (Value param : region.params) kind(param) = RowKind::whole;
+      for (const Equation& inner : region.equations) forget(inner);
+    }
+  }
+
+  const Program& program_;
+  const Facts& facts_;
+  Rows rows_;
+  std::vector<std::optional<double>> splat_;  // by value: of every element
+  std::set<std::int32_t> batch_;              // roots of batch inputs with the rows in question
+  TypeList operand_types_, result_types_;
+};
+
+}  // namespace
+
+bool Rows::runs_on_rows(const Equation& equation) const {
+  return std::any_of(equation.results.begin(), equation.results.end(),
+                     [&](Value result) { return of(result) != RowKind::whole; });
+}
+
+bool Rows::has_rows(const Program& program, const Facts& facts, Value value) const {
+  const Type& type = program.type(value);
+  return of(value) == RowKind::rows ||
+         (of(value) == RowKind::whole && type.varying == axes && facts.root_of(value).domain.axes == axes &&
+          !type.shape.empty() && type.shape[0] == count);
+}
+
+Rows find_rows(const Program& program, const Facts& facts) {
+  std::set<std::pair<std::int64_t, std::uint32_t>> tried;
+  Rows best;
+  best.kinds.assign(program.types.size(), RowKind::whole);
+  best.equal.assign(program.types.size(), false);
+  double most = 0;
+  const auto attempt = [&](Value value) {
+    const Type& type = program.type(value);
+    if (type.shape.empty() || type.shape[0] < 1 || type.varying.empty()) return;
+    if (!tried.emplace(type.shape[0], type.varying.bits()).second) return;
+    Trial trial(program, facts, type.shape[0], type.varying);
+    trial.run();
+    if (trial.work <= most) return;
+    most = trial.work;
+    best = trial.take();
+  };
+  for (const Input& input : program.inputs) {
+    if (input.group == Group::batch) attempt(input.value);
+  }
+  for (const Equation& equation : program.equations) {
+    if (!equation.op.is_loop()) continue;
+    const LoopRule loop = equation.op.loop();
+    const std::vector<Value>& params = equation.regions.front().params;
+    for (std::size_t i = static_cast<std::size_t>(loop.consts + loop.carries); i < params.size(); ++i) {
+      attempt(params[i]);
+    }
+  }
+  return best;
+}
+
+}  // namespace pmaptrain
