@@ -10,6 +10,7 @@
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
+#include "core/passes/unroll.h"
 #include "core/runtime/cpu/arena.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
@@ -23,7 +24,7 @@ class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
       : inputs_(inputs) {
-    plan_.program = std::move(program);
+    plan_.program = unroll_communication(std::move(program));
     plan_.options = options;
     plan_.kept = inputs.sizes;
     const Cost cost = cost_of(*plan_.program);

@@ -147,7 +147,7 @@ struct PoolSizes {
 };
 
 struct Plan {
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Program> program;  // without loops in which devices communicate: those are unrolled
   PlanOptions options;
   std::shared_ptr<const std::deque<Equation>> sums;  // that were made: of sums over rows which other work reads
   std::vector<Cut> cuts;
