@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "app/config_options.h"
 #include "app/explain_kernels.h"
+#include "app/explain_parallelism.h"
 #include "app/validate_report.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
@@ -39,7 +40,7 @@ std::string pools_text(const Needs& needs, int workers) {
 
 int command_explain(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
-  bool kernels = false, measure = false, memory = false;
+  bool kernels = false, measure = false, memory = false, parallelism = false;
   std::optional<train::Stage> stage;
   Arguments a("explain",
               "Prints the program that a config becomes: one logical device's training step, each value with its type "
@@ -51,15 +52,18 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
       "default)");
   a.flag("--kernels", kernels, "list the kernel behind each step of the plan, and what the step costs, instead");
   a.flag("--measure", measure, "with --kernels: run some steps, and show how long each kernel takes");
+  a.flag("--parallelism", parallelism,
+         "show how the work between two meetings of the workers is cut, and what more workers gain, instead");
   a.flag("--memory", memory, "show the plan's memory instead");
   if (!a.parse(arguments, streams.out)) return 0;
-  if (stage.value_or(train::Stage::final) != train::Stage::final && (kernels || memory)) {
-    fail_usage("--kernels and --memory show the plan, which only the final stage has", "leave out --stage");
+  if (stage.value_or(train::Stage::final) != train::Stage::final && (kernels || memory || parallelism)) {
+    fail_usage("--kernels, --memory and --parallelism show the plan, which only the final stage has",
+               "leave out --stage");
   }
   if (measure && !kernels) fail_usage("--measure is about kernels", "say --kernels --measure");
 
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
-  if (!kernels && !memory) {
+  if (!kernels && !memory && !parallelism) {
     const bool what_runs = stage.value_or(train::Stage::final) == train::Stage::final;
     streams.out << to_text(what_runs ? *setup.training : train::program_at(setup, *stage), {.origins = true});
     return 0;
@@ -72,7 +76,10 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   if (memory) {
     streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n" << memory_text(estimate);
   }
-  if (kernels) streams.out << (memory ? "\n" : "") << explain_kernels(setup, *backend, measure);
+  if (parallelism) {
+    streams.out << (memory ? "\n" : "") << parallelism_text(backend->load(train::step_source(setup))->stages(0));
+  }
+  if (kernels) streams.out << (memory || parallelism ? "\n" : "") << explain_kernels(setup, *backend, measure);
   return 0;
 }
 

@@ -93,6 +93,14 @@ struct InstructionReport {
   std::vector<std::string> layout_changes;  // "operand 1"
 };
 
+// What the workers share between two of an entry's meetings, in the units of a fixed cost model.
+struct StageReport {
+  double total = 0;    // of one step
+  double serial = 0;   // of which every worker does all
+  double largest = 0;  // task, which one worker does
+  std::int64_t tasks = 0;
+};
+
 // Seconds by row of instructions(), of one step and worker on average, and of one step as a whole.
 struct Profile {
   std::vector<double> seconds;
@@ -150,6 +158,7 @@ class Module {
 
   // For reports: what an entry's plan consists of, and how long each part takes. profile() runs `steps` steps.
   virtual std::vector<InstructionReport> instructions(std::size_t entry) const = 0;
+  virtual std::vector<StageReport> stages(std::size_t entry) const = 0;
   virtual Profile profile(std::size_t entry, int slot, std::int64_t steps) = 0;
 
  protected:

@@ -100,7 +100,9 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
 }
 
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
-  const auto program = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  const auto program = test::program_of(
+      "mesh a=64\nbatch %x:f32[100000]{a}\n%y = reverse[dims=[0]] %x\n%s = psum[axes={a}] %y\n"
+      "return s = %s\n");
   const cpu::Plan plan = cpu::make_plan(program);
   CHECK(plan.pieces() == 8);
   CHECK(plan.passing.accumulators == 8 * 400000);

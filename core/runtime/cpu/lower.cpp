@@ -359,10 +359,11 @@ class Lowering {
     bool in_parts = false;  // nothing is left to combine
   };
 
-  // Whether the slices of a value are added up piece by piece: where the sum over all that it is stored over is wanted.
+  // Whether the slices of a value are added up piece by piece: where they are computed, and the sum over all of them is
+  // wanted.
   bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const {
-    return operand.of == Class::varying && operand.kind == RowKind::whole && operand.axes == of.varying &&
-           (of.varying - equation.op.axes()).empty();
+    return operand.of == Class::varying && !operand.complete && operand.kind == RowKind::whole &&
+           operand.axes == of.varying && (of.varying - equation.op.axes()).empty();
   }
 
   // Pieces have their addends, in accumulators or as they are; after a barrier these are combined in order.
@@ -384,11 +385,9 @@ class Lowering {
       const int root = source(operand, -1);
       ValueInfo from = out_.info(root);
       if (starts_on_instances(equation, from, type(operand))) {
-        if (from.cut < 0) from.cut = out_.cut_of(from.axes);
         half.done.accumulator = add_accumulator(type(operand), from.cut);
-        const int stage = from.complete ? first_ : from.stage;
-        out_.add(Start{&equation, root, half.done.accumulator}, from, stage, 0);
-        published = std::max(published, stage + 1);
+        out_.add(Start{&equation, root, half.done.accumulator}, from, from.stage, 0);
+        published = std::max(published, from.stage + 1);
       } else {
         half.done.operand = root;
         out_.exchanged.insert(root);

@@ -14,6 +14,7 @@
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
 #include "core/ops/all.h"
+#include "core/runtime/cpu/parallelism.h"
 #include "core/runtime/cpu/report.h"
 #include "core/runtime/cpu/team.h"
 #include "core/runtime/cpu/worker.h"
@@ -286,6 +287,11 @@ std::size_t CpuModule::allocated() const { return impl_->memory->bytes(); }
 std::vector<InstructionReport> CpuModule::instructions(std::size_t entry) const {
   const Impl::EntryState& state = impl_->entries[entry];
   return report_of(state.plan, *state.bound.front()).rows;
+}
+
+std::vector<StageReport> CpuModule::stages(std::size_t entry) const {
+  const Impl::EntryState& state = impl_->entries[entry];
+  return parallelism_of(state.plan, *state.bound.front());
 }
 
 Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {

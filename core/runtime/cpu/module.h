@@ -38,6 +38,7 @@ class CpuModule final : public Module {
   void wait(Ticket ticket) override;
   std::size_t allocated() const override;
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
+  std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
 
   const Plan& plan(std::size_t entry) const;

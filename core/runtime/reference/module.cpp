@@ -233,6 +233,13 @@ std::vector<InstructionReport> ReferenceModule::instructions(std::size_t entry) 
   return rows;
 }
 
+std::vector<StageReport> ReferenceModule::stages(std::size_t entry) const {
+  StageReport all;
+  for (const InstructionReport& row : instructions(entry)) all.serial += row.flops + row.bytes;
+  all.total = all.serial;
+  return {all};
+}
+
 Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::map<const Equation*, double> seconds;
   const Clock::time_point begin = Clock::now();

@@ -28,6 +28,7 @@ class ReferenceModule final : public Module {
   std::size_t allocated() const override;
   // A row for each equation, loops before what they repeat.
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
+  std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
 
  private:

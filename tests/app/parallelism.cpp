@@ -1,0 +1,42 @@
+// explain --parallelism: how the work of a step is cut.
+#include <regex>
+
+#include "core/runtime/cpu/module.h"
+#include "tests/app/program.h"
+#include "tests/catch.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+// The speed-up that the text gives for so many workers.
+double speed_up(const std::vector<std::string>& arguments, int workers) {
+  std::vector<std::string> command = {"explain"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  command.emplace_back("--parallelism");
+  const Ran ran = run_program(command);
+  REQUIRE(ran.status == 0);
+  std::smatch found;
+  INFO(ran.out);
+  REQUIRE(std::regex_search(ran.out, found, std::regex("\n +" + std::to_string(workers) + " +([0-9.]+)\n")));
+  return std::stod(found[1]);
+}
+
+TEST_CASE("the work of a step is cut for sixty-four workers, whatever the number of devices", "[app]") {
+  for (const char* const devices : {"1", "8", "64"}) {
+    INFO(devices << " devices");
+    CHECK(speed_up({"configs/cnn.yaml", "--set", "data.batch_size=256", "--devices", devices}, 64) >= 40);
+    CHECK(speed_up({"configs/cnn.yaml", "--set", "data.batch_size=256", "--devices", devices}, 16) >= 14);
+    CHECK(speed_up({"bench/configs/mlp.yaml", "--devices", devices}, 16) >= 10);
+  }
+}
+
+TEST_CASE("the tasks of a stage are parts of its total, and the interpreter's work is serial", "[app]") {
+  const Ran ran = run_program({"explain", "configs/linear_regression.yaml", "--set", "mesh.backend=reference",
+                               "--parallelism"});
+  REQUIRE(ran.status == 0);
+  CHECK(std::regex_search(ran.out, std::regex("\n +64 +1\\.0\n")));
+  CHECK(run_program({"explain", "configs/cnn.yaml", "--parallelism", "--stage", "grad"}).status == 2);
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing
