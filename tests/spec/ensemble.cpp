@@ -1,0 +1,160 @@
+// Ensembles in a config: what each member has alone, and the words of every refusal.
+#include <string>
+
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+const std::string two_axes = "mesh: {axes: [{replicas: 2}, {shards: 4}]}\n";
+
+std::string with_ensemble(const std::string& ensemble, const std::string& config = base) {
+  return two_axes + "ensemble: " + ensemble + "\n" + config;
+}
+
+spec::Spec spec_with(const std::string& text) { return spec::load_text(text, "c.yaml", "/base", {}).spec; }
+
+}  // namespace
+
+TEST_CASE("a member has its own values, the mesh without the ensemble's axis, and the data of all", "[spec]") {
+  const spec::Spec spec = spec_with("seed: 7\n" + with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"));
+  REQUIRE(spec.ensemble);
+  CHECK(spec.ensemble->axis == "replicas");
+  CHECK(spec.ensemble->vary.front().path == "seed");
+  CHECK(spec.ensemble->vary.front().values == std::vector<std::string>{"3", "4"});
+  CHECK(members(spec) == 2);
+  CHECK(spec.seed == 7);
+  CHECK(spec.mesh.mesh.devices() == 8);
+  CHECK(spec.mesh.mesh.to_string(spec.data.axes) == "{shards}");
+  CHECK(spec::member_mesh(spec) == Mesh({{"shards", 4}}));
+  for (std::int64_t m = 0; m < 2; ++m) {
+    const spec::Spec& member = spec::member_spec(spec, m);
+    CHECK(member.seed == static_cast<std::uint64_t>(3 + m));
+    CHECK(member.data.seed == 7u);
+    CHECK(member.mesh.mesh == Mesh({{"shards", 4}}));
+    CHECK(member.mesh.mesh.to_string(member.data.axes) == "{shards}");
+    CHECK(!member.ensemble);
+  }
+}
+
+TEST_CASE("data.seed varies apart from seed", "[spec]") {
+  const spec::Spec spec = spec_with(with_ensemble("{axis: replicas, vary: {data.seed: [3, 4]}}"));
+  CHECK(spec::member_spec(spec, 1).data.seed == 4u);
+  CHECK(spec::member_spec(spec, 1).seed == 0);
+}
+
+TEST_CASE("the members of the only axis have one device", "[spec]") {
+  const spec::Spec spec =
+      spec_with("mesh: {axes: {replicas: 3}}\nensemble: {axis: replicas, vary: {seed: [0, 1, 2]}}\n" + base);
+  CHECK(members(spec) == 3);
+  CHECK(spec.data.axes.empty());
+  CHECK(spec::member_spec(spec, 2).mesh.mesh == Mesh({{"devices", 1}}));
+  CHECK(spec::member_spec(spec, 2).data.axes == AxisSet::of(0));
+  CHECK(spec::member_mesh(spec) == Mesh({{"devices", 1}}));
+}
+
+TEST_CASE("without an ensemble the only member is the config itself", "[spec]") {
+  const spec::Spec spec = spec_with(two_axes + base);
+  CHECK(members(spec) == 1);
+  CHECK(&spec::member_spec(spec, 0) == &spec);
+  CHECK(spec::member_mesh(spec) == spec.mesh.mesh);
+}
+
+TEST_CASE("the resolved config keeps the ensemble", "[spec]") {
+  const spec::Loaded loaded =
+      spec::load_text(with_ensemble("{axis: replicas, vary: {data: {seed: [3, 4]}}}"), "c.yaml", "/base", {});
+  CHECK(loaded.resolved.ends_with("\nensemble:\n  axis: replicas\n  vary: {data.seed: [3, 4]}\n"));
+  CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
+}
+
+TEST_CASE("an ensemble has an axis of the mesh that the data does not use", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replica, vary: {seed: [3, 4]}}")) ==
+        R"(c.yaml:2:18: error: the mesh has no axis 'replica'
+    2 | ensemble: {axis: replica, vary: {seed: [3, 4]}}
+      |                  ^~~~~~~
+  help: did you mean 'replicas'?
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"), {"data.axes=[replicas, shards]"}) ==
+        R"(--set:1:12: error: axis 'replicas' is the ensemble's, so the data cannot use it
+    1 | data.axes=[replicas, shards]
+      |            ^~~~~~~~
+  help: remove it: every member has whole batches of its own
+)");
+  CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 2}, {c: 2}]}\nensemble: {axis: a, vary: {seed: [3, 4]}}\n" + base,
+                  {"data.axes=[b]"}) ==
+        R"(--set:1:11: error: the mesh axis 'c' is not used: data.axes does not list it
+    1 | data.axes=[b]
+      |           ^~~
+  help: add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes
+)");
+}
+
+TEST_CASE("what the members of an ensemble have in common is checked once", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: shards, vary: {seed: [1, 2, 3, 4]}}"), {"data.batch_size=63"}) ==
+        "--set:1:17: error: batch_size 63 does not divide over axis 'replicas' (2 devices): 63 = 2 × 31 + 1\n"
+        "    1 | data.batch_size=63\n"
+        "      |                 ^~\n"
+        "  help: 62 or 64 would divide\n");
+}
+
+TEST_CASE("vary has one valid value for each member", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4, 5]}}")) ==
+        R"(c.yaml:2:41: error: seed has 3 values for 2 members
+    2 | ensemble: {axis: replicas, vary: {seed: [3, 4, 5]}}
+      |                                         ^~~~~~~~~
+  help: give one value for each member, in order; the lists of several keys are paired
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, -4]}}")) ==
+        R"(c.yaml:2:45: error: seed takes an integer from 0 to 18446744073709551615, not '-4'
+    2 | ensemble: {axis: replicas, vary: {seed: [3, -4]}}
+      |                                             ^~
+  help: for example seed: 7
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: 3}}")) ==
+        R"(c.yaml:2:41: error: seed takes a list with one value for each member
+    2 | ensemble: {axis: replicas, vary: {seed: 3}}
+      |                                         ^
+  help: for example vary: {seed: [0, 1]}
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {}}")) ==
+        R"(c.yaml:2:34: error: vary is empty, so all 2 members would be equal
+    2 | ensemble: {axis: replicas, vary: {}}
+      |                                  ^~
+  help: for example vary: {seed: [0, 1]}
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas}")) ==
+        R"(c.yaml:2:1: error: vary is missing in ensemble
+    2 | ensemble: {axis: replicas}
+      | ^~~~~~~~
+  help: add it, for example:
+        vary: {seed: [0, 1], optimizer.learning_rate: [0.001, 0.0003]}
+)");
+}
+
+TEST_CASE("vary names keys of the config that may vary, each once", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seeed: [1, 2]}}")) ==
+        R"(c.yaml:2:35: error: this config has no 'seeed' to vary
+    2 | ensemble: {axis: replicas, vary: {seeed: [1, 2]}}
+      |                                   ^~~~~
+  help: did you mean 'seed'?
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}")) ==
+        R"(c.yaml:2:57: error: vary has 'data.seed' twice
+    2 | ensemble: {axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}
+      |                                                         ^~~~~~~~~
+  help: keep one of them
+)");
+}
+
+TEST_CASE("data.seed of synthetic data cannot vary", "[spec]") {
+  CHECK(
+      errors_of(with_ensemble("{axis: replicas, vary: {data.seed: [1, 2]}}", base), {"data.source=synthetic_images"}) ==
+      R"(c.yaml:2:35: error: data.seed draws the examples of synthetic data, so each member would have other data
+    2 | ensemble: {axis: replicas, vary: {data.seed: [1, 2]}}
+      |                                   ^~~~~~~~~
+  help: leave data.seed out of vary: members share the data and its order
+)");
+}
