@@ -136,6 +136,28 @@ TEST_CASE("members that have the order of the data in common share one batch", "
   check_members(in_order);
 }
 
+TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates of their own, step as by hand",
+          "[train]") {
+  const std::string members = "ensemble={axis: model_replicas, vary: {optimizer.learning_rate: [0.01, 0.005]}}";
+  for (const bool ensemble : {false, true}) {
+    const train::Setup setup =
+        setup_of_config("nested_axes.yaml", ensemble ? std::vector{members} : std::vector<std::string>{});
+    CHECK(setup.batch.rows_per_device == (ensemble ? 4 : 2));
+    const std::unique_ptr<Module> module = make_backend(BackendKind::cpu)->load(train::step_source(setup));
+    train::set_initial_values(*module, setup);
+    train::fill_first_batch(*module, setup);
+    module->wait(module->submit(train::train_entry, 0));
+    for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+      const double rate = m == 0 ? 0.01 : 0.005;
+      const auto learned = [&](const char* name) {
+        return train::numbers(*module, module->input(name), {0, m}).front();
+      };
+      CHECK(learned("dense_0.kernel") == Approx(1.0 + rate * 162.5));
+      CHECK(learned("dense_0.bias") == Approx(rate * 16.0));
+    }
+  }
+}
+
 // A rate so large that parameters could overflow needs a check of every update, which one member brings to all.
 TEST_CASE("members of whom one may overflow keep the bits of their own runs", "[train]") {
   const train::Setup ensemble =
