@@ -206,9 +206,11 @@ class EnsembleBinder {
       list.kind = Kind::invalid;
       return;
     }
+    Key each = *variable.key;
+    if (each.or_number) each.type = Type::number;  // a schedule has other equations
     for (Node& value : list.items) {
       if (!value.valid()) continue;
-      value = check_leaf(*variable.key, key, value, reporter_);
+      value = check_leaf(each, key, value, reporter_);
       if (!value.valid() || !variable.key->structural) continue;
       double number = 0;
       store(&value, number);
