@@ -1,6 +1,8 @@
 // Binds a checked tree to a Spec, with the checks that concern several keys.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/spec/check.h"
@@ -26,6 +28,14 @@ void bind_train(const Node& config, const Reporter& reporter, Spec& spec);
 // Checks that `metric` of a section is a measure of an evaluation, and returns its place; the place of the section if
 // it is not given.
 Place bind_measure(const Node* section, const Spec& spec, const Reporter& reporter);
+
+// Checks `ensemble` and binds what each member would have alone. `config` is complete otherwise. `alone` binds a config
+// without an ensemble.
+using BindAlone = std::function<Spec(Node& config, std::vector<Diagnostic>& errors)>;
+void bind_ensemble(Node& config, const BindAlone& alone, std::vector<Diagnostic>& errors, Spec& spec);
+
+// The axis of a checked ensemble, if the mesh has it.
+std::optional<int> ensemble_axis(const Node& config, const Mesh& mesh);
 
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);

@@ -119,14 +119,18 @@ class DataBinder {
   }
 
   void data_axes(Node& data, DataSpec& out, const Mesh& mesh) {
-    out.axes = mesh.all();
+    const std::optional<int> members = ensemble_axis(config_, mesh);
+    const AxisSet usable = members ? mesh.all() - AxisSet::of(*members) : mesh.all();
+    out.axes = usable;
     const Node* mesh_node = get(&config_, "mesh");
     const bool mesh_known = get(mesh_node, "axes") != nullptr;
     Node* axes = data.find("axes");
     if (axes == nullptr) {
       Node label = scalar_at(data, "axes");
       Node list = empty_at(data, Kind::sequence);
-      for (const std::string& name : mesh.names()) list.items.push_back(scalar_at(data, name));
+      for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+        if (usable.contains(axis)) list.items.push_back(scalar_at(data, mesh.name(axis)));
+      }
       // Before `remainder`, as in the table, so that the resolved config reads back unchanged.
       std::size_t at = 0;
       while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
@@ -144,16 +148,19 @@ class DataBinder {
         unknown = true;
       } else if (named.contains(*found)) {
         reporter_.report(item, "axes has '" + item.text + "' twice", "keep one of them");
+      } else if (!usable.contains(*found)) {
+        reporter_.report(item, "axis '" + item.text + "' is the ensemble's, so the data cannot use it",
+                         "remove it: every member has whole batches of its own");
       } else {
         named = named | AxisSet::of(*found);
       }
     }
     if (unknown) return;
-    const AxisSet missing = mesh.all() - named;
+    const AxisSet missing = usable - named;
     for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
       if (!missing.contains(axis)) continue;
       reporter_.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
-                       "add it to data.axes, or remove it from mesh.axes");
+                       "add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes");
     }
   }
 

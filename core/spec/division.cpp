@@ -82,7 +82,8 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   if (axes == nullptr || (whole == nullptr && per_device == nullptr)) return;
   if (std::holds_alternative<BatchAll>(spec.data.batch_size)) return;
 
-  const std::int64_t devices = spec.mesh.mesh.devices();
+  const Mesh mesh = member_mesh(spec);
+  const std::int64_t devices = mesh.devices();
   const std::int64_t microbatches = micro != nullptr ? spec.data.microbatches : 1;
   const bool mask = spec.data.remainder == Remainder::mask;
   const auto* batch_size = std::get_if<std::int64_t>(&spec.data.batch_size);
@@ -100,10 +101,10 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
     std::vector<std::string> notes = option_notes(*axes);
     if (microbatches > 1)
       notes.push_back("the rows of each device are split into " + to_string(microbatches) + " microbatches");
-    reporter.report(*whole,
-                    "batch_size " + to_string(batch) + " does not divide over " + axes_text(spec.mesh.mesh) + ": " +
-                        division(batch, devices),
-                    std::move(help), std::move(notes));
+    reporter.report(
+        *whole,
+        "batch_size " + to_string(batch) + " does not divide over " + axes_text(mesh) + ": " + division(batch, devices),
+        std::move(help), std::move(notes));
   } else if (const std::int64_t rows = batch / devices; !mask && micro != nullptr && rows % microbatches != 0) {
     const std::string help = each != nullptr
                                  ? nearest_multiples("batch_size_per_device ", rows, microbatches, most / devices)

@@ -2,6 +2,7 @@
 // and the resolved config are derived from it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ enum class Type {
   axes,        // a map of one axis, or a list of such maps
   axis_names,  // a list of names of axes
   tensors,     // a map of parameters to nested lists of numbers
+  varied,      // a map of keys to lists of their values
 };
 
 enum class Need {
@@ -48,6 +50,12 @@ enum class Need {
 
 inline constexpr double largest_integer = 1e12;
 inline constexpr double unbounded = 1e300;  // an end of a range without a bound
+
+// A value of a key with which the program has other equations, so that no member of an ensemble may have it.
+struct Structural {
+  double value = 0.0;
+  std::string_view why;  // "without momentum there is no trace"
+};
 
 struct Key {
   std::string path = {};  // dotted; the items of a list have no segment
@@ -62,6 +70,8 @@ struct Key {
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
+  bool varies = false;              // whether the members of an ensemble may have different values
+  std::optional<Structural> structural = {};  // of a key that varies
   std::string_view meaning = {};
   std::string_view example = {};        // YAML
   std::string_view fallback_text = {};  // describes a default without a fixed text

@@ -492,6 +492,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::tensors:
       if (!value.is(Kind::map)) return leaf.wrong(value);
       return leaf.tensors(value);
+    case Type::varied: return value.is(Kind::map) ? value : leaf.wrong(value);
     case Type::choice: return leaf.number_or_choice(value);
     case Type::choices:
     case Type::map:

@@ -270,7 +270,7 @@ class Walker {
   // Converts `node` (a bare choice, a shorthand or a blank) to a map, so that further segments can be added.
   void open(Node& node, const Key* key, const Node& segment) {
     const bool leaf = key != nullptr && children(*key).empty() && key->need != Need::alternative &&
-                      key->type != Type::axes && key->type != Type::tensors;
+                      key->type != Type::axes && key->type != Type::tensors && key->type != Type::varied;
     if (!leaf && (node.is(Kind::blank) || node.is(Kind::null))) {
       node = empty_at(segment, Kind::map);
       return;
@@ -310,7 +310,7 @@ class Walker {
       reporter_.report(segment, "an item of a list has no default", "set the whole list instead");
       return;
     }
-    const bool free = key == nullptr || key->type == Type::tensors;
+    const bool free = key == nullptr || key->type == Type::tensors || key->type == Type::varied;
     const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
     if (next == nullptr && !free && at.find(segment.text) == nullptr) {
       std::vector<std::string> names;

@@ -31,6 +31,23 @@ static auto row(Tag<MeshSpec>) {
                                   .example = "workers: 4"}));
 }
 
+static auto row(Tag<Ensemble>) {
+  return keys_of<Ensemble>(
+      option(&Ensemble::axis, {.path = "axis",
+                               .need = Need::required,
+                               .meaning = "The axis of the members; the data does not use it.",
+                               .example = "axis: model_replicas"}),
+      by_hand<Ensemble>(
+          {.path = "vary",
+           .type = Type::varied,
+           .need = Need::required,
+           .meaning =
+               "The keys in which the members differ, each with one value for each member. The lists are paired, "
+               "not multiplied. seed varies the initial values and dropout; the order of the data is shared "
+               "unless data.seed varies too.",
+           .example = "vary: {seed: [0, 1], optimizer.learning_rate: [0.001, 0.0003]}"}));
+}
+
 static auto row(Tag<Spec>) {
   return keys_of<Spec>(
       option(&Spec::name, {.path = "name",
@@ -41,6 +58,7 @@ static auto row(Tag<Spec>) {
       option(
           &Spec::seed,
           {.path = "seed",
+           .varies = true,
            .meaning = "The seed of all random numbers: initial values, order of the examples, dropout, synthetic data.",
            .example = "seed: 7"}),
       by_hand<Spec>({.path = "precision",
@@ -81,10 +99,17 @@ static auto row(Tag<Spec>) {
                              .need = Need::required,
                              .meaning = "The duration of the training, the intervals of logging, evaluation and "
                                         "checkpoints, and what stops it early.",
-                             .example = "train:\n  duration: 10 epochs"}));
+                             .example = "train:\n  duration: 10 epochs"}),
+      section(&Spec::ensemble,
+              {.path = "ensemble",
+               .meaning = "Independent members along one axis of the mesh, which differ in the values of some keys and "
+                          "are trained as one program. Each has the values that it would have alone.",
+               .example = "ensemble:\n  axis: model_replicas\n  vary: {seed: [0, 1]}",
+               .fallback_text = "none"}));
 }
 
 template struct Section<Spec>;
 template struct Section<MeshSpec>;
+template struct Section<Ensemble>;
 
 }  // namespace pmaptrain::spec

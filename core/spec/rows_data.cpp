@@ -203,10 +203,10 @@ static auto row(Tag<DataSpec>) {
                          .fallback_text = "none"}),
       by_hand<DataSpec>({.path = "axes",
                          .type = Type::axis_names,
-                         .meaning = "The axes over which the batch is sharded and the gradients are averaged. This "
-                                    "version requires all axes of the mesh.",
+                         .meaning = "The axes over which the batch is sharded and the gradients are averaged: "
+                                    "all but that of an ensemble.",
                          .example = "axes: [devices]",
-                         .fallback_text = "all axes of the mesh"}),
+                         .fallback_text = "all axes that no ensemble uses"}),
       option(&DataSpec::remainder,
              {.path = "remainder",
               .meaning = "The treatment of an incomplete last batch of an epoch. drop: skip its examples; mask: pad it "
@@ -242,6 +242,7 @@ static auto row(Tag<DataSpec>) {
            .example = "normalize: {mean: [0.5], std: [0.5]}",
            .fallback_text = "none"}),
       option(&DataSpec::seed, {.path = "seed",
+                               .varies = true,
                                .meaning = "A separate seed for the order of the examples and for synthetic data.",
                                .example = "seed: 1",
                                .fallback_text = "the seed of the run"}));

@@ -216,6 +216,7 @@ class SchemaWriter {
       case Type::axes: return axes();
       case Type::axis_names: return list_of(text(), 1);
       case Type::tensors: return tensors(key);
+      case Type::varied: return varied();
     }
     return {};
   }
@@ -228,6 +229,15 @@ class SchemaWriter {
     Json map{{"$ref", "#/$defs/tensors"}};
     definitions_["tensor"] = any_of({number(key), list_of(tensor, 1)});
     definitions_["tensors"] = {{"type", "object"}, {"additionalProperties", any_of({tensor, map})}};
+    return map;
+  }
+
+  // Dotted keys, or nested maps of their parts.
+  Json varied() {
+    Json map{{"$ref", "#/$defs/varied"}};
+    const Json values = list_of({{"type", "number"}}, 1);
+    definitions_["varied"] = {
+        {"type", "object"}, {"additionalProperties", any_of({values, map})}, {"minProperties", 1}};
     return map;
   }
 

@@ -40,6 +40,7 @@ struct Choice<std::variant<Alternatives...>> {
 
 extern template struct Section<Spec>;
 extern template struct Section<MeshSpec>;
+extern template struct Section<Ensemble>;
 extern template struct Section<DataSpec>;
 extern template struct Section<Normalize>;
 extern template struct Section<ValidationShare>;

@@ -40,6 +40,20 @@ Mode mode_of(const std::string& metric) {
   return Mode::min;
 }
 
+std::int64_t members(const Spec& spec) { return spec.ensemble ? std::ssize(spec.ensemble->alone) : 1; }
+
+const Spec& member_spec(const Spec& spec, std::int64_t member) {
+  return spec.ensemble ? spec.ensemble->alone.at(static_cast<std::size_t>(member)) : spec;
+}
+
+Mesh member_mesh(const Spec& spec) {
+  std::vector<Axis> axes = spec.mesh.mesh.axes();
+  if (!spec.ensemble) return Mesh(axes);
+  std::erase_if(axes, [&](const Axis& axis) { return axis.name == spec.ensemble->axis; });
+  if (axes.empty()) axes.push_back({"devices", 1});
+  return Mesh(axes);
+}
+
 bool is_per_class(const Metric& metric) {
   return std::visit(
       []<class Kind>(const Kind& kind) {

@@ -129,7 +129,7 @@ struct Normalize {
 struct DataSpec {
   Source source;
   BatchSize batch_size;
-  AxisSet axes;  // all axes of the mesh in this version
+  AxisSet axes;  // of MeshSpec::mesh: all that no ensemble uses
   Remainder remainder = Remainder::drop;
   bool shuffle = true;
   std::int64_t microbatches = 1;
@@ -446,6 +446,24 @@ struct TrainSpec {
   std::optional<Duration> max_time;  // from the start of the process
 };
 
+// ---- ensemble ------------------------------------------------------------------------------------------------------
+// A key whose values differ between members, and these values as YAML, by member.
+struct Varied {
+  std::string path;  // dotted; items of lists by index
+  std::vector<std::string> values;
+  Place place;  // of the key
+};
+
+struct Spec;
+
+// Independent members along one axis of the mesh, trained as one program.
+struct Ensemble {
+  std::string axis;
+  std::vector<Varied> vary;
+  std::vector<Spec> alone;  // by member: see member_spec()
+  Place place;              // of the name of the axis
+};
+
 struct Spec {
   std::string name;
   std::uint64_t seed = 0;
@@ -458,7 +476,17 @@ struct Spec {
   Place metrics_place;
   OptimizerSpec optimizer;
   TrainSpec train;
+  std::optional<Ensemble> ensemble;
 };
+
+// The number of members: 1 without an ensemble.
+std::int64_t members(const Spec& spec);
+// What a run of this member alone would have: its own values, the member's mesh, no ensemble, and, where `seed` varies
+// but data.seed does not, the data.seed that all members share. Without an ensemble `spec` itself, as member 0.
+const Spec& member_spec(const Spec& spec, std::int64_t member);
+// The mesh without the axis of the ensemble: what the program of every member is written for. One device where that is
+// the only axis.
+Mesh member_mesh(const Spec& spec);
 
 // The key of the alternative: "fashion_mnist", "softmax_cross_entropy", "conv", "adam".
 std::string to_string(const Source& source);

@@ -75,6 +75,7 @@ std::string takes(const Key& key) {
     case Type::axes: return "a map of one axis to its size, or a list of such maps";
     case Type::axis_names: return "a list of names of axes";
     case Type::tensors: return "a map of parameters to nested lists of numbers";
+    case Type::varied: return "a map of keys to lists with one value for each member";
   }
   return {};
 }

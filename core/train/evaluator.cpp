@@ -90,6 +90,7 @@ Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   check_memory(estimate_evaluation(backend->needs(source)), plan.batch);
   const std::unique_ptr<Module> module = backend->load(source);
+  set_loss_numbers(*module, model);
   write_group(*module, 0, Group::params, parameters.tensors, parameters.path);
   Evaluation result = *Evaluator(*module, 0, plan, model).run();
   parameters.file.check_intact();

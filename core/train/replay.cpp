@@ -204,11 +204,11 @@ class Replay {
   }
 
   Program one_device_program(std::int64_t rows) const {
-    spec::Spec spec = setup_.spec();
+    spec::Spec spec = setup_.member_spec();
     std::vector<Axis> axes = spec.mesh.mesh.axes();
     for (Axis& axis : axes) axis.size = 1;
     spec.mesh.mesh = Mesh(std::move(axes));
-    return train_program(setup_.model, spec, setup_.optimizer, {rows, 1}, all_ops(), Stage::grad);
+    return train_program(setup_.model, spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
   }
 
   // What the program reads of the module, as device 0 has it.

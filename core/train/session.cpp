@@ -80,10 +80,8 @@ class Session::Impl {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.source.train,
-                    data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
-                                           setup_.batch.dataset),
-                    setup_.batch, batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
+    loader_.emplace(setup_.source.train, training_samplers(setup_), setup_.batch,
+                    batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_)});
     if (step_ < steps_) slot_ = loader_->next().slot;
   }

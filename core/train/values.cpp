@@ -22,9 +22,9 @@ std::size_t slice_size(const Module& module, std::size_t most) {
 
 }  // namespace
 
-std::vector<std::byte> bytes_of(Module& module, Handle value, std::int64_t device) {
+std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance) {
   std::vector<std::byte> bytes(module.slice_bytes(value));
-  module.wait(module.read(value, device, bytes));
+  module.wait(module.read(value, instance, bytes));
   return bytes;
 }
 
@@ -40,8 +40,8 @@ std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype) {
   });
 }
 
-std::vector<double> numbers(Module& module, Handle value, std::int64_t device) {
-  return numbers(bytes_of(module, value, device), module.type(value).dtype);
+std::vector<double> numbers(Module& module, Handle value, Instance instance) {
+  return numbers(bytes_of(module, value, instance), module.type(value).dtype);
 }
 
 double scalar(Module& module, Handle value) { return numbers(module, value).front(); }

@@ -14,12 +14,12 @@ namespace pmaptrain::train {
 // The elements of a value, of any element type.
 std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype);
 // Of a module's, on one device.
-std::vector<double> numbers(Module& module, Handle value, std::int64_t device = 0);
+std::vector<double> numbers(Module& module, Handle value, Instance instance = 0);
 // The only one of a scalar.
 double scalar(Module& module, Handle value);
 
 // A value's bytes on one device.
-std::vector<std::byte> bytes_of(Module& module, Handle value, std::int64_t device = 0);
+std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance = 0);
 
 // Reads values of any size through memory of a fixed one, which is allocated once.
 class SlicedReader {

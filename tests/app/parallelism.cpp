@@ -1,11 +1,10 @@
 // explain --parallelism: how the work of a step is cut.
 #include <regex>
 
-#include "core/runtime/cpu/module.h"
-#include "tests/app/program.h"
+#include "tests/app/call.h"
 #include "tests/catch.h"
 
-namespace pmaptrain::testing {
+namespace pmaptrain::tests {
 namespace {
 
 // The speed-up that the text gives for so many workers.
@@ -13,7 +12,7 @@ double speed_up(const std::vector<std::string>& arguments, int workers) {
   std::vector<std::string> command = {"explain"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   command.emplace_back("--parallelism");
-  const Ran ran = run_program(command);
+  const Finished ran = call(command);
   REQUIRE(ran.status == 0);
   std::smatch found;
   INFO(ran.out);
@@ -31,12 +30,12 @@ TEST_CASE("the work of a step is cut for sixty-four workers, whatever the number
 }
 
 TEST_CASE("the tasks of a stage are parts of its total, and the interpreter's work is serial", "[app]") {
-  const Ran ran = run_program({"explain", "configs/linear_regression.yaml", "--set", "mesh.backend=reference",
-                               "--parallelism"});
+  const Finished ran =
+      call({"explain", "configs/linear_regression.yaml", "--set", "mesh.backend=reference", "--parallelism"});
   REQUIRE(ran.status == 0);
   CHECK(std::regex_search(ran.out, std::regex("\n +64 +1\\.0\n")));
-  CHECK(run_program({"explain", "configs/cnn.yaml", "--parallelism", "--stage", "grad"}).status == 2);
+  CHECK(call({"explain", "configs/cnn.yaml", "--parallelism", "--stage", "grad"}).status == 2);
 }
 
 }  // namespace
-}  // namespace pmaptrain::testing
+}  // namespace pmaptrain::tests

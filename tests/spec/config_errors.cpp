@@ -18,12 +18,12 @@ TEST_CASE("a misspelt key is refused with the nearest spelling", "[spec]") {
 }
 
 TEST_CASE("a key of a later version is refused as unknown", "[spec]") {
-  CHECK(errors_of(R"(ensemble: {axis: devices}
+  CHECK(errors_of(R"(replicates: {seed: [1]}
 )" + std::string(base)) ==
-        R"(c.yaml:1:1: error: unknown key 'ensemble'
-    1 | ensemble: {axis: devices}
-      | ^~~~~~~~
-  help: valid keys: name, seed, precision, mesh, data, model, loss, metrics, optimizer, train
+        R"(c.yaml:1:1: error: unknown key 'replicates'
+    1 | replicates: {seed: [1]}
+      | ^~~~~~~~~~
+  help: valid keys: name, seed, precision, mesh, data, model, loss, metrics, optimizer, train, ensemble
 )");
 }
 

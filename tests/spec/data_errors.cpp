@@ -32,7 +32,7 @@ train: {duration: 1 step}
         R"(c.yaml:2:54: error: the mesh axis 'replicas' is not used: data.axes does not list it
     2 | data: {source: fashion_mnist, batch_size: 128, axes: [shards]}
       |                                                      ^~~~~~~~
-  help: add it to data.axes, or remove it from mesh.axes
+  help: add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes
 )");
 }
 

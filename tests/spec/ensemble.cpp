@@ -1,0 +1,285 @@
+// Ensembles in a config: what each member has alone, and the words of every refusal.
+#include <string>
+
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+const std::string two_axes = "mesh: {axes: [{replicas: 2}, {shards: 4}]}\n";
+
+std::string with_ensemble(const std::string& ensemble, const std::string& config = base) {
+  return two_axes + "ensemble: " + ensemble + "\n" + config;
+}
+
+spec::Spec spec_with(const std::string& text) { return spec::load_text(text, "c.yaml", "/base", {}).spec; }
+
+}  // namespace
+
+TEST_CASE("a member has its own values, the mesh without the ensemble's axis, and the data of all", "[spec]") {
+  const spec::Spec spec = spec_with("seed: 7\n" + with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"));
+  REQUIRE(spec.ensemble);
+  CHECK(spec.ensemble->axis == "replicas");
+  CHECK(spec.ensemble->vary.front().path == "seed");
+  CHECK(spec.ensemble->vary.front().values == std::vector<std::string>{"3", "4"});
+  CHECK(members(spec) == 2);
+  CHECK(spec.seed == 7);
+  CHECK(spec.mesh.mesh.devices() == 8);
+  CHECK(spec.mesh.mesh.to_string(spec.data.axes) == "{shards}");
+  CHECK(spec::member_mesh(spec) == Mesh({{"shards", 4}}));
+  for (std::int64_t m = 0; m < 2; ++m) {
+    const spec::Spec& member = spec::member_spec(spec, m);
+    CHECK(member.seed == static_cast<std::uint64_t>(3 + m));
+    CHECK(member.data.seed == 7u);
+    CHECK(member.mesh.mesh == Mesh({{"shards", 4}}));
+    CHECK(member.mesh.mesh.to_string(member.data.axes) == "{shards}");
+    CHECK(!member.ensemble);
+  }
+}
+
+TEST_CASE("data.seed varies apart from seed", "[spec]") {
+  const spec::Spec spec = spec_with(with_ensemble("{axis: replicas, vary: {data.seed: [3, 4]}}"));
+  CHECK(spec::member_spec(spec, 1).data.seed == 4u);
+  CHECK(spec::member_spec(spec, 1).seed == 0);
+}
+
+TEST_CASE("the members of the only axis have one device", "[spec]") {
+  const spec::Spec spec =
+      spec_with("mesh: {axes: {replicas: 3}}\nensemble: {axis: replicas, vary: {seed: [0, 1, 2]}}\n" + base);
+  CHECK(members(spec) == 3);
+  CHECK(spec.data.axes.empty());
+  CHECK(spec::member_spec(spec, 2).mesh.mesh == Mesh({{"devices", 1}}));
+  CHECK(spec::member_spec(spec, 2).data.axes == AxisSet::of(0));
+  CHECK(spec::member_mesh(spec) == Mesh({{"devices", 1}}));
+}
+
+TEST_CASE("without an ensemble the only member is the config itself", "[spec]") {
+  const spec::Spec spec = spec_with(two_axes + base);
+  CHECK(members(spec) == 1);
+  CHECK(&spec::member_spec(spec, 0) == &spec);
+  CHECK(spec::member_mesh(spec) == spec.mesh.mesh);
+}
+
+TEST_CASE("the resolved config keeps the ensemble", "[spec]") {
+  const spec::Loaded loaded =
+      spec::load_text(with_ensemble("{axis: replicas, vary: {data: {seed: [3, 4]}}}"), "c.yaml", "/base", {});
+  CHECK(loaded.resolved.ends_with("\nensemble:\n  axis: replicas\n  vary: {data.seed: [3, 4]}\n"));
+  CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
+}
+
+TEST_CASE("an ensemble has an axis of the mesh that the data does not use", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replica, vary: {seed: [3, 4]}}")) ==
+        R"(c.yaml:2:18: error: the mesh has no axis 'replica'
+    2 | ensemble: {axis: replica, vary: {seed: [3, 4]}}
+      |                  ^~~~~~~
+  help: did you mean 'replicas'?
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"), {"data.axes=[replicas, shards]"}) ==
+        R"(--set:1:12: error: axis 'replicas' is the ensemble's, so the data cannot use it
+    1 | data.axes=[replicas, shards]
+      |            ^~~~~~~~
+  help: remove it: every member has whole batches of its own
+)");
+  CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 2}, {c: 2}]}\nensemble: {axis: a, vary: {seed: [3, 4]}}\n" + base,
+                  {"data.axes=[b]"}) ==
+        R"(--set:1:11: error: the mesh axis 'c' is not used: data.axes does not list it
+    1 | data.axes=[b]
+      |           ^~~
+  help: add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes
+)");
+}
+
+TEST_CASE("what the members of an ensemble have in common is checked once", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: shards, vary: {seed: [1, 2, 3, 4]}}"), {"data.batch_size=63"}) ==
+        "--set:1:17: error: batch_size 63 does not divide over axis 'replicas' (2 devices): 63 = 2 × 31 + 1\n"
+        "    1 | data.batch_size=63\n"
+        "      |                 ^~\n"
+        "  help: 62 or 64 would divide\n");
+}
+
+TEST_CASE("vary has one valid value for each member", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4, 5]}}")) ==
+        R"(c.yaml:2:41: error: seed has 3 values for 2 members
+    2 | ensemble: {axis: replicas, vary: {seed: [3, 4, 5]}}
+      |                                         ^~~~~~~~~
+  help: give one value for each member, in order; the lists of several keys are paired
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, -4]}}")) ==
+        R"(c.yaml:2:45: error: seed takes an integer from 0 to 18446744073709551615, not '-4'
+    2 | ensemble: {axis: replicas, vary: {seed: [3, -4]}}
+      |                                             ^~
+  help: for example seed: 7
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: 3}}")) ==
+        R"(c.yaml:2:41: error: seed takes a list with one value for each member
+    2 | ensemble: {axis: replicas, vary: {seed: 3}}
+      |                                         ^
+  help: for example vary: {seed: [0, 1]}
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {}}")) ==
+        R"(c.yaml:2:34: error: vary is empty, so all 2 members would be equal
+    2 | ensemble: {axis: replicas, vary: {}}
+      |                                  ^~
+  help: for example vary: {seed: [0, 1]}
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas}")) ==
+        R"(c.yaml:2:1: error: vary is missing in ensemble
+    2 | ensemble: {axis: replicas}
+      | ^~~~~~~~
+  help: add it, for example:
+        vary: {seed: [0, 1], optimizer.learning_rate: [0.001, 0.0003]}
+)");
+}
+
+TEST_CASE("vary names keys of the config that may vary, each once", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seeed: [1, 2]}}")) ==
+        R"(c.yaml:2:35: error: this config has no 'seeed' to vary
+    2 | ensemble: {axis: replicas, vary: {seeed: [1, 2]}}
+      |                                   ^~~~~
+  help: did you mean 'seed'?
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}")) ==
+        R"(c.yaml:2:57: error: vary has 'data.seed' twice
+    2 | ensemble: {axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}
+      |                                                         ^~~~~~~~~
+  help: keep one of them
+)");
+}
+
+TEST_CASE("a layer by index and by name is one layer", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {model.layers.1.dropout.rate: [0.1, 0.2], "
+                                "model.layers.dropout_0.dropout.rate: [0.1, 0.2]}}"),
+                  {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"})
+            .find("vary has 'model.layers.1.dropout.rate' twice, by index and by name") != std::string::npos);
+}
+
+TEST_CASE("data.seed of synthetic data cannot vary", "[spec]") {
+  CHECK(
+      errors_of(with_ensemble("{axis: replicas, vary: {data.seed: [1, 2]}}", base), {"data.source=synthetic_images"}) ==
+      R"(c.yaml:2:35: error: data.seed draws the examples of synthetic data, so each member would have other data
+    2 | ensemble: {axis: replicas, vary: {data.seed: [1, 2]}}
+      |                                   ^~~~~~~~~
+  help: leave data.seed out of vary: members share the data and its order
+)");
+}
+
+TEST_CASE("numbers vary: of rules, schedules, groups, layers by index and name, and the loss", "[spec]") {
+  const std::string numbers = R"(data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dropout: 0.1}, {layers: [{name: second, dropout: 0.2}]}, {dense: 10}]}
+loss: {softmax_cross_entropy: {label_smoothing: 0.1}}
+optimizer:
+  adamw: {}
+  learning_rate: {join: {schedules: [0.1, {warmup_cosine_decay: {peak_value: 0.1, warmup: 2}}], boundaries: [3]}}
+  clip: 1.0
+  groups: [{parameters: "*.bias", learning_rate_scale: 2.0, weight_decay: 0.1}]
+train: {duration: 10 steps, ema: {}}
+)";
+  const spec::Spec spec = spec_with(with_ensemble(R"({axis: replicas, vary: {
+  optimizer.adamw.b1: [0.8, 0], optimizer.adamw.weight_decay: [0.1, 0.2], optimizer.clip: [1, 2],
+  optimizer.learning_rate.join.schedules.1.warmup_cosine_decay.peak_value: [0.2, 0.3],
+  optimizer.groups.0.learning_rate_scale: [3, 4], model.layers.dropout_0.dropout.rate: [0.3, 0.4],
+  model.layers.2.layers.second.dropout.rate: [0.5, 0.6], loss.softmax_cross_entropy.label_smoothing: [0.2, 0.3],
+  train.ema.decay: [0.9, 0.99]}})",
+                                                  numbers));
+  for (const std::size_t m : {0u, 1u}) {
+    const spec::Spec& member = spec::member_spec(spec, static_cast<std::int64_t>(m));
+    const auto either = [&](double first, double second) { return m == 0 ? first : second; };
+    const auto& rule = std::get<spec::AdamW>(member.optimizer.rule);
+    CHECK(rule.b1 == either(0.8, 0));
+    CHECK(rule.weight_decay == either(0.1, 0.2));
+    CHECK(member.optimizer.clip == either(1, 2));
+    const auto& join = std::get<spec::schedule::Join>(*member.optimizer.learning_rate.schedule);
+    CHECK(std::get<spec::schedule::WarmupCosineDecay>(*join.schedules.at(1).schedule).peak_value == either(0.2, 0.3));
+    CHECK(member.optimizer.groups.front().learning_rate_scale == either(3, 4));
+    CHECK(std::get<spec::Dropout>(member.model.layers.at(1).kind).rate == either(0.3, 0.4));
+    const auto& nested = std::get<spec::Layers>(member.model.layers.at(2).kind);
+    CHECK(std::get<spec::Dropout>(nested.layers.front().kind).rate == either(0.5, 0.6));
+    CHECK(std::get<spec::SoftmaxCrossEntropy>(member.loss).label_smoothing == either(0.2, 0.3));
+    CHECK(member.train.ema->decay == either(0.9, 0.99));
+  }
+  CHECK(spec.ensemble->vary.at(6).path == "model.layers.2.layers.0.dropout.rate");
+}
+
+TEST_CASE("a value that changes the program is refused by name", "[spec]") {
+  CHECK(
+      errors_of(with_ensemble("{axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}"),
+                {"optimizer.rmsprop.momentum=0.9"}) ==
+      R"(c.yaml:2:69: error: momentum 0.0 would give this member a program of its own: without momentum there is no trace
+    2 | ensemble: {axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}
+      |                                                                     ^
+  help: the members of an ensemble share one program; leave this value to a run of its own
+  note: optimizer.rmsprop replaces optimizer.adam
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}"),
+                  {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"}) ==
+        R"(c.yaml:2:65: error: rate 0.0 would give this member a program of its own: dropout of rate 0 does nothing
+    2 | ensemble: {axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}
+      |                                                                 ^~~
+  help: the members of an ensemble share one program; leave this value to a run of its own
+)");
+}
+
+TEST_CASE("a value of a member is checked like the key itself, beside the other keys too", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}")) ==
+        R"(c.yaml:2:60: error: b2 takes a number of at least 0 and less than 1, not '1.0'
+    2 | ensemble: {axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}
+      |                                                            ^~~
+  help: for example b2: 0.999
+)");
+}
+
+TEST_CASE("a schedule cannot be the learning rate of a member", "[spec]") {
+  CHECK(errors_of(
+            with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}")) ==
+        R"(c.yaml:2:61: error: learning_rate takes a number of at least 0, not a map
+    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}
+      |                                                             ^~~~~~~~~~~~~~~~~~~~~~~~~~~
+  help: for example learning_rate: 0.001
+)");
+}
+
+TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values and removes the ensemble", "[spec]") {
+  const std::string text = with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}");
+  spec::Overrides overrides;
+  overrides.set = {"ensemble.vary.seed=[5, 6]", "ensemble.vary.optimizer.learning_rate=[0.1, 0.2]",
+                   "ensemble.vary.\"optimizer.adam.b1\"=[0.8, 0.9]"};
+  const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
+  CHECK(spec::member_spec(spec, 0).seed == 5);
+  CHECK(spec::member_spec(spec, 1).optimizer.learning_rate.value == 0.2);
+  CHECK(std::get<spec::Adam>(spec::member_spec(spec, 1).optimizer.rule).b1 == 0.9);
+  overrides.set = {"ensemble=null"};
+  CHECK_FALSE(spec::load_text(text, "c.yaml", "/base", overrides).spec.ensemble);
+  CHECK(errors_of(text, {"ensemble.vary.seed=[5, 6, 7]"}) == R"(--set:1:20: error: seed has 3 values for 2 members
+    1 | ensemble.vary.seed=[5, 6, 7]
+      |                    ^~~~~~~~~
+  help: give one value for each member, in order; the lists of several keys are paired
+)");
+}
+
+TEST_CASE("a learning rate over a schedule is refused; the schedule's number is suggested", "[spec]") {
+  const std::string ensemble = with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}");
+  CHECK(errors_of(ensemble).empty());
+  CHECK(errors_of(ensemble, {"optimizer.learning_rate={warmup_cosine_decay: {peak_value: 1, warmup: 1}}"}) ==
+        R"(c.yaml:2:35: error: optimizer.learning_rate is a schedule, warmup_cosine_decay, which a number would replace
+    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}
+      |                                   ^~~~~~~~~~~~~~~~~~~~~~~
+  help: vary optimizer.learning_rate.warmup_cosine_decay.peak_value
+)");
+  CHECK(errors_of(ensemble, {"optimizer.learning_rate={piecewise_constant: {init_value: 1, "
+                             "boundaries_and_scales: [[1 step, 0.1]]}}"})
+            .ends_with("help: vary optimizer.learning_rate.piecewise_constant.init_value\n"));
+}
+
+TEST_CASE("a key that cannot vary is refused with those of the config that can", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data.batch_size: [64, 128]}}")) ==
+        R"(c.yaml:2:35: error: 'data.batch_size' cannot vary between the members of an ensemble
+    2 | ensemble: {axis: replicas, vary: {data.batch_size: [64, 128]}}
+      |                                   ^~~~~~~~~~~~~~~
+  help: keys of this config that can: seed, data.seed, loss.softmax_cross_entropy.label_smoothing, optimizer.adam.b1, optimizer.adam.b2, optimizer.adam.eps, optimizer.learning_rate
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.sgd.momentum: [0.1, 0.2]}}"))
+            .find("this config has no 'optimizer.sgd.momentum' to vary") != std::string::npos);
+}
