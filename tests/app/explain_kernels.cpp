@@ -39,7 +39,7 @@ TEST_CASE("explain --kernels lists every step of the plan by stage, with cost an
   CHECK(result.status == 0);
   CHECK(contains(result.out, " kernel steps:\n"));
   CHECK(contains(result.out, "8 logical devices, 1 worker; workers meet once a step\n"));
-  CHECK(contains(result.out, "stage 1 of 2, the piece of all devices:\n"));
+  CHECK(contains(result.out, "stage 1 of 2, one piece of 800 rows:\n"));
   CHECK(contains(result.out, "stage 2 of 2, every worker for itself:\n"));
   // 2 · 800 · 5 in each of the two products.
   CHECK(contains(line_with(result.out, "dense_0.grad"), "8 k"));
