@@ -97,7 +97,7 @@ Cost Conv::cost(const Mesh&, std::span<const Type> operands, std::span<const Typ
 }
 
 Cost ConvInputGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return cost_of(conv_geometry(name, input_shape, operands[0].shape, strides, padding, dilation, groups), operands,
+  return cost_of(conv_geometry(name, results[0].shape, operands[0].shape, strides, padding, dilation, groups), operands,
                  results);
 }
 
