@@ -151,6 +151,72 @@ TEST_CASE("a large weight gradient is one product over all devices' rows, in par
   CHECK(cpu::make_plan(flat, {false, 8}).accumulators.size() == 1);
 }
 
+TEST_CASE("pieces are ranges of rows that know no device, but keep to the group of their sums", "[runtime]") {
+  // The program that ARCHITECTURE.md draws.
+  const std::string text = R"(mesh replicas=2 shards=2
+batch %x:f32[6,8]{replicas, shards}
+params %w:f32[8,4]{replicas}
+%v = pvary[axes={shards}] %w
+%y = matmul %x, %v
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={shards}] %g
+%w2 = sub %w, %s
+update %w = %w2
+)";
+  const cpu::Plan plan = cpu::make_plan(test::program_of(text), {false, 8});
+  INFO(to_text(plan));
+  REQUIRE(plan.stages.size() == 2);
+  const cpu::Cut& rows = plan.cuts.front();
+  CHECK(rows.rows == 6);
+  REQUIRE(rows.pieces.size() == 8);
+  for (std::size_t p = 0; p < 8; ++p) {
+    CHECK(rows.pieces[p].first == static_cast<std::int64_t>(3 * p));
+    CHECK(rows.pieces[p].count == 3);
+  }
+  // One instance of w for each replica, not one for each device.
+  CHECK(plan.kept.devices == 2 * 128);
+  test::check_runtime(text);
+  // A sum over all devices: a piece may have rows of several.
+  const cpu::Plan all =
+      cpu::make_plan(test::program_of("mesh a=6\nbatch %x:f32[2,8]{a}\n%y = neg %x\n%g = reduce_sum[dims=[0]] %y\n"
+                                      "%s = psum[axes={a}] %g\nreturn s = %s\n"),
+                     {false, 4});
+  REQUIRE(all.cuts.size() == 1);
+  for (const Block& piece : all.cuts.front().pieces) CHECK(piece.count == 3);
+}
+
+TEST_CASE("the same global batch has the same pieces, and bits, on any mesh", "[runtime]") {
+  const auto program = [](std::int64_t devices) {
+    return test::program_of("mesh a=1\nparams %w:f32[8,4]{}\nbatch %x:f32[" + std::to_string(24 / devices) +
+                                ",8]{a}\n%y = matmul %x, %w\n%t = tanh %y\n%g = matmul[transpose_a=true] %x, %t\n"
+                                "%s = psum[axes={a}] %g\n%w2 = sub %w, %s\nupdate %w = %w2\nreturn s = %s\n",
+                            {{"a", devices}});
+  };
+  const auto inputs_of = [&](std::int64_t devices) {
+    test::Values inputs = test::random_inputs(*program(1), 3);
+    const std::vector<std::byte> rows = inputs.at("x").front();
+    const std::size_t size = rows.size() / static_cast<std::size_t>(devices);
+    PerDevice& x = inputs.at("x");
+    x.clear();
+    for (std::int64_t d = 0; d < devices; ++d) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(d) * size);
+      x.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(size));
+    }
+    inputs.at("w").resize(static_cast<std::size_t>(devices), inputs.at("w").front());
+    return inputs;
+  };
+  const auto sum = [&](std::int64_t devices) {
+    const test::Values ran =
+        test::run(program(devices), inputs_of(devices), {2, false, 3, false, KernelChoice::best, 5});
+    return ran.at("output s").front();
+  };
+  for (const std::int64_t devices : {2, 3, 4, 8, 24}) {
+    INFO(devices << " devices");
+    const bool same = sum(devices) == sum(1);
+    CHECK(same);
+  }
+}
+
 TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime]") {
   // Each value has 10^15 bytes over all devices; 2^64 is less than 18,600 times as many.
   std::string text = "mesh a=1000\nbatch %x:f32[]{a}\n";
