@@ -1,0 +1,110 @@
+// Which equations run on rows, from the text of programs alone.
+#include "core/analysis/rows.h"
+
+#include "tests/catch.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+struct Found {
+  std::shared_ptr<const Program> program;
+  Rows rows;
+
+  RowKind of(std::size_t equation, std::size_t result = 0) const {
+    return rows.of(program->equations[equation].results[result]);
+  }
+};
+
+Found rows_of(const std::string& text) {
+  const auto program = test::program_of(text);
+  return {program, find_rows(*program, analyse(*program))};
+}
+
+TEST_CASE("a layer keeps rows, and its gradients are sums over them", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+params %w:f32[4,3]{}
+batch %x:f32[8,4]{a}
+%y = matmul %x, %w
+%z = tanh %y
+%g = matmul[transpose_a=true] %x, %z
+%b = reduce_sum[dims=[0]] %z
+%m = reduce_max[dims=[1]] %z
+%s, %t = psum[axes={a}] %g, %b
+return s = %s
+return t = %t
+return m = %m
+)");
+  CHECK(found.rows.count == 8);
+  // The parser puts a pvary of %w first, which is a view of what is complete.
+  CHECK(found.of(0) == RowKind::whole);
+  CHECK(found.of(1) == RowKind::rows);
+  CHECK(found.of(2) == RowKind::rows);
+  CHECK(found.of(3) == RowKind::partial);
+  CHECK(found.of(4) == RowKind::partial);
+  CHECK(found.of(5) == RowKind::rows);
+  CHECK(found.of(6) == RowKind::whole);
+}
+
+TEST_CASE("what needs all rows at once is whole, and so is what needs the whole sum", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+batch %x:f32[8,4]{a}
+%y = neg %x
+%r = reverse[dims=[0]] %y
+%s = reduce_sum[dims=[0]] %y
+%e = exp %s
+%z = abs %r
+return e = %e
+return z = %z
+)");
+  CHECK(found.of(0) == RowKind::rows);
+  CHECK(found.of(1) == RowKind::whole);
+  CHECK(found.of(2) == RowKind::partial);
+  CHECK(found.of(3) == RowKind::whole);
+  CHECK(found.of(4) == RowKind::whole);
+}
+
+TEST_CASE("a loop over microbatches runs on the rows of one, and its sums begin with zeros", "[analysis]") {
+  const auto loop = [](const std::string& first) {
+    return rows_of("mesh a=2\nbatch %x:f32[8,4]{a}\n%zero = constant[dtype=f32, shape=[4], value=" + first +
+                   "]\n%s0 = pvary[axes={a}] %zero\n"
+                   "%s = loop[iterations=4, consts=0, carries=1] %s0, %x (%c:f32[4]{a}, %y:f32[2,4]{a}) {\n"
+                   "  %z = exp %y\n  %1 = reduce_sum[dims=[0]] %z\n  %2 = add %c, %1\n  yield %2\n}\n"
+                   "%t = psum[axes={a}] %s\nreturn t = %t\n");
+  };
+  const Found found = loop("0");
+  CHECK(found.rows.count == 2);
+  CHECK(found.of(2) == RowKind::partial);
+  // What begins with ones would have them once for each piece.
+  CHECK(loop("1").rows.count == 0);
+}
+
+TEST_CASE("the rows of a broadcast are equal, so any of them will do", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+params %b:f32[4]{}
+batch %x:f32[8,4]{a}
+%bb = broadcast[shape=[8,4], dims=[1]] %b
+%y = add %x, %bb
+return y = %y
+)");
+  CHECK(found.rows.equal[static_cast<std::size_t>(found.program->equations[0].results.front().id)]);
+  CHECK(found.of(2) == RowKind::rows);
+}
+
+TEST_CASE("work is cut by the rows of most of it, and a program without a batch not at all", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+batch %x:f32[8,4]{a}
+batch %u:f32[300,40]{a}
+%y = neg %x
+%v = exp %u
+return y = %y
+return v = %v
+)");
+  CHECK(found.rows.count == 300);
+  CHECK(found.of(0) == RowKind::whole);
+  CHECK(found.of(1) == RowKind::rows);
+  CHECK(rows_of("mesh a=2\nstate %s:f32[8]{a}\n%t = neg %s\nupdate %s = %t\n").rows.count == 0);
+}
+
+}  // namespace
+}  // namespace pmaptrain
