@@ -11,7 +11,9 @@
 #include "core/ops/all.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
+#include "core/passes/hoist.h"
 #include "core/passes/remove_identities.h"
+#include "core/passes/sink_pvary.h"
 #include "core/train/initialize.h"
 
 namespace pmaptrain::train {
@@ -83,7 +85,13 @@ std::vector<Member> make_members(const Setup& setup) {
 }
 
 // What runs: the same bits from fewer passes over memory.
-Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities(std::move(program)))); }
+Program optimize(Program program) {
+  program = remove_identities(std::move(program));
+  program = hoist(std::move(program));
+  program = sink_pvary(std::move(program));
+  program = fuse_epilogues(std::move(program));
+  return fuse(std::move(program));
+}
 
 }  // namespace
 

@@ -8,6 +8,8 @@
 #include "core/graph/text.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
+#include "core/passes/hoist.h"
+#include "core/passes/sink_pvary.h"
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
 
@@ -259,7 +261,12 @@ TEST_CASE("random programs over two axes run as the interpreter says, with passe
     const test::Values inputs = test::random_inputs(*program, seed);
     const test::Values expected = test::interpreted(*program, inputs, 4);
     check_plans(program, inputs, expected);
-    check_plans(std::make_shared<const Program>(fuse(fuse_epilogues(simplify(*program)))), inputs, expected);
+    Program passed = sink_pvary(hoist(simplify(*program)));
+    passed = fuse(fuse_epilogues(std::move(passed)));
+    INFO("after the passes\n" << to_text(passed));
+    const bool same = test::interpreted(passed, inputs, 4) == expected;
+    REQUIRE(same);
+    check_plans(std::make_shared<const Program>(std::move(passed)), inputs, expected);
   }
 }
 
