@@ -326,6 +326,25 @@ return gx = %gx
   }
 }
 
+TEST_CASE("memory is not used again while chunks over other axes read the value that was there", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=17 b=1
+batch %x:i32[5000]{}
+batch %y:i32[5000]{a, b}
+batch %i:i32[]{a}
+state %s:i32[5000]{}
+%same = pvary[axes={a, b}] %x
+%first = psum[axes={a, b}] %same
+%v = pvary[axes={a}] %first
+%large = add %v, %i
+%sum = psum[axes={a, b}] %y
+%p = psum[axes={a}] %large
+%next = mul %p, %sum
+update %s = %next
+)");
+  const test::Values inputs = test::random_inputs(*program, 5);
+  check_plans(program, inputs, test::interpreted(*program, inputs, 4));
+}
+
 TEST_CASE("the operands of one reduction over some of the axes may have different sets", "[runtime]") {
   const auto program = test::program_of(R"(mesh a=2 b=2
 %i = axis_index[axes={a}]

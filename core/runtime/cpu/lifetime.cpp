@@ -34,8 +34,16 @@ class Finder {
     const Done* const done = instruction.as<Done>();
     const bool exchanges = instruction.as<Exchange>() != nullptr || (done != nullptr && done->operand >= 0);
     const Reader as = exchanges ? Reader::exchange : reader;
+    AxisSet axes;  // of the chunks
     for_each_value(
-        instruction, [&](int root) { read(root, as); }, [&](int root) { write(root, instruction, loops_.size()); });
+        instruction, [](int) {}, [&](int root) { axes = lowered_.info(root).axes; });
+    // A value over other axes than the chunks that read it is cut elsewhere.
+    const auto reads_as = [&](int root) {
+      return as == Reader::chunk && lowered_.info(root).axes != axes ? Reader::task : as;
+    };
+    for_each_value(
+        instruction, [&](int root) { read(root, reads_as(root)); },
+        [&](int root) { write(root, instruction, loops_.size()); });
   }
 
   void visit_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
