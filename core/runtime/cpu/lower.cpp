@@ -90,7 +90,10 @@ class Lowering {
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
       if (on_rows) {
-        if (reads(equation, i) != Reads::rows) axes = axes | out_.facts.root_of(operand).domain.axes;
+        const Reads how = reads(equation, i);
+        if (how == Reads::whole) axes = axes | out_.facts.root_of(operand).domain.axes;
+        // There are as many equal rows as a device has.
+        if (how == Reads::any_rows) axes = axes | out_.rows.axes;
       } else if (sums && out_.rows.of(operand) == RowKind::partial) {
         axes = axes | (type(operand).varying - equation.op.axes());
       } else {

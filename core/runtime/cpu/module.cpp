@@ -49,12 +49,15 @@ int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBa
 }
 
 // Whether a worker carries out whole steps of a member. It passes no barrier then, but there is passing memory for each
-// worker; so not for large members, nor where some workers would have a member more to carry out than others.
-bool steps_are_of_one_worker(const MemorySizes& sizes) {
+// worker, and some workers may have a member more to carry out than others: so where steps are shorter than a barrier,
+// and where members are not large and divide among the workers.
+bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& sizes) {
   constexpr std::size_t most_passing = std::size_t{64} << 20;
+  if (sizes.members == 1 || sizes.workers == 1) return false;
+  if (std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.is_tiny(); })) return true;
   const PoolSizes& pass = sizes.passing;
   const std::int64_t rounds = (sizes.members + sizes.workers - 1) / sizes.workers;
-  return sizes.members > 1 && sizes.workers > 1 && 10 * rounds * sizes.workers <= 11 * sizes.members &&
+  return 10 * rounds * sizes.workers <= 11 * sizes.members &&
          sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators) <= most_passing;
 }
 
@@ -81,7 +84,7 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
   plans.sizes.kept = inputs.sizes;
   plans.sizes.members = source.members;
   plans.sizes.workers = workers_of(plans.entries, source.members, options);
-  plans.sizes.by_member = steps_are_of_one_worker(plans.sizes);
+  plans.sizes.by_member = steps_are_of_one_worker(plans.entries, plans.sizes);
   return plans;
 }
 
