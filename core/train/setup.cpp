@@ -75,7 +75,7 @@ Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities
 Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
-  const spec::Spec& spec = setup.spec();
+  const spec::Spec& spec = spec::member_spec(setup.spec(), 0);
   setup.source = data::open(spec.data, spec.seed, setup.mesh().devices());
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());

@@ -14,6 +14,7 @@
 #include "core/model/model.h"
 #include "core/runtime/backend.h"
 #include "core/spec/load.h"
+#include "core/train/events.h"
 #include "core/train/step_program.h"
 
 namespace pmaptrain::train {
@@ -55,7 +56,12 @@ struct Setup {
   std::vector<EvaluationPlan> evaluations;
 
   const spec::Spec& spec() const { return loaded.spec; }
-  const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
+  // Of a member: the mesh without the axis of an ensemble.
+  const Mesh& mesh() const { return spec::member_spec(loaded.spec, 0).mesh.mesh; }
+  // What events and messages call this member: nothing without an ensemble.
+  MemberNumber member_number(std::int64_t member) const {
+    return spec().ensemble ? MemberNumber(member) : std::nullopt;
+  }
 };
 
 // Opens the data and checks that everything fits together. `schedule_steps`: of a resumed run, the duration that it

@@ -13,15 +13,42 @@
 namespace pmaptrain::train {
 namespace {
 
-void write_now(Module& module, std::size_t input, std::span<const std::byte> value) {
-  module.wait(module.write(module.input(train_entry, input), every_device, value));
+void write_now(Module& module, std::size_t input, std::int64_t member, std::span<const std::byte> value) {
+  module.wait(module.write(module.input(train_entry, input), {every_device, member}, value));
 }
 
-void write_scalar(Module& module, const Setup& setup, Handle input, double number) {
+void write_scalar(Module& module, const Setup& setup, Handle input, std::int64_t member, double number) {
   dispatch_floating(setup.model.dtype, [&]<class T>() {
     const T value = static_cast<T>(number);
-    module.wait(module.write(input, every_device, std::as_bytes(std::span(&value, 1))));
+    module.wait(module.write(input, {every_device, member}, std::as_bytes(std::span(&value, 1))));
   });
+}
+
+void set_initial_values(Module& module, const Setup& setup, std::int64_t member, const Checkpoint* checkpoint) {
+  const spec::Spec& spec = spec::member_spec(setup.spec(), member);
+  const Program& program = *setup.training;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].group == Group::state) write_now(module, i, member, initial_state(program, setup.roles, i));
+  }
+  if (checkpoint != nullptr) {
+    restore(module, setup, *checkpoint, member);
+    const std::int64_t skipped = checkpoint->state.members[static_cast<std::size_t>(member)].steps_skipped;
+    if (setup.roles.skipped) write_now(module, *setup.roles.skipped, member, std::as_bytes(std::span(&skipped, 1)));
+  } else {
+    const InitialValues values(setup.model, spec.model, spec.seed);
+    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+      write_now(module, setup.roles.parameters[i], member, values.of(setup.model.parameters[i]));
+    }
+  }
+  if (const auto rate = setup.roles.learning_rate) {
+    write_scalar(module, setup, module.input(train_entry, *rate), member, setup.optimizer.learning_rate);
+  }
+  set_learning_rate_scale(module, setup, member, 1.0);
+  const std::vector<std::string> layers = setup.model.drawing_layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const PhiloxKey key = stream_key(spec.seed, "dropout/" + layers[i]);
+    write_now(module, setup.roles.dropout_keys[i], member, std::as_bytes(std::span(key)));
+  }
 }
 
 }  // namespace
@@ -34,6 +61,7 @@ std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice ker
 Source run_source(const Setup& setup, bool private_copies) {
   Source source;
   source.private_copies = private_copies || setup.timetable.verify_every > 0;
+  source.members = spec::members(setup.spec());
   const data::Sampler sampler = data::training_sampler(
       setup.spec().data, data::seed_of(setup.spec().data, setup.spec().seed), setup.batch.dataset);
   source.entries.push_back({"train", setup.training, data::batches_in_memory(sampler, setup.batch)});
@@ -68,28 +96,8 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
 }
 
 void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
-  const Program& program = *setup.training;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].group == Group::state) write_now(module, i, initial_state(program, setup.roles, i));
-  }
-  if (checkpoint != nullptr) {
-    restore(module, setup, *checkpoint);
-    const std::int64_t skipped = checkpoint->state.steps_skipped;
-    if (setup.roles.skipped) write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)));
-  } else {
-    const InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
-    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-      write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]));
-    }
-  }
-  if (const auto rate = setup.roles.learning_rate) {
-    write_scalar(module, setup, module.input(train_entry, *rate), setup.optimizer.learning_rate);
-  }
-  set_learning_rate_scale(module, setup, 1.0);
-  const std::vector<std::string> layers = setup.model.drawing_layers();
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const PhiloxKey key = stream_key(setup.spec().seed, "dropout/" + layers[i]);
-    write_now(module, setup.roles.dropout_keys[i], std::as_bytes(std::span(key)));
+  for (std::int64_t member = 0; member < spec::members(setup.spec()); ++member) {
+    set_initial_values(module, setup, member, checkpoint);
   }
 }
 
@@ -97,23 +105,23 @@ double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
   return ema.debias && updates > 0 ? 1.0 - std::pow(ema.decay, static_cast<double>(updates)) : 1.0;
 }
 
-void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates) {
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t member, std::int64_t updates) {
   const auto& ema = setup.spec().train.ema;
   if (!ema || !ema->debias || setup.evaluations.empty()) return;
-  write_scalar(module, setup, module.input("ema/correction"), ema_correction(*ema, updates));
+  write_scalar(module, setup, module.input("ema/correction"), member, ema_correction(*ema, updates));
 }
 
-void begin_averages(Module& module, const Setup& setup, bool as_parameters) {
+void begin_averages(Module& module, const Setup& setup, std::int64_t member, bool as_parameters) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]));
+    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
-    write_now(module, setup.roles.ema[i], value);
+    write_now(module, setup.roles.ema[i], member, value);
   }
 }
 
-void set_learning_rate_scale(Module& module, const Setup& setup, double scale) {
+void set_learning_rate_scale(Module& module, const Setup& setup, std::int64_t member, double scale) {
   if (const auto input = setup.roles.learning_rate_scale) {
-    write_scalar(module, setup, module.input(train_entry, *input), scale);
+    write_scalar(module, setup, module.input(train_entry, *input), member, scale);
   }
 }
 

@@ -37,13 +37,13 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
 // What evaluates moving averages divides them by it: 1 - decay^updates, or 1 without debiasing. No more than the count
 // of updates is needed, so a resumed run has the same.
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates);
-// Sets the hyper input "ema/correction" of the evaluation's entries, if there is one.
-void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates);
-// Before the first update there is no average: for an evaluation the parameters stand in for it. Then it begins at
+// Sets a member's hyper input "ema/correction" of the evaluation's entries, if there is one.
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t member, std::int64_t updates);
+// Before its first update a member has no average: for an evaluation the parameters stand in for it. Then it begins at
 // zero.
-void begin_averages(Module& module, const Setup& setup, bool as_parameters);
-// Sets what optimizer.reduce_on_plateau multiplies the learning rate by.
-void set_learning_rate_scale(Module& module, const Setup& setup, double scale);
+void begin_averages(Module& module, const Setup& setup, std::int64_t member, bool as_parameters);
+// Sets what optimizer.reduce_on_plateau multiplies a member's learning rate by.
+void set_learning_rate_scale(Module& module, const Setup& setup, std::int64_t member, double scale);
 
 // Fills slot 0 of the training entry with the first batch of the training split in file order: what steps are timed on.
 void fill_first_batch(Module& module, const Setup& setup);

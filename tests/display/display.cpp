@@ -128,8 +128,9 @@ struct Screen {
 };
 
 Started started() { return {"cnn", "", 0, 2340, 468, {}}; }
-Logged logged(std::int64_t step) {
-  return {step, (step - 1) / 468 + 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0};
+Event logged(std::int64_t step) {
+  return std::vector<Logged>{
+      {step, (step - 1) / 468 + 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0}};
 }
 Ended ended(std::int64_t steps) {
   Ended event;
@@ -143,7 +144,7 @@ Terminal terminal_on(int fd, bool moving, double& clock) {
   return {fd, moving, false, false, [fd] { return columns_of(fd); }, [&clock] { return clock; }};
 }
 
-const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, 12345, 42, -1};
+const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, {}, 12345, 42, -1};
 
 // Sets a variable of the environment until the end of its scope.
 class Variable {

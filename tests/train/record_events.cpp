@@ -32,6 +32,16 @@ using test::TemporaryFolder;
 Started started() { return {"cnn", "runs/cnn", 0, 20, 4, {"two layers"}}; }
 Logged logged() { return {2, 1, {{"loss", 0.1}, {"accuracy", 0.5}}, 0.001, 1.25, 12345.4, 2.5}; }
 
+// As a run without an ensemble emits it.
+template <class E>
+Event event_of(E of_member) {
+  return std::vector<E>{std::move(of_member)};
+}
+std::string line_of(const Event& event) {
+  const std::string line = metrics_lines(event);
+  return line.substr(0, line.find('\n'));
+}
+
 Ended ended() {
   Ended event;
   event.status = "done";
@@ -40,7 +50,8 @@ Ended ended() {
   event.epochs = 5;
   event.examples_seen = 2560;
   event.examples_skipped = 80;
-  event.final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
+  event.members = {MemberEnded{}};
+  event.members[0].final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
   event.run_dir = "runs/cnn";
   event.seconds = 83.25;
   return event;
@@ -49,22 +60,22 @@ Ended ended() {
 }  // namespace
 
 TEST_CASE("a logged step is one JSON line with the documented fields in order", "[train]") {
-  CHECK(metrics_line(logged()) ==
+  CHECK(line_of(event_of(logged())) ==
         R"({"event":"step","step":2,"epoch":1,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,"grad_norm":1.25,)"
         R"("examples_per_second":12345.4,"seconds":2.5})");
-  CHECK(metrics_line(EpochEnded{4, 1, {{"loss", 1.0}}, 100, 3.0}) ==
+  CHECK(line_of(event_of(EpochEnded{4, 1, {{"loss", 1.0}}, 100, 3.0})) ==
         R"({"event":"epoch","step":4,"epoch":1,"loss":1.0,"examples":100,"seconds":3.0})");
-  CHECK(metrics_line(Evaluated{4, 1, "test", {{"loss", 1.0}}, 50, 3.0}) ==
+  CHECK(line_of(event_of(Evaluated{4, 1, "test", {{"loss", 1.0}}, 50, 3.0})) ==
         R"({"event":"eval","step":4,"epoch":1,"split":"test","loss":1.0,"examples":50,"seconds":3.0})");
-  CHECK(metrics_line(Progressed{4, 1}).empty());
-  CHECK(metrics_line(started()).empty());
+  CHECK(metrics_lines(Progressed{4, 1}).empty());
+  CHECK(metrics_lines(started()).empty());
 }
 
 TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
   for (const double value : {1.0 / 3.0, 5e-324, 1.7976931348623157e308, static_cast<double>(0.1F), -0.0}) {
     Logged event = logged();
     event.measures = {{"loss", value}};
-    const double back = nlohmann::json::parse(metrics_line(event))["loss"].get<double>();
+    const double back = nlohmann::json::parse(line_of(event_of(event)))["loss"].get<double>();
     CHECK(back == value);
     CHECK(std::signbit(back) == std::signbit(value));
   }
@@ -73,11 +84,11 @@ TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
 TEST_CASE("numbers that are not finite are null, and the line says so", "[train]") {
   Logged event = logged();
   event.grad_norm = std::numeric_limits<double>::infinity();
-  const auto json = nlohmann::json::parse(metrics_line(event));
+  const auto json = nlohmann::json::parse(line_of(event_of(event)));
   CHECK(json["grad_norm"].is_null());
   CHECK(json["finite"] == false);
   CHECK(json["loss"] == 0.1);
-  CHECK_FALSE(nlohmann::json::parse(metrics_line(logged())).contains("finite"));
+  CHECK_FALSE(nlohmann::json::parse(line_of(event_of(logged()))).contains("finite"));
 }
 
 TEST_CASE("the summary has the documented fields", "[train]") {
@@ -92,8 +103,8 @@ TEST_CASE("the summary has the documented fields", "[train]") {
   CHECK(json["steps_skipped"] == 0);
 
   Ended nan = ended();
-  nan.final_measures[0].second[0].second = std::nan("");
-  nan.best = Best{16, "accuracy", 0.91};
+  nan.members[0].final_measures[0].second[0].second = std::nan("");
+  nan.members[0].best = Best{16, "accuracy", 0.91};
   const auto other = nlohmann::json::parse(summary_json(nan, "1.2.3"));
   CHECK(other["final"]["train"]["loss"].is_null());
   CHECK(other["finite"] == false);
@@ -106,9 +117,9 @@ TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
     Records recorder(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
     recorder.on(started());
     recorder.on(Progressed{1, 1});
-    recorder.on(logged());
-    recorder.on(EpochEnded{4, 1, {{"loss", 0.75}, {"accuracy", 0.5}}, 512, 2.0});
-    recorder.on(Evaluated{4, 1, "test", {{"loss", 0.8}, {"accuracy", 0.4}}, 1000, 2.5});
+    recorder.on(event_of(logged()));
+    recorder.on(event_of(EpochEnded{4, 1, {{"loss", 0.75}, {"accuracy", 0.5}}, 512, 2.0}));
+    recorder.on(event_of(Evaluated{4, 1, "test", {{"loss", 0.8}, {"accuracy", 0.4}}, 1000, 2.5}));
     recorder.on(Warned{"a \x1b[31mwarning"});
     recorder.on(ended());
   }
@@ -135,7 +146,7 @@ TEST_CASE("a full disk is told once for each file, never stops the training, and
   std::vector<std::string> said;
   Records records("/dev/full", folder / "log.txt", "/nonexistent/summary.json", "1",
                   [&](const std::string& text) { said.push_back(text); });
-  for (int i = 0; i < 3; ++i) records.on(logged());
+  for (int i = 0; i < 3; ++i) records.on(event_of(logged()));
   const std::string full =
       "'/dev/full' cannot be written: No space left on device; its lines are kept in memory and "
       "tried again";
@@ -291,10 +302,11 @@ TEST_CASE("numbers keep six columns where they can", "[train]") {
 
 TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[train]") {
   Ended event = ended();
-  event.final_measures.clear();
+  event.members[0].final_measures.clear();
   event.run_dir.clear();
-  event.comparisons.push_back({"dense_0.bias", {0}, {0.71}, {0.7}});
-  event.comparisons.push_back({"dense_0.kernel", std::vector<double>(10, 0.0), std::vector<double>(10, 1.5), {}});
+  event.members[0].comparisons.push_back({"dense_0.bias", {0}, {0.71}, {0.7}});
+  event.members[0].comparisons.push_back(
+      {"dense_0.kernel", std::vector<double>(10, 0.0), std::vector<double>(10, 1.5), {}});
   const std::string report = final_report(event);
   CHECK(report.find("                initial  learned    true   error\n"
                     "  dense_0.bias   0.0000   0.7100  0.7000  0.0100\n") != std::string::npos);
@@ -305,7 +317,8 @@ TEST_CASE("learned values stand beside the true ones, and long parameters are ab
 
 TEST_CASE("a report shows no error of a value whose truth is absent", "[train]") {
   Ended event = ended();
-  event.comparisons.push_back({"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
+  event.members[0].comparisons.push_back(
+      {"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
   const std::string report = final_report(event);
   CHECK(report.find("  w[1]   0.0000   1.5000  1.2500  0.2500\n"
                     "  w[2]   0.0000   1.5000       -       -\n") != std::string::npos);
@@ -333,7 +346,7 @@ TEST_CASE("a file where nobody may write says whose folder to take", "[train]") 
 
 TEST_CASE("the report counts the steps that were skipped", "[train]") {
   Ended event = ended();
-  event.steps_skipped = 2;
+  event.members[0].steps_skipped = 2;
   CHECK(final_report(event).starts_with("done after 20 steps, 2 of them skipped (5 epochs, 2,560 examples, 80 "));
   CHECK(nlohmann::json::parse(summary_json(event, "1"))["steps_skipped"] == 2);
 }
