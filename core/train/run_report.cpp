@@ -97,7 +97,11 @@ double RunReport::output(std::size_t index, std::int64_t member) const {
 
 void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
   std::vector<Logged> lines;
-  for (const std::int64_t member : members) lines.push_back(logged(step, member));
+  for (const std::int64_t member : members) {
+    lines.push_back(logged(step, member));
+    lines.back().seconds = lines.front().seconds;  // the members took the step together
+    lines.back().examples_per_second = lines.front().examples_per_second;
+  }
   report(std::move(lines));
 }
 
