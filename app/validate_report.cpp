@@ -153,10 +153,10 @@ std::string rate_text(const train::Optimizer& optimizer) {
 }
 
 std::string schedule_text(const train::Setup& setup) {
-  if (!setup.optimizer.schedule) return "";
+  if (!setup.optimizer().schedule) return "";
   std::vector<std::vector<std::string>> rows{{"step", "learning rate"}};
-  for (const std::int64_t update : told_updates(setup, *setup.optimizer.schedule)) {
-    rows.push_back({with_commas(update), fmt::format("{:.6g}", train::learning_rate_at(setup.optimizer, update))});
+  for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
+    rows.push_back({with_commas(update), fmt::format("{:.6g}", train::learning_rate_at(setup.optimizer(), update))});
   }
   return columns(rows, {true, false}) + "\n";
 }
@@ -239,7 +239,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
                      plural(report.workers, "worker"), report.backend);
   out += fmt::format("data: {}\n\n", setup.source.description);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
-                     rate_text(setup.optimizer));
+                     rate_text(setup.optimizer()));
   out += schedule_text(setup);
   out += layers_text(setup) + "\n";
   out += batch_text(setup) + "\n";
@@ -289,11 +289,11 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
     json["collective_bytes_per_step"][axis] = std::llround(bytes);
   }
-  if (setup.optimizer.schedule) {
+  if (setup.optimizer().schedule) {
     json["learning_rates"] = Json::array();
-    for (const std::int64_t update : told_updates(setup, *setup.optimizer.schedule)) {
+    for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
       json["learning_rates"].push_back(
-          {{"step", update}, {"learning_rate", train::learning_rate_at(setup.optimizer, update)}});
+          {{"step", update}, {"learning_rate", train::learning_rate_at(setup.optimizer(), update)}});
     }
   }
   json["layers"] = Json::array();

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -28,17 +29,18 @@ int batches_in_memory(const Sampler& sampler, const BatchPlan& plan) { return is
 // 1, so the thread stays less than one ring ahead of it. The thread waits when all steps up to end_ are filled.
 class Loader::Ring {
  public:
-  Ring(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+  Ring(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
        std::vector<BatchBuffers> slots, const LoaderOptions& options)
       : dataset_(std::move(dataset)),
-        sampler_(sampler),
+        samplers_(std::move(samplers)),
         plan_(plan),
         taken_(options.first_step),
         filled_(options.first_step),
         end_(options.end_step),
-        resident_(is_resident(sampler, plan)),
-        slots_(std::move(slots)) {
-    assert(slots_.size() >= (resident_ ? 1 : 2));
+        resident_(is_resident(samplers_.front(), plan)),
+        buffers_(std::move(slots)) {
+    assert(buffers_.size() % samplers_.size() == 0);
+    assert(slots() >= (resident_ ? 1 : 2));
     if (!resident_) {
       const BlockSignals blocked;
       try {
@@ -89,7 +91,17 @@ class Loader::Ring {
   }
 
  private:
-  std::size_t slot(std::int64_t step) const { return resident_ ? 0 : static_cast<std::size_t>(step) % slots_.size(); }
+  std::int64_t slots() const { return std::ssize(buffers_) / std::ssize(samplers_); }
+  std::int64_t slot(std::int64_t step) const { return resident_ ? 0 : step % slots(); }
+
+  // The buffers of a step's slot, by sampler.
+  std::span<const BatchBuffers> buffers(std::int64_t step) const {
+    return std::span(buffers_).subspan(static_cast<std::size_t>(slot(step)) * samplers_.size(), samplers_.size());
+  }
+
+  void fill_slot(std::int64_t step) const {
+    for (std::size_t i = 0; i < samplers_.size(); ++i) fill(*dataset_, samplers_[i], plan_, step, buffers(step)[i]);
+  }
 
   Batch label(std::int64_t step) const {
     return {step, step / plan_.steps_per_epoch, plan_.examples_in(step % plan_.steps_per_epoch),
@@ -98,16 +110,19 @@ class Loader::Ring {
 
   Batch next_resident() {
     if (!is_resident_filled_) {
-      fill(*dataset_, sampler_, plan_, taken_, slots_[0]);
+      fill_slot(taken_);
       is_resident_filled_ = true;  // it is filled once
-    } else if (slots_[0].rows != nullptr) {
-      fill_rows(plan_, taken_, slots_[0].rows);  // epochs differ only in the positions in the sample stream
+    } else {
+      // Epochs differ only in the positions in the sample stream.
+      for (const BatchBuffers& batch : buffers(taken_)) {
+        if (batch.rows != nullptr) fill_rows(plan_, taken_, batch.rows);
+      }
     }
     return label(taken_++);
   }
 
   void run() {
-    const auto ahead = static_cast<std::int64_t>(slots_.size()) - 1;
+    const std::int64_t ahead = slots() - 1;
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [&] { return stop_ || (!error_ && filled_ < end_ && filled_ < taken_ + ahead); });
@@ -117,7 +132,7 @@ class Loader::Ring {
       lock.unlock();
       std::exception_ptr error;
       try {
-        fill(*dataset_, sampler_, plan_, step, slots_[slot(step)]);
+        fill_slot(step);
       } catch (...) {
         error = std::current_exception();
       }
@@ -130,7 +145,7 @@ class Loader::Ring {
   }
 
   const std::shared_ptr<const Dataset> dataset_;
-  const Sampler sampler_;
+  const std::vector<Sampler> samplers_;
   const BatchPlan plan_;
 
   std::mutex mutex_;
@@ -145,13 +160,13 @@ class Loader::Ring {
 
   const bool resident_;
   bool is_resident_filled_ = false;
-  const std::vector<BatchBuffers> slots_;
+  const std::vector<BatchBuffers> buffers_;  // slot by slot
   std::thread thread_;
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+Loader::Loader(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
                std::vector<BatchBuffers> slots, const LoaderOptions& options)
-    : ring_(std::make_unique<Ring>(std::move(dataset), sampler, plan, std::move(slots), options)) {
+    : ring_(std::make_unique<Ring>(std::move(dataset), std::move(samplers), plan, std::move(slots), options)) {
   assert(plan.steps_per_epoch >= 1);
 }
 

@@ -31,11 +31,16 @@ int batches_in_memory(const Sampler& sampler, const BatchPlan& plan);
 class Loader {
  public:
   // Fills the memory of `slots` in turn; it must outlive the loader, and there are at least two slots if
-  // batches_in_memory() > 1. Starts the thread. There is none if one batch is the whole dataset in file order: this
-  // batch is filled once and reused. Nothing is allocated after the constructor. The plan and the sampler must be for
-  // this dataset. Throws Error (resource) if the thread cannot be started.
-  Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+  // batches_in_memory() > 1. Of several samplers, which shuffle alike or not at all, each has a batch of its own in
+  // every slot: `slots` has their memory one after the other, slot by slot. Starts the thread. There is none if one
+  // batch is the whole dataset in file order: this batch is filled once and reused. Nothing is allocated after the
+  // constructor. The plan and the samplers must be for this dataset. Throws Error (resource) if the thread cannot be
+  // started.
+  Loader(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
          std::vector<BatchBuffers> slots, const LoaderOptions& options = {});
+  Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+         std::vector<BatchBuffers> slots, const LoaderOptions& options = {})
+      : Loader(std::move(dataset), std::vector{sampler}, plan, std::move(slots), options) {}
   // Ends the thread and discards prefetched batches.
   ~Loader();
   Loader(const Loader&) = delete;

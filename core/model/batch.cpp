@@ -56,11 +56,13 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   Builder b(program, ops);
   std::vector<Value> parameters = declare_weights(b, model, weights);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
+  const std::vector<Number> declared = loss_numbers(model);
+  const std::vector<Value> of_loss = declare_numbers(b, declared);
   if (weights == Weights::debiased_ema) {
     debias(b, model, b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}}), parameters);
   }
   const Value output = apply(b, model, {batch.inputs, parameters});
-  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask);
+  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, {declared, of_loss});
 
   const Builder::Scope scope(b, {"synchronise", {}});
   std::vector<Synchronised> local;

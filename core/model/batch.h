@@ -27,9 +27,10 @@ BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int
 enum class Weights { raw, ema, debiased_ema };
 Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 
-// The program of an evaluation step. Its inputs are the weights and a batch. Its outputs are the parts of the measures,
-// in the order of measure_parts, and "count", as sums (not means) over the rows of all devices, replicated by one
-// reduction. The host adds the sums of several batches, which may differ in size, and computes the means.
+// The program of an evaluation step. Its inputs are the weights, a batch, and the numbers of the loss. Its outputs are
+// the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all
+// devices, replicated by one reduction. The host adds the sums of several batches, which may differ in size, and
+// computes the means.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, Weights weights = Weights::raw);
 

@@ -11,14 +11,16 @@ namespace pmaptrain::model {
 std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in) {
   PlannedLayer layer = in.start();
   layer.draws = dropout.rate > 0.0;
-  layer.apply = [rate = dropout.rate](const LayerCall& call, Value x) {
-    if (!call.training || rate <= 0.0) return x;
+  const std::string rate = "dropout/" + layer.name + "/rate", scale = "dropout/" + layer.name + "/scale";
+  if (layer.draws) layer.numbers = {{rate, dropout.rate, DType::f32}, {scale, 1.0 / (1.0 - dropout.rate), in.dtype}};
+  layer.apply = [draws = layer.draws, rate, scale](const LayerCall& call, Value x) {
+    if (!call.training || !draws) return x;
     assert(call.key && call.rows);
     Builder& b = call.b;
     const Shape shape = b.type(x).shape;
     const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {*call.key, *call.rows});
-    const Value keep = b.emit(ops::Ge{}, {uniform, b.constant(DType::f32, rate)});
-    const Value scaled = mul(b, x, 1.0 / (1.0 - rate));
+    const Value keep = b.emit(ops::Ge{}, {uniform, call.numbers[rate]});
+    const Value scaled = mul(b, x, call.numbers[scale]);
     return select(b, keep, scaled, scalar_like(b, x, 0.0));
   };
   return layer;

@@ -35,7 +35,8 @@ Value apply(Builder& b, const Model& model, const Forward& forward) {
   std::size_t parameter = 0, key = 0;
   for (const PlannedLayer* layer : model.leaves()) {
     const Builder::Scope scope(b, {layer->name, layer->place});
-    LayerCall call{b, forward.parameters.subspan(parameter, layer->parameters.size()), forward.training, {}, {}};
+    LayerCall call{
+        b, forward.parameters.subspan(parameter, layer->parameters.size()), forward.training, forward.numbers, {}, {}};
     if (forward.training && layer->draws) {
       call.key = forward.dropout_keys[key++];
       call.rows = forward.rows;

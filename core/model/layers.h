@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::model {
@@ -36,6 +37,7 @@ struct LayerCall {
   Builder& b;
   std::span<const Value> parameters;  // in the order of PlannedLayer::parameters
   bool training = false;
+  const Numbers& numbers;  // in training
   std::optional<Value> key = {};
   std::optional<Value> rows = {};
 };
@@ -46,7 +48,8 @@ struct PlannedLayer {
   Place place;
   Shape output;  // of one example
   std::vector<Parameter> parameters;
-  bool draws = false;  // draws random numbers in training
+  bool draws = false;                // draws random numbers in training
+  std::vector<Number> numbers = {};  // that its training reads
   // x [B, input...] -> [B, output...]; empty for a nested list.
   std::function<Value(const LayerCall& call, Value x)> apply;
   std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
@@ -60,7 +63,7 @@ struct LayerInput {
   DType dtype = DType::f32;
   std::vector<Diagnostic>& errors;
 
-  PlannedLayer start() const { return {name, spec::to_string(layer.kind), layer.place, shape, {}, false, {}}; }
+  PlannedLayer start() const { return {name, spec::to_string(layer.kind), layer.place, shape, {}, false, {}, {}}; }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {
     return {name + "." + field, std::move(of), initializer, layer.place};
   }

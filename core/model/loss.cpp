@@ -7,12 +7,18 @@
 namespace pmaptrain::model {
 namespace {
 
+constexpr const char *smoothing_rest = "loss/label_smoothing/rest", *smoothing_share = "loss/label_smoothing/share",
+                     *huber_delta = "loss/delta";
+
 struct ExampleLosses {
   Builder& b;
   Value output, targets;
+  const Numbers& numbers;
 
   Value operator()(const spec::SoftmaxCrossEntropy& loss) const {
-    const Value entropy = softmax_cross_entropy(b, output, targets, loss.label_smoothing);
+    std::optional<Smoothing> smoothing;
+    if (loss.label_smoothing > 0.0) smoothing = {numbers[smoothing_rest], numbers[smoothing_share]};
+    const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
     if (loss.class_weights.empty()) return entropy;
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
     if (b.type(targets).shape.size() == 1) return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
@@ -36,11 +42,11 @@ struct ExampleLosses {
     return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
   }
   // With q = min(|e|, delta): q²/2 + delta · (|e| - q).
-  Value operator()(const spec::Huber& loss) const {
+  Value operator()(const spec::Huber&) const {
     const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
-    const Value near = b.emit(ops::Min{}, {distance, scalar_like(b, distance, loss.delta)});
+    const Value near = b.emit(ops::Min{}, {distance, numbers[huber_delta]});
     const Value square = mul(b, mul(b, near, near), 0.5);
-    const Value far = mul(b, sub(b, distance, near), loss.delta);
+    const Value far = mul(b, sub(b, distance, near), numbers[huber_delta]);
     return feature_mean(b, add(b, square, far));
   }
 };
@@ -49,7 +55,7 @@ struct ExampleLosses {
 
 // log Σ exp(logits) - Σ t · logits, with the largest logit subtracted so that exp never overflows. The shift cancels
 // in the value, so it needs no gradient.
-Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoothing) {
+Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing) {
   const Shape shape = b.type(logits).shape;
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{1}}, {logits})});
   const Value shifted = sub(b, logits, broadcast_along(b, largest, shape, 0));
@@ -57,9 +63,7 @@ Value softmax_cross_entropy(Builder& b, Value logits, Value labels, double smoot
   const bool one_label = b.type(labels).shape.size() == 1;
   Value distribution =
       one_label ? b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels}) : cast(b, labels, b.type(logits).dtype);
-  if (smoothing > 0) {
-    distribution = add(b, mul(b, distribution, 1.0 - smoothing), smoothing / static_cast<double>(shape[1]));
-  }
+  if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
   return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), 1));
 }
 
@@ -74,8 +78,18 @@ Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
 }
 
-Value example_losses(Builder& b, const Model& model, Value output, Value targets) {
-  return std::visit(ExampleLosses{b, output, targets}, model.loss);
+std::vector<Number> loss_numbers(const Model& model) {
+  if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
+    if (!(softmax->label_smoothing > 0.0)) return {};
+    const double share = softmax->label_smoothing / static_cast<double>(model.output.front());
+    return {{smoothing_rest, 1.0 - softmax->label_smoothing, model.dtype}, {smoothing_share, share, model.dtype}};
+  }
+  if (const auto* huber = std::get_if<spec::Huber>(&model.loss)) return {{huber_delta, huber->delta, model.dtype}};
+  return {};
+}
+
+Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers) {
+  return std::visit(ExampleLosses{b, output, targets, numbers}, model.loss);
 }
 
 Value masked(Builder& b, const Rows& rows, Value values) {
@@ -104,14 +118,14 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
   return measures;
 }
 
-LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask) {
+LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers) {
   LocalSums sums;
   Rows rows;
   {
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);
     rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
-    const Value losses = example_losses(b, model, output, targets);
+    const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
     sums.count = sum_from(b, rows.weights, 0);
   }

@@ -235,6 +235,14 @@ std::vector<std::string> Model::drawing_layers() const {
   return names;
 }
 
+std::vector<Number> Model::numbers() const {
+  std::vector<Number> all;
+  for (const PlannedLayer* layer : leaves()) all.insert(all.end(), layer->numbers.begin(), layer->numbers.end());
+  const std::vector<Number> of_loss = loss_numbers(*this);
+  all.insert(all.end(), of_loss.begin(), of_loss.end());
+  return all;
+}
+
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype) {
   Model model;
   model.dtype = dtype;

@@ -71,6 +71,8 @@ struct Model {
   std::int64_t classes() const;
   // The names of the layers that draw random numbers, in order. Each has a hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
+  // What training reads: the layers' numbers in order, then the loss's.
+  std::vector<Number> numbers() const;
 };
 
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws
@@ -89,13 +91,16 @@ struct Forward {
   bool training = false;
   std::span<const Value> dropout_keys = {};  // in training: u32[2] by Model::drawing_layers
   std::optional<Value> rows = {};            // in training: i64[B]
+  Numbers numbers = {};                      // in training: of the layers
 };
 
 // Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype.
 Value apply(Builder& b, const Model& model, const Forward& forward);
 
+// What the loss reads, in training and in evaluation.
+std::vector<Number> loss_numbers(const Model& model);
 // The loss of each example, [B], from outputs [B, output...] and targets [B, target...].
-Value example_losses(Builder& b, const Model& model, Value output, Value targets);
+Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);
 
 // Plans `metric` for a model whose loss, target and output have been checked.
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
@@ -107,11 +112,11 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
                                                             std::span<const std::vector<double>> means);
 
 // The sum of each part over the rows of this device, in the order of measure_parts, and the number of examples, a
-// scalar. Sums are not normalised. `mask` is f32[B]: 1 for an example, 0 for padding.
+// scalar. Sums are not normalised. `mask` is f32[B]: 1 for an example, 0 for padding. `numbers` are those of the loss.
 struct LocalSums {
   std::vector<Value> measures;
   Value count;
 };
-LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask);
+LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers);
 
 }  // namespace pmaptrain::model

@@ -15,53 +15,77 @@ using Kind = Node::Kind;
 
 // A key of a config that may vary.
 struct Variable {
-  std::string path;   // items of lists by index: "model.layers.2.dropout.rate"
-  std::string named;  // layers by name: "model.layers.dropout_0.dropout.rate"
+  std::string path;  // items of lists by index: "model.layers.2.dropout.rate"
   const Key* key;
 };
 
 // The keys of a checked config that may vary: those that it has, defaults included, and data.seed.
 class Variables {
  public:
-  explicit Variables(const Node& config) { add_children(root_key(), config, {"", "", &root_key()}); }
+  explicit Variables(const Node& config) { add_children(root_key(), config, ""); }
   std::vector<Variable> found;
 
   const Variable* find(const std::string& path) const {
-    const auto match = [&](const Variable& one) { return one.path == path || one.named == path; };
-    const auto at = std::find_if(found.begin(), found.end(), match);
+    const auto at = std::find_if(found.begin(), found.end(), [&](const Variable& one) { return one.path == path; });
     return at == found.end() ? nullptr : &*at;
   }
 
  private:
-  void add_children(const Key& key, const Node& map, const Variable& above) {
+  void add_children(const Key& key, const Node& map, const std::string& above) {
     for (const Key* other : children(key)) {
-      const std::string name(other->name());
-      const Variable here{path_below(above.path, name), path_below(above.named, name), other};
-      if (const Node* value = get(&map, name)) {
-        add(*value, here);
+      const std::string path = path_below(above, other->name());
+      if (const Node* value = get(&map, other->name())) {
+        add(*other, *value, path);
       } else if (other->varies && other->type == Type::seed) {
-        found.push_back(here);
+        found.push_back({path, other});
       }
     }
   }
 
-  void add(const Node& value, const Variable& here) {
-    if (here.key->varies && value.is(Kind::scalar)) {
-      found.push_back(here);
+  void add(const Key& key, const Node& value, const std::string& path) {
+    if (key.varies && value.is(Kind::scalar)) {
+      found.push_back({path, &key});
     } else if (value.is(Kind::map)) {
-      add_children(*here.key, value, here);
-    } else if (here.key->type == Type::choices || here.key->type == Type::maps) {
+      add_children(key, value, path);
+    } else if (key.type == Type::choices || key.type == Type::maps) {
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         const Node& item = value.items[i];
-        const std::string index = std::to_string(i);
-        const Node* const name = get(&item, "name");
-        const Variable below{path_below(here.path, index), path_below(here.named, name ? name->text : index), here.key};
-        // An item may be a number in place of a map.
-        if (item.is(Kind::map)) add_children(*here.key, item, below);
+        // A schedule of a list may be a number.
+        if (item.is(Kind::map)) add_children(key, item, path_below(path, std::to_string(i)));
       }
     }
   }
 };
+
+// The item of a list with this index or name; null if there is none.
+const Node* item_of(const Node& list, std::string_view segment, std::size_t& index) {
+  for (index = 0; index < list.items.size(); ++index) {
+    const Node* const name = get(&list.items[index], "name");
+    if (std::to_string(index) == segment || (name != nullptr && name->text == segment)) return &list.items[index];
+  }
+  return nullptr;
+}
+
+// A dotted path with the items of lists by index, and whether the config has it. Where it has not, the rest of the path
+// is as it was.
+struct Resolved {
+  std::string path;
+  bool exists;
+};
+Resolved resolve(const Node& config, std::string_view path) {
+  Resolved resolved{"", true};
+  const Node* at = &config;
+  while (!path.empty()) {
+    const std::string_view segment = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(path.size(), segment.size() + 1));
+    std::size_t index = 0;
+    const bool list = at != nullptr && at->is(Kind::sequence);
+    if (at != nullptr) at = list ? item_of(*at, segment, index) : at->is(Kind::map) ? at->find(segment) : nullptr;
+    resolved.path = path_below(resolved.path, list && at != nullptr ? std::to_string(index) : std::string(segment));
+  }
+  resolved.exists = at != nullptr;
+  return resolved;
+}
 
 // The node at `path` of a config that may lack the last segment, which is then added.
 Node& node_at(Node& config, std::string_view path) {
@@ -82,23 +106,6 @@ Node& node_at(Node& config, std::string_view path) {
 
 bool is_synthetic(const Source& source) {
   return std::holds_alternative<SyntheticLinear>(source) || std::holds_alternative<SyntheticImages>(source);
-}
-
-bool in_config(const Node& config, std::string_view path) {
-  const Node* at = &config;
-  while (at != nullptr && !path.empty()) {
-    const std::string_view name = path.substr(0, path.find('.'));
-    path.remove_prefix(std::min(path.size(), name.size() + 1));
-    const Node* next = at->is(Kind::map) ? at->find(name) : nullptr;
-    if (at->is(Kind::sequence)) {
-      for (std::size_t i = 0; i < at->items.size(); ++i) {
-        const Node* own = get(&at->items[i], "name");
-        if (std::to_string(i) == name || (own != nullptr && own->text == name)) next = &at->items[i];
-      }
-    }
-    at = next;
-  }
-  return at != nullptr;
 }
 
 class EnsembleBinder {
@@ -134,13 +141,12 @@ class EnsembleBinder {
     const Variables variables(config_);
     for (std::size_t i = 0; i < given->items.size(); ++i) {
       Node& key = given->keys[i];
-      const Variable* const variable = variables.find(key.text);
+      const Variable* const variable = variables.find(resolve(config_, key.text).path);
       if (variable == nullptr) {
         refuse(key, variables);
       } else if (std::any_of(ensemble.vary.begin(), ensemble.vary.end(),
                              [&](const Varied& other) { return other.path == variable->path; })) {
-        reporter_.report(key, "vary has '" + variable->path + "' twice: as '" + variable->named + "' too",
-                         "keep one of them");
+        reporter_.report(key, "vary has '" + variable->path + "' twice, by index and by name", "keep one of them");
       } else if (given->items[i].valid()) {
         check_values(*variable, key, given->items[i]);
         Varied& varied = ensemble.vary.emplace_back();
@@ -170,7 +176,7 @@ class EnsembleBinder {
     const Node* const value = get_path(&config_, key.text);
     if (const Key* known = find_key(key.text); known != nullptr && known->varies && value != nullptr) {
       refuse_schedule(key, *value, paths);
-    } else if (in_config(config_, key.text)) {
+    } else if (resolve(config_, key.text).exists) {
       reporter_.report(key, "'" + key.text + "' cannot vary between the members of an ensemble", all);
     } else {
       const std::string near = nearest(key.text, paths);

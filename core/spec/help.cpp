@@ -80,6 +80,18 @@ std::string list_of(const std::vector<const Key*>& keys) {
   return out;
 }
 
+// The paths of the keys that an ensemble may vary, each with what no member may have.
+std::vector<std::string> lines_of_variables() {
+  std::vector<std::string> lines;
+  for (const Key& key : keys()) {
+    if (!key.varies) continue;
+    std::string line = "`" + key.path + "`";
+    if (key.structural) line += " (not " + exact(key.structural->value) + ": " + std::string(key.structural->why) + ")";
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::string help_of(const Key& key) {
   std::string out = std::string(key.path) + "\n  " + wrap(key.meaning, 2) + "\n";
   std::vector<const Key*> options = alternatives(key);
@@ -90,6 +102,7 @@ std::string help_of(const Key& key) {
   }
   const std::string fallback = fallback_of(key);
   if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
+  if (key.varies) out += "  may vary between the members of an ensemble\n";
   if (!options.empty()) {
     out += key.type == Type::choices ? "\neach " + std::string(key.item) + " is one of\n"
                                      : std::string(key.or_number ? "\na number, or one of\n" : "\none of\n");
@@ -98,6 +111,13 @@ std::string help_of(const Key& key) {
   if (!others.empty()) {
     out += options.empty() ? "\nkeys\n" : "\nkeys beside it\n";
     out += list_of(others);
+  }
+  if (key.type == Type::varied) {
+    out += "\nkeys that may vary; items of lists are written by index or name, as in model.layers.2.dropout.rate\n";
+    for (std::string line : lines_of_variables()) {
+      std::erase(line, '`');
+      out += "  " + wrap(line, 4) + "\n";
+    }
   }
   if (!key.example.empty()) out += "\nexample\n" + indented(key.example, 2);
   return out;
@@ -149,6 +169,11 @@ void section(const Key& key, int level, std::string& out) {
       out += "| `" + std::string(leaf->name()) + "` | " + cell(takes(*leaf)) + " | " + default_cell(*leaf) + " | " +
              cell(leaf->meaning) + " |\n";
     }
+  }
+  if (std::any_of(leaves.begin(), leaves.end(), [](const Key* leaf) { return leaf->type == Type::varied; })) {
+    out +=
+        "\nKeys that may vary; items of lists are written by index or name, as in `model.layers.2.dropout.rate`:\n\n";
+    for (const std::string& line : lines_of_variables()) out += "- " + line + "\n";
   }
   for (const Key* group : groups) section(*group, level + 1, out);
 }

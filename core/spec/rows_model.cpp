@@ -158,6 +158,8 @@ static auto row(Tag<Dropout>) {
                                                       .high = 1,
                                                       .open_high = true,
                                                       .shorthand = true,
+                                                      .varies = true,
+                                                      .structural = Structural{0.0, "dropout of rate 0 does nothing"},
                                                       .meaning = "The probability that a value is set to zero.",
                                                       .example = "rate: 0.5"}));
 }

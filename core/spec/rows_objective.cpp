@@ -13,6 +13,8 @@ static auto row(Tag<SoftmaxCrossEntropy>) {
              {.path = "label_smoothing",
               .high = 1,
               .open_high = true,
+              .varies = true,
+              .structural = Structural{0.0, "without smoothing the labels are used as they are"},
               .meaning = "Label smoothing: the share of each target's probability mass that is distributed uniformly "
                          "over all classes.",
               .example = "label_smoothing: 0.1"}),
@@ -56,6 +58,7 @@ static auto row(Tag<Huber>) {
                              .high = unbounded,
                              .open_low = true,
                              .shorthand = true,
+                             .varies = true,
                              .meaning = "The threshold between the quadratic and the linear part.",
                              .example = "delta: 1.0"}));
 }

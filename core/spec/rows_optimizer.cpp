@@ -6,12 +6,18 @@ namespace pmaptrain::spec {
 constexpr std::string_view decoupled_decay =
     "The coefficient of weight decay; the update subtracts learning_rate * weight_decay * parameter.";
 
+constexpr Structural no_decay{0.0, "without weight decay nothing is added"};
+
 // What rules have in common.
 template <class Rule>
 static Option<Rule> decay_rate(double Rule::*member, std::string_view name, std::string_view meaning,
                                std::string_view example) {
-  return option(member,
-                {.path = std::string(name), .high = 1, .open_high = true, .meaning = meaning, .example = example});
+  return option(member, {.path = std::string(name),
+                         .high = 1,
+                         .open_high = true,
+                         .varies = true,
+                         .meaning = meaning,
+                         .example = example});
 }
 template <class Rule>
 static Option<Rule> b1(double Rule::*member) {
@@ -26,12 +32,15 @@ static Option<Rule> eps(double Rule::*member, std::string_view example) {
   return option(member, {.path = "eps",
                          .high = unbounded,
                          .open_low = true,
+                         .varies = true,
                          .meaning = "Constant added to the denominator.",
                          .example = example});
 }
 template <class Rule>
 static Option<Rule> momentum(double Rule::*member) {
-  return decay_rate(member, "momentum", "The momentum coefficient.", "momentum: 0.9");
+  Option<Rule> momentum = decay_rate(member, "momentum", "The momentum coefficient.", "momentum: 0.9");
+  momentum.key.structural = {0.0, "without momentum there is no trace"};
+  return momentum;
 }
 template <class Rule>
 static Option<Rule> nesterov(bool Rule::*member) {
@@ -40,7 +49,12 @@ static Option<Rule> nesterov(bool Rule::*member) {
 }
 template <class Rule>
 static Option<Rule> weight_decay(double Rule::*member, std::string_view meaning, std::string_view example) {
-  return option(member, {.path = "weight_decay", .high = unbounded, .meaning = meaning, .example = example});
+  return option(member, {.path = "weight_decay",
+                         .high = unbounded,
+                         .varies = true,
+                         .structural = no_decay,
+                         .meaning = meaning,
+                         .example = example});
 }
 
 static auto row(Tag<Sgd>) {
@@ -124,8 +138,12 @@ namespace schedule {
 template <class S>
 static Option<S> rate(double S::*member, std::string_view name, Need need, std::string_view meaning,
                       std::string_view example) {
-  return option(member,
-                {.path = std::string(name), .need = need, .high = unbounded, .meaning = meaning, .example = example});
+  return option(member, {.path = std::string(name),
+                         .need = need,
+                         .high = unbounded,
+                         .varies = true,
+                         .meaning = meaning,
+                         .example = example});
 }
 template <class S>
 static Option<S> init_value(double S::*member, Need need = Need::required) {
@@ -162,9 +180,13 @@ static auto row(Tag<Polynomial>) {
                   "done (optax.polynomial_schedule).",
        .example = "learning_rate: {polynomial: {init_value: 0.1, end_value: 0.001, power: 2.0}}"},
       init_value(&Polynomial::init_value), end_value(&Polynomial::end_value),
-      option(
-          &Polynomial::power,
-          {.path = "power", .high = unbounded, .open_low = true, .meaning = "The exponent.", .example = "power: 2.0"}),
+      option(&Polynomial::power, {.path = "power",
+                                  .high = unbounded,
+                                  .open_low = true,
+                                  .varies = true,
+                                  .structural = Structural{1.0, "a straight line has no power"},
+                                  .meaning = "The exponent.",
+                                  .example = "power: 2.0"}),
       length(&Polynomial::transition, "transition", "The duration of the change.", "transition: 10 epochs"));
 }
 
@@ -177,6 +199,7 @@ static auto row(Tag<CosineDecay>) {
       length(&CosineDecay::decay, "decay", "The duration of the decay.", "decay: 10 epochs"),
       option(&CosineDecay::alpha, {.path = "alpha",
                                    .high = unbounded,
+                                   .varies = true,
                                    .meaning = "The last learning rate as a multiple of init_value.",
                                    .example = "alpha: 0.01"}));
 }
@@ -196,6 +219,7 @@ static auto row(Tag<ExponentialDecay>) {
                                              .need = Need::required,
                                              .high = unbounded,
                                              .open_low = true,
+                                             .varies = true,
                                              .meaning = "The factor of each transition.",
                                              .example = "decay_rate: 0.9"}),
       option(&ExponentialDecay::staircase, {.path = "staircase",
@@ -295,6 +319,7 @@ static Option<OptimizerSpec> learning_rate() {
               .need = Need::required,
               .high = unbounded,
               .or_number = true,
+              .varies = true,
               .meaning = "The learning rate: a number, or a schedule of the number of updates done. Update k uses the "
                          "schedule's value at k - 1.",
               .example = "learning_rate: 0.001"},
@@ -331,11 +356,14 @@ static auto row(Tag<ParameterGroup>) {
               .example = "parameters: \"head.*\"\nparameters: [\"conv_0.*\", \"conv_1.*\"]"}),
       option(&ParameterGroup::learning_rate_scale, {.path = "learning_rate_scale",
                                                     .high = unbounded,
+                                                    .varies = true,
                                                     .meaning = "The learning rate is multiplied by it.",
                                                     .example = "learning_rate_scale: 0.1",
                                                     .fallback_text = "1.0"}),
       option(&ParameterGroup::weight_decay, {.path = "weight_decay",
                                              .high = unbounded,
+                                             .varies = true,
+                                             .structural = no_decay,
                                              .meaning = "The coefficient of weight decay.",
                                              .example = "weight_decay: 0.0",
                                              .fallback_text = "the rule's"}),
@@ -370,6 +398,7 @@ static auto row(Tag<OptimizerSpec>) {
       option(&OptimizerSpec::clip, {.path = "clip",
                                     .high = unbounded,
                                     .open_low = true,
+                                    .varies = true,
                                     .meaning = "The largest magnitude of an element of the gradient; larger ones are "
                                                "clipped to it (optax.clip), before clip_by_global_norm.",
                                     .example = "clip: 1.0",
@@ -378,6 +407,7 @@ static auto row(Tag<OptimizerSpec>) {
              {.path = "clip_by_global_norm",
               .high = unbounded,
               .open_low = true,
+              .varies = true,
               .meaning = "The largest global norm of the gradient; a larger gradient is scaled down to it.",
               .example = "clip_by_global_norm: 1.0",
               .fallback_text = "no clipping"}),

@@ -57,6 +57,7 @@ static auto row(Tag<EmaSpec>) {
       option(&EmaSpec::decay, {.path = "decay",
                                .high = 1,
                                .open_high = true,
+                               .varies = true,
                                .meaning = "The decay rate of the average.",
                                .example = "decay: 0.999"}),
       option(&EmaSpec::debias, {.path = "debias",

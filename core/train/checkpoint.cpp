@@ -90,7 +90,7 @@ Slices averages(const Setup& setup, const RunState& state, const Slices& slices)
     const std::vector<std::size_t>& parameters = setup.roles.parameters;
     const auto at = std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin();
     const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
-    const double by = ema_correction(*setup.spec().train.ema, updates);
+    const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
     slices(input, member, [&](std::span<const std::byte> slice) {
       dispatch_floating(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
     });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::train {
@@ -24,11 +25,14 @@ struct Clipping {
 };
 // `norms` are those of the mean gradient, which is `sums` by `divisor`. By value first (optax.clip), then by the global
 // norm of what that leaves (optax.clip_by_global_norm).
-Clipping clipping_of(Builder& b, const spec::OptimizerSpec& optimizer, std::span<const Value> sums, Value divisor,
-                     const Norms& norms);
+Clipping clipping_of(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
+                     std::span<const Value> sums, Value divisor, const Norms& norms);
 
 // The mean gradient after clipping. Without it, `sums` by `divisor` alone.
-std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, std::span<const Value> sums,
-                                 Value divisor, const Clipping& clipping);
+std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
+                                 std::span<const Value> sums, Value divisor, const Clipping& clipping);
+
+// What these equations read.
+std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype);
 
 }  // namespace pmaptrain::train

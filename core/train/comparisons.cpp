@@ -34,7 +34,7 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
 }  // namespace
 
 std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member) {
-  const spec::Spec& spec = spec::member_spec(setup.spec(), member);
+  const spec::Spec& spec = setup.member_spec(member);
   std::vector<Comparison> comparisons;
   std::optional<InitialValues> values;  // opened only where there is something to compare
   const auto initial = [&](const std::string& name) {

@@ -34,17 +34,17 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
   if (members.empty() || is_stopped()) return {};
   const auto begin_all = [&](bool as_parameters) {
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (updates[i] == 0) begin_averages(module_, setup_, members[i], as_parameters);
+      if (updates[i] == 0) begin_averages(module_, setup_, as_parameters, members[i]);
     }
   };
-  for (std::size_t i = 0; i < members.size(); ++i) set_ema_correction(module_, setup_, members[i], updates[i]);
+  for (std::size_t i = 0; i < members.size(); ++i) set_ema_correction(module_, setup_, updates[i], members[i]);
   begin_all(true);
   std::vector<Evaluation> evaluations = evaluators_[which]->run(members, stop_);
   begin_all(false);
   if (evaluations.empty()) return {};
   std::vector<std::int64_t> steps;
   for (const std::int64_t number : members) {
-    Member& member = members_[number];
+    MemberRun& member = members_[number];
     steps.push_back(member.steps(step));
     if (which == 0) member.evaluated_at = steps.back();
   }
@@ -55,7 +55,7 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
 std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
   if (evaluators_.empty() || is_stopped()) return "";
   std::vector<std::int64_t> all, unmeasured;
-  for (const Member& member : members_) {
+  for (const MemberRun& member : members_) {
     if (member.is_stopped_by_guard()) continue;
     all.push_back(member.number);
     if (member.evaluated_at != member.steps(step)) unmeasured.push_back(member.number);
@@ -73,7 +73,7 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
 // whether there are any.
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {
-  const auto has_best = [](const Member& member) { return member.decisions.best().has_value(); };
+  const auto has_best = [](const MemberRun& member) { return member.decisions.best().has_value(); };
   if (std::none_of(members_.begin(), members_.end(), has_best)) return false;
   std::optional<Checkpoint> best;
   try {

@@ -124,8 +124,11 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const std::unique_ptr<Module> module = backend->load(source);
   std::vector<std::int64_t> loaded_members;
   for (const std::int64_t one : members) {
-    loaded_members.push_back(static_cast<std::int64_t>(loaded_members.size()));
-    write_group(*module, loaded_members.back(), 0, Group::params, parameters.of_member(one), parameters.path);
+    const std::int64_t there = std::ssize(loaded_members);
+    loaded_members.push_back(there);
+    write_group(*module, there, 0, Group::params, parameters.of_member(one), parameters.path);
+    set_loss_numbers(*module, model::make_model(spec::member_spec(loaded.spec, one), dataset.input(), dataset.target()),
+                     there);
   }
   std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
   for (std::size_t m = 0; m < members.size(); ++m) results[m].member = members[m];

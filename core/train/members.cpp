@@ -9,7 +9,7 @@
 
 namespace pmaptrain::train {
 
-Member::Member(const Setup& setup, SlicedReader& reader, std::int64_t its_number)
+MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number)
     : number(its_number),
       guards(setup, reader, its_number),
       loss_watch(setup, reader.module(), its_number),
@@ -17,11 +17,11 @@ Member::Member(const Setup& setup, SlicedReader& reader, std::int64_t its_number
       comparisons(initial_comparisons(setup, its_number)) {}
 
 // Of a member that is not finite, those before its first bad step.
-std::int64_t Member::steps(std::int64_t step) const {
+std::int64_t MemberRun::steps(std::int64_t step) const {
   return is_finished() ? guards.good_steps().value_or(finished_at) : step;
 }
 
-void Member::continue_from(const RunState& run, const spec::TrainSpec& spec) {
+void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   const MemberState& state = run.members[static_cast<std::size_t>(number)];
   evaluated_at = state.evaluated_step;
   guards.continue_from(state.steps_skipped);
@@ -34,7 +34,7 @@ void Member::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   left_behind = state.left_behind || state.steps < run.step;
 }
 
-MemberState Member::state(std::int64_t step) const {
+MemberState MemberRun::state(std::int64_t step) const {
   MemberState state;
   state.steps = steps(step);
   state.steps_skipped = guards.steps_skipped();
@@ -48,7 +48,7 @@ MemberState Member::state(std::int64_t step) const {
   return state;
 }
 
-MemberEnded Member::ended(std::int64_t step) const {
+MemberEnded MemberRun::ended(std::int64_t step) const {
   MemberEnded ended;
   ended.best = decisions.best();
   ended.steps = steps(step);
@@ -69,7 +69,7 @@ Members::Members(const Setup& setup, SlicedReader& reader) {
 
 void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   active_.clear();
-  for (Member& member : members_) {
+  for (MemberRun& member : members_) {
     member.continue_from(run, spec);
     if (member.is_finished()) ++finished_;
     if (!member.left_behind) active_.push_back(member.number);
@@ -79,7 +79,7 @@ void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
 void Members::save(RunState& state, std::int64_t step) const {
   state.members.clear();
   state.step = 0;
-  for (const Member& member : members_) {
+  for (const MemberRun& member : members_) {
     state.members.push_back(member.state(step));
     state.step = std::max(state.step, state.members.back().steps);
   }
@@ -92,7 +92,7 @@ std::vector<std::int64_t> Members::sound() const {
   return found;
 }
 
-void Members::finish(Member& member, std::string kind, std::string why, std::int64_t step) {
+void Members::finish(MemberRun& member, std::string kind, std::string why, std::int64_t step) {
   member.finished = std::move(kind);
   member.finished_why = std::move(why);
   member.finished_at = step;
@@ -101,13 +101,13 @@ void Members::finish(Member& member, std::string kind, std::string why, std::int
 
 bool Members::all_stopped_by_guards() const {
   return std::all_of(members_.begin(), members_.end(),
-                     [](const Member& member) { return member.is_stopped_by_guard(); });
+                     [](const MemberRun& member) { return member.is_stopped_by_guard(); });
 }
 
 std::vector<std::int64_t> Members::leave() {
   std::vector<std::int64_t> left;
   for (const std::int64_t number : active_) {
-    Member& member = (*this)[number];
+    MemberRun& member = (*this)[number];
     member.left_behind = member.is_finished();
     if (member.left_behind) left.push_back(number);
   }

@@ -20,8 +20,8 @@ namespace pmaptrain::train {
 // Why a member is finished, besides "loss_spike" and "skipped".
 inline constexpr const char *early_stopping = "early_stopping", *nonfinite = "nonfinite", *replicas = "replicas";
 
-struct Member {
-  Member(const Setup& setup, SlicedReader& reader, std::int64_t its_number);
+struct MemberRun {
+  MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number);
 
   std::int64_t number = 0;
   Guards guards;
@@ -61,7 +61,7 @@ class Members {
   auto end() { return members_.end(); }
   auto begin() const { return members_.begin(); }
   auto end() const { return members_.end(); }
-  Member& operator[](std::int64_t member) { return members_[static_cast<std::size_t>(member)]; }
+  MemberRun& operator[](std::int64_t member) { return members_[static_cast<std::size_t>(member)]; }
 
   // Those that take the steps, in ascending order; those that are finished since the last step are among them.
   std::span<const std::int64_t> active() const { return active_; }
@@ -72,7 +72,7 @@ class Members {
   // Of the active ones, those that are sound.
   std::vector<std::int64_t> sound() const;
 
-  void finish(Member& member, std::string kind, std::string why, std::int64_t step);
+  void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);
   bool all_finished() const { return finished_ == std::ssize(members_); }
   bool all_stopped_by_guards() const;
   // Whether active() has some that are finished, which are to be left behind before the next step.
@@ -81,7 +81,7 @@ class Members {
   std::vector<std::int64_t> leave();
 
  private:
-  std::vector<Member> members_;
+  std::vector<MemberRun> members_;
   std::vector<std::int64_t> active_;
   std::int64_t finished_ = 0;  // how many
 };

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/model/arithmetic.h"
+#include "core/train/clipping.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
@@ -63,16 +65,20 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
   std::vector<Tuning> tuning;
   for (const std::string& name : names) {
     Tuning& own = tuning.emplace_back();
-    own.weight_decay = weight_decay_of(optimizer.rule).value_or(0.0);
+    own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
     const auto group =
         std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
                      [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
     if (group != optimizer.groups.end()) {
-      own.learning_rate_scale = group->learning_rate_scale.value_or(1.0);
-      own.weight_decay = group->weight_decay.value_or(own.weight_decay);
+      const std::string at = "groups/" + std::to_string(group - optimizer.groups.begin()) + "/";
+      if (group->learning_rate_scale) {
+        own.learning_rate_scale = {at + "learning_rate_scale", *group->learning_rate_scale, model.dtype};
+      }
+      if (group->weight_decay) own.weight_decay = {at + "weight_decay", *group->weight_decay, model.dtype};
       own.trained = !group->freeze;
     }
-    if (matches_any(optimizer.weight_decay_exclude, name)) own.weight_decay = 0.0;
+    if (own.weight_decay.value == 0.0 || matches_any(optimizer.weight_decay_exclude, name))
+      own.weight_decay = {"", 0.0};
   }
   const bool any = std::any_of(tuning.begin(), tuning.end(), [](const Tuning& own) { return own.trained; });
   if (!any && !tuning.empty()) {
@@ -101,7 +107,7 @@ std::vector<std::size_t> Optimizer::trained() const {
 
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
                          std::int64_t schedule_steps) {
-  Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model)};
+  Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model), true};
   const double factor =
       spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
   optimizer.learning_rate = spec.base_batch_size ? spec.learning_rate.value * static_cast<double>(batch.global) /
@@ -115,6 +121,7 @@ Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& mo
     optimizer.learning_rate = largest_rate(*optimizer.schedule);
   }
   check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
+  optimizer.overflows = may_overflow(optimizer);
   return optimizer;
 }
 
@@ -124,24 +131,45 @@ double learning_rate_at(const Optimizer& optimizer, std::int64_t update) {
 
 std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
 
-Update optimizer_update(Builder& b, const Optimizer& optimizer, std::span<const Value> parameters,
-                        std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
-                        Value learning_rate) {
+std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
+  std::vector<model::Number> all;
+  const auto append = [&](const std::vector<model::Number>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (optimizer.schedule) {
+    append(schedule_numbers(*optimizer.schedule));
+  } else {
+    all.push_back({"learning_rate", optimizer.learning_rate, dtype});
+  }
+  append(clipping_numbers(optimizer.spec, dtype));
+  append(rule_numbers(optimizer.spec.rule, dtype));
+  std::set<std::string> known{""};
+  for (const std::size_t i : optimizer.trained()) {
+    for (const model::Number& number : {optimizer.tuning[i].learning_rate_scale, optimizer.tuning[i].weight_decay}) {
+      if (known.insert(number.name).second) all.push_back(number);
+    }
+  }
+  return all;
+}
+
+Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+                        std::span<const Value> parameters, std::span<const Value> gradients,
+                        const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate) {
   const std::vector<std::size_t> trained = optimizer.trained();
   assert(parameters.size() == trained.size() && gradients.size() == trained.size());
   assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
-  const Corrections shared = corrections(b, optimizer.spec.rule, step, b.type(parameters.front()).dtype);
-  std::map<double, Value> rates{{1.0, learning_rate}};  // by scale
+  const Corrections shared = corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
+  std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tuning& tuning = optimizer.tuning[trained[i]];
-    const double scale = tuning.learning_rate_scale;
-    if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, scale);
+    const std::string& scale = tuning.learning_rate_scale.name;
+    if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, numbers[scale]);
+    std::optional<Value> decay;
+    if (!tuning.weight_decay.name.empty()) decay = numbers[tuning.weight_decay.name];
     std::vector<Value> own;
     own.reserve(slots.size());
     for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
-    RuleCall call{b, parameters[i], gradients[i], own, rates[scale], tuning.weight_decay, shared};
+    RuleCall call{b, parameters[i], gradients[i], own, rates[scale], decay, shared, numbers};
     update.parameters.push_back(updated_parameter(optimizer.spec.rule, call));
     for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
   }
@@ -152,8 +180,9 @@ bool may_overflow(const Optimizer& optimizer) {
   const double gradient = largest_gradient(optimizer.spec);
   return std::any_of(optimizer.tuning.begin(), optimizer.tuning.end(), [&](const Tuning& tuning) {
     if (!tuning.trained) return false;
-    const double rate = optimizer.learning_rate * tuning.learning_rate_scale;
-    return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay, gradient}) <= 1e30);  // also of no number
+    const double rate = optimizer.learning_rate * tuning.learning_rate_scale.value;
+    return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay.value, gradient}) <=
+             1e30);  // also of no number
   });
 }
 

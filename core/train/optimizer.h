@@ -16,9 +16,9 @@ namespace pmaptrain::train {
 
 // What applies to one parameter.
 struct Tuning {
-  double learning_rate_scale = 1.0;
-  double weight_decay = 0.0;
-  bool trained = true;  // false: frozen
+  model::Number learning_rate_scale = {"", 1.0};  // without a name: not scaled
+  model::Number weight_decay = {"", 0.0};         // without a name: none
+  bool trained = true;                            // false: frozen
 };
 
 struct Optimizer {
@@ -26,6 +26,7 @@ struct Optimizer {
   double learning_rate = 0.0;        // scaled by base_batch_size; with a schedule, its largest
   std::optional<Schedule> schedule;  // none: a constant rate
   std::vector<Tuning> tuning;        // in the order of Model::parameters
+  bool overflows = true;             // may_overflow(); in an ensemble of any member, since they share a program
 
   // The indices of the parameters that are not frozen.
   std::vector<std::size_t> trained() const;
@@ -44,6 +45,10 @@ double learning_rate_at(const Optimizer& optimizer, std::int64_t update);
 // "sgd", "adam", "adamw"
 std::string rule_name(const spec::OptimizerSpec& optimizer);
 
+// What the update reads, and clipping and the schedule before it: "learning_rate", "b1", "groups/0/weight_decay".
+// `dtype` is that of the parameters.
+std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype);
+
 struct Update {
   std::vector<Value> parameters;
   std::vector<std::vector<Value>> slots;  // by kind, then by parameter
@@ -52,9 +57,9 @@ struct Update {
 // Appends the update of every trained parameter. Parameters, gradients and slots are of those only and have the
 // parameters' types; `slots` is by kind, then by parameter; `step` is i64[], 1 for the first update; `learning_rate` is
 // a scalar of the parameters' dtype.
-Update optimizer_update(Builder& b, const Optimizer& optimizer, std::span<const Value> parameters,
-                        std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
-                        Value learning_rate);
+Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+                        std::span<const Value> parameters, std::span<const Value> gradients,
+                        const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate);
 
 // Whether a step could make a parameter or a slot infinite though its gradient is finite. Then the update has to be
 // computed before it is judged, which costs a pass over all parameters and slots. Of most configs of adam it can be

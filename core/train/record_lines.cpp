@@ -140,10 +140,6 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           for (const std::string& text : e.description) note(text);
           if (e.first_step > 0) note("continuing after step " + std::to_string(e.first_step));
           if (!e.run_dir.empty()) note("writing to " + e.run_dir);
-          if (e.members > 1) {
-            note(counted(e.members, "member") +
-                 ": lines have the medians, and the best and the worst loss with its member");
-          }
         } else if constexpr (std::is_same_v<E, std::vector<Logged>>) {
           const Logged& first = e.front();
           Line line{LineKind::step, {step_field(first.step)}, 0};

@@ -24,7 +24,12 @@ namespace {
 // A batch in host memory, as Module::batch lays it out.
 class HostBatch {
  public:
-  HostBatch(const Setup& setup, std::int64_t step) : setup_(setup), dataset_(*setup.source.train), step_(step) {
+  HostBatch(const Setup& setup, std::int64_t member, std::int64_t step)
+      : setup_(setup),
+        dataset_(*setup.source.train),
+        step_(step),
+        sampler_(data::training_sampler(setup.member_spec(member).data, setup.member_spec(member).seed,
+                                        setup.batch.dataset)) {
     const data::BatchPlan& plan = setup.batch;
     const auto rows = static_cast<std::size_t>(plan.rows());
     inputs_.resize(rows * dataset_.input().bytes());
@@ -58,7 +63,7 @@ class HostBatch {
   const Setup& setup_;
   const data::Dataset& dataset_;
   std::int64_t step_;  // from 0
-  data::Sampler sampler_ = data::training_sampler(setup_.spec().data, setup_.spec().seed, setup_.batch.dataset);
+  data::Sampler sampler_;
   std::vector<std::byte> inputs_, targets_, mask_, rows_;
 };
 
@@ -167,7 +172,7 @@ std::string origin_text(const Origin& origin, const std::string& examples) {
 class Replay {
  public:
   Replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member, const ReplayLimits& limits)
-      : setup_(setup), module_(module), member_(member), limits_(limits), batch_(setup, step - 1) {}
+      : setup_(setup), module_(module), member_(member), limits_(limits), batch_(setup, member, step - 1) {}
 
   std::string run() {
     if (const auto found = microbatches()) return *found;
@@ -204,11 +209,11 @@ class Replay {
   }
 
   Program one_device_program(std::int64_t rows) const {
-    spec::Spec spec = setup_.spec();
+    spec::Spec spec = setup_.member_spec();
     std::vector<Axis> axes = spec.mesh.mesh.axes();
     for (Axis& axis : axes) axis.size = 1;
     spec.mesh.mesh = Mesh(std::move(axes));
-    return train_program(setup_.model, spec, setup_.optimizer, {rows, 1}, all_ops(), Stage::grad);
+    return train_program(setup_.model, spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
   }
 
   // What the program reads of the module, as device 0 of the member has it.

@@ -150,11 +150,11 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  if (!setup.optimizer.schedule) return {};
-  const auto end = end_of(*setup.optimizer.schedule);
+  if (!setup.optimizer().schedule) return {};
+  const auto end = end_of(*setup.optimizer().schedule);
   const std::int64_t length = std::max(state.schedule_steps, end.value_or(setup.timetable.steps));
   if (setup.timetable.steps <= length) return {};
-  const double rate = learning_rate_at(setup.optimizer, length + 1);
+  const double rate = learning_rate_at(setup.optimizer(), length + 1);
   const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
   throw Error(ExitStatus::usage,

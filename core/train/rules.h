@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::train {
@@ -22,13 +23,17 @@ std::vector<SlotKind> slot_kinds(const spec::OptimizerRule& rule);
 // The rule's weight decay; none for a rule without.
 std::optional<double> weight_decay_of(const spec::OptimizerRule& rule);
 
+// What the equations of a rule read: "b1", "eps". Not its weight decay, which groups of parameters may set.
+std::vector<model::Number> rule_numbers(const spec::OptimizerRule& rule, DType dtype);
+
 // Scalars of the parameters' dtype that all parameters share: 1 - decay^step, for the rules that correct.
 struct Corrections {
   Value first, second;
   Value next_first;  // of the first, a step later
 };
 // `step` is i64[], 1 for the first update.
-Corrections corrections(Builder& b, const spec::OptimizerRule& rule, Value step, DType dtype);
+Corrections corrections(Builder& b, const spec::OptimizerRule& rule, const model::Numbers& numbers, Value step,
+                        DType dtype);
 
 // One parameter's part of an update.
 struct RuleCall {
@@ -36,8 +41,9 @@ struct RuleCall {
   Value parameter, gradient;
   std::span<Value> slots;  // by kind; advanced in place
   Value learning_rate;     // of the parameter's dtype
-  double weight_decay = 0;
+  std::optional<Value> weight_decay;
   Corrections corrections;
+  const model::Numbers& numbers;
 };
 // Returns the new parameter.
 //

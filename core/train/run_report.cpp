@@ -66,6 +66,13 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, int w
   Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
   const data::BatchPlan& batch = setup_.batch;
   event.description.push_back(setup_.source.description);
+  if (const auto& ensemble = setup_.spec().ensemble) {
+    std::vector<std::string> varied;
+    for (const spec::Varied& key : ensemble->vary) varied.push_back(key.path);
+    event.description.push_back(
+        counted(event.members, "member") + " along '" + ensemble->axis + "', which differ in " + join(varied, ", ") +
+        (event.members > 1 ? "; lines have medians, and the best and the worst loss with its member" : ""));
+  }
   event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
                               counted(batch.devices, "logical device") + ", carried by " + counted(workers, "worker"));
   event.description.push_back(

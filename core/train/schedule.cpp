@@ -19,6 +19,8 @@ using model::add;
 using model::cast;
 using model::div;
 using model::mul;
+using model::Number;
+using model::Numbers;
 using model::sub;
 
 // Converts the config's schedules, which all become curves one after the other.
@@ -140,6 +142,8 @@ class Maker {
 
 // The curves. `t` is f64[], of any sign: before its start a curve is computed but not selected.
 
+bool is_straight(const PolynomialCurve& curve) { return !(curve.power < 1.0 || curve.power > 1.0); }
+
 // t/steps, at most 1.
 Value fraction(Builder& b, Value t, std::int64_t steps) {
   const Value end = b.constant(DType::f64, static_cast<double>(steps));
@@ -147,31 +151,64 @@ Value fraction(Builder& b, Value t, std::int64_t steps) {
   return div(b, passed, end);
 }
 
-Value between(Builder& b, double init, double end, Value share) { return add(b, mul(b, share, init - end), end); }
+// The numbers of a curve, below `name`.
+std::vector<Number> numbers_of(const std::string& name, double value, double end) {
+  return {{name + "/change", value - end, DType::f64}, {name + "/end", end, DType::f64}};
+}
+std::vector<Number> numbers_of(const std::string& name, const Constant& constant) {
+  return {{name + "/value", constant.value, DType::f64}};
+}
+std::vector<Number> numbers_of(const std::string& name, const PolynomialCurve& curve) {
+  std::vector<Number> all = numbers_of(name, curve.init, curve.end);
+  if (!is_straight(curve)) all.push_back({name + "/power", curve.power, DType::f64});
+  return all;
+}
+std::vector<Number> numbers_of(const std::string& name, const CosineCurve& curve) {
+  return numbers_of(name, curve.init, curve.end);
+}
+std::vector<Number> numbers_of(const std::string& name, const ExponentialCurve& curve) {
+  return {{name + "/rate", curve.rate, DType::f64}, {name + "/init", curve.init, DType::f64}};
+}
 
-Value value_of(Builder& b, const Constant& constant, Value) { return b.constant(DType::f64, constant.value); }
+std::string segment_name(std::size_t index) { return "learning_rate/" + std::to_string(index); }
 
-Value value_of(Builder& b, const PolynomialCurve& curve, Value t) {
-  const Value passed = fraction(b, t, curve.steps);
-  Value left = sub(b, b.constant(DType::f64, 1.0), passed);
-  if (curve.power < 1.0 || curve.power > 1.0) {
-    left = b.emit(ops::Pow{}, {left, b.constant(DType::f64, curve.power)});
+// A curve's value at `t`, with the numbers that are below `name`.
+class CurveBuilder {
+ public:
+  CurveBuilder(Builder& b, const Numbers& numbers, std::string name, Value t)
+      : b_(b), numbers_(numbers), name_(std::move(name)), t_(t) {}
+
+  Value operator()(const Constant&) { return number("value"); }
+
+  Value operator()(const PolynomialCurve& curve) {
+    const Value passed = fraction(b_, t_, curve.steps);
+    Value left = sub(b_, b_.constant(DType::f64, 1.0), passed);
+    if (!is_straight(curve)) left = b_.emit(ops::Pow{}, {left, number("power")});
+    return between(left);
   }
-  return between(b, curve.init, curve.end, left);
-}
 
-Value value_of(Builder& b, const CosineCurve& curve, Value t) {
-  const Value passed = fraction(b, t, curve.steps);
-  const Value wave = b.emit(ops::Cos{}, {mul(b, passed, std::numbers::pi)});
-  return between(b, curve.init, curve.end, mul(b, add(b, wave, 1.0), 0.5));
-}
+  Value operator()(const CosineCurve& curve) {
+    const Value passed = fraction(b_, t_, curve.steps);
+    const Value wave = b_.emit(ops::Cos{}, {mul(b_, passed, std::numbers::pi)});
+    return between(mul(b_, add(b_, wave, 1.0), 0.5));
+  }
 
-Value value_of(Builder& b, const ExponentialCurve& curve, Value t) {
-  Value exponent = div(b, t, static_cast<double>(curve.steps));
-  if (curve.staircase) exponent = b.emit(ops::Floor{}, {exponent});
-  const Value power = b.emit(ops::Pow{}, {b.constant(DType::f64, curve.rate), exponent});
-  return mul(b, power, curve.init);
-}
+  Value operator()(const ExponentialCurve& curve) {
+    Value exponent = div(b_, t_, static_cast<double>(curve.steps));
+    if (curve.staircase) exponent = b_.emit(ops::Floor{}, {exponent});
+    const Value power = b_.emit(ops::Pow{}, {number("rate"), exponent});
+    return mul(b_, power, number("init"));
+  }
+
+ private:
+  Value number(const char* of_curve) const { return numbers_[name_ + "/" + of_curve]; }
+  Value between(Value share) { return add(b_, mul(b_, share, number("change")), number("end")); }
+
+  Builder& b_;
+  const Numbers& numbers_;
+  const std::string name_;
+  const Value t_;
+};
 
 double largest(const Constant& constant) { return constant.value; }
 double largest(const PolynomialCurve& curve) { return std::max(curve.init, curve.end); }
@@ -193,14 +230,26 @@ Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, 
   return schedule;
 }
 
-Value rate_after(Builder& b, const Schedule& schedule, Value updates) {
+std::vector<Number> schedule_numbers(const Schedule& schedule) {
+  std::vector<Number> all;
+  for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
+    for (Number& number : std::visit([&](const auto& curve) { return numbers_of(segment_name(i), curve); },
+                                     schedule.segments[i].curve)) {
+      all.push_back(std::move(number));
+    }
+  }
+  return all;
+}
+
+Value rate_after(Builder& b, const Schedule& schedule, const Numbers& numbers, Value updates) {
   const Builder::Scope scope(b, {schedule.name, schedule.place});
   const Value count = cast(b, updates, DType::f64);
   std::optional<Value> rate;
-  for (const Segment& segment : schedule.segments) {
+  for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
+    const Segment& segment = schedule.segments[i];
     const auto start = static_cast<double>(segment.start);
     const Value t = segment.start == 0 ? count : sub(b, count, start);
-    const Value value = std::visit([&](const auto& curve) { return value_of(b, curve, t); }, segment.curve);
+    const Value value = std::visit(CurveBuilder(b, numbers, segment_name(i), t), segment.curve);
     if (!rate) {
       rate = value;
       continue;
@@ -215,10 +264,17 @@ double rate_after(const Schedule& schedule, std::int64_t updates) {
   Program program;
   Builder b(program, all_ops());
   const Value count = b.input(Group::hyper, "updates", {DType::i64, {}, {}});
-  b.output("rate", rate_after(b, schedule, count));
-  std::vector<std::byte> bytes(sizeof updates);
-  std::memcpy(bytes.data(), &updates, sizeof updates);
-  const Interpreted result = interpret(program, {{"updates", {bytes}}});
+  const std::vector<Number> numbers = schedule_numbers(schedule);
+  const std::vector<Value> values = model::declare_numbers(b, numbers);
+  b.output("rate", rate_after(b, schedule, {numbers, values}, count));
+  const auto bytes_of = [](const auto& value) {
+    std::vector<std::byte> bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return PerDevice{bytes};
+  };
+  std::map<std::string, PerDevice> inputs{{"updates", bytes_of(updates)}};
+  for (const Number& number : numbers) inputs[number.name] = bytes_of(number.value);
+  const Interpreted result = interpret(program, std::move(inputs));
   double rate = 0;
   std::memcpy(&rate, result.outputs.at("rate").front().data(), sizeof rate);
   return rate;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::train {
@@ -53,8 +54,10 @@ struct Schedule {
 using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
 
+// What its equations read, by segment: "learning_rate/0/end". Lengths and the shapes of curves are part of the program.
+std::vector<model::Number> schedule_numbers(const Schedule& schedule);
 // Appends the rate after `updates`, i64[], as f64[].
-Value rate_after(Builder& b, const Schedule& schedule, Value updates);
+Value rate_after(Builder& b, const Schedule& schedule, const model::Numbers& numbers, Value updates);
 // What these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
 

@@ -72,10 +72,8 @@ class Session::Impl {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.source.train,
-                    data::training_sampler(setup_.spec().data, data::seed_of(setup_.spec().data, setup_.spec().seed),
-                                           setup_.batch.dataset),
-                    setup_.batch, batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
+    loader_.emplace(setup_.source.train, training_samplers(setup_), setup_.batch,
+                    batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_)});
     if (step_ < steps_) slot_ = loader_->next().slot;
   }
@@ -95,8 +93,8 @@ class Session::Impl {
     step_ = saved_step_ = state.step;
     evaluation_is_due_ = state.evaluation_is_due && !evaluations_->empty();
     members_->continue_from(state, setup_.spec().train);
-    for (const Member& member : *members_) {
-      set_learning_rate_scale(*module_, setup_, member.number, member.decisions.learning_rate_scale());
+    for (const MemberRun& member : *members_) {
+      set_learning_rate_scale(*module_, setup_, member.decisions.learning_rate_scale(), member.number);
     }
   }
 
@@ -166,13 +164,13 @@ class Session::Impl {
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
   // What is told of a member says which, where there are several.
-  std::string of(const Member& member, const std::string& text) const {
+  std::string of(const MemberRun& member, const std::string& text) const {
     const MemberNumber number = setup_.member_number(member.number);
     return number ? "member " + std::to_string(*number) + ": " + text : text;
   }
 
   // A guard, or early stopping, has found a reason to end the member whatever the duration.
-  void finish(Member& member, const std::string& kind, const std::string& why) {
+  void finish(MemberRun& member, const std::string& kind, const std::string& why) {
     members_->finish(member, kind, why, step_);
     report_->emit(Warned{of(member, why), kind != early_stopping});
   }
@@ -182,7 +180,7 @@ class Session::Impl {
     for (const std::int64_t member : members_->active()) (*members_)[member].guards.check_count(step_);
     check_finite();
     for (const std::int64_t number : members_->active()) {
-      Member& member = (*members_)[number];
+      MemberRun& member = (*members_)[number];
       const std::optional<std::string> spike = member.is_finished() ? std::nullopt : member.loss_watch.logged(step_);
       if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
         finish(member, "loss_spike", *spike);
@@ -197,7 +195,7 @@ class Session::Impl {
   void check_finite() {
     bool replays = true;
     for (const std::int64_t number : members_->active()) {
-      Member& member = (*members_)[number];
+      MemberRun& member = (*members_)[number];
       if (member.is_finished() || !member.guards.check_finite(replays)) continue;
       replays = false;
       finish(member, nonfinite, member.guards.reason());
@@ -205,7 +203,7 @@ class Session::Impl {
   }
   void check_replicas() {
     for (const std::int64_t number : members_->active()) {
-      Member& member = (*members_)[number];
+      MemberRun& member = (*members_)[number];
       if (!member.is_finished() && member.guards.check_replicas(step_))
         finish(member, replicas, member.guards.reason());
     }
@@ -229,10 +227,10 @@ class Session::Impl {
     evaluation_is_due_ = false;
     bool best = false;
     for (const Evaluation& evaluation : evaluations) {
-      Member& member = (*members_)[evaluation.member];
+      MemberRun& member = (*members_)[evaluation.member];
       Decisions& decisions = member.decisions;
       best = decisions.observe(step_, evaluation.measures) || best;
-      set_learning_rate_scale(*module_, setup_, member.number, decisions.learning_rate_scale());
+      set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
       if (decisions.stops() && !member.is_finished()) finish(member, early_stopping, decisions.why());
     }
     if (best) save();
@@ -281,7 +279,7 @@ class Session::Impl {
     const auto failure = writer_->take_failure();
     if (!failure) return;
     saved_step_ = -1;
-    for (Member& member : *members_) member.decisions.lose_best(failure->step);
+    for (MemberRun& member : *members_) member.decisions.lose_best(failure->step);
     report_->emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
   }
 
@@ -299,7 +297,7 @@ class Session::Impl {
     save_last(last);
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
-    for (const Member& member : *members_) {
+    for (const MemberRun& member : *members_) {
       const std::string skipped = member.guards.skipped_steps();
       if (!skipped.empty()) report_->emit(Warned{of(member, skipped)});
     }
@@ -315,7 +313,7 @@ class Session::Impl {
   }
 
   void check_any_good() {
-    for (Member& member : *members_) {
+    for (MemberRun& member : *members_) {
       if (!member.is_finished() && member.guards.check_any_good(step_))
         finish(member, "skipped", member.guards.reason());
     }
@@ -399,7 +397,7 @@ class Session::Impl {
 
   // What the module has of each member at the end.
   void add_results() {
-    for (Member& member : *members_) {
+    for (MemberRun& member : *members_) {
       member.steps_skipped = member.guards.steps_skipped();
       add_learned(member.comparisons, *module_, member.number);
     }
@@ -407,7 +405,7 @@ class Session::Impl {
 
   void fill_totals(std::int64_t steps) {
     ended_.is_ensemble = setup_.spec().ensemble.has_value();
-    for (const Member& member : *members_) ended_.members.push_back(member.ended(steps));
+    for (const MemberRun& member : *members_) ended_.members.push_back(member.ended(steps));
     report_->add_totals(ended_, steps);
     ended_.run_dir = folder_.present_path().string();
   }

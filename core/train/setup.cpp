@@ -67,6 +67,21 @@ void check_selection(Setup& setup) {
   if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
+std::vector<Member> make_members(const Setup& setup) {
+  std::vector<Member> made;
+  const data::Dataset& train = *setup.source.train;
+  bool overflows = false;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps), {}};
+    member.numbers = step_numbers(model::make_model(spec, train.input(), train.target()), spec, member.optimizer);
+    overflows = overflows || member.optimizer.overflows;
+    made.push_back(std::move(member));
+  }
+  for (Member& member : made) member.optimizer.overflows = overflows;
+  return made;
+}
+
 // What runs: the same bits from fewer passes over memory.
 Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities(std::move(program)))); }
 
@@ -75,10 +90,11 @@ Program optimize(Program program) { return fuse(fuse_epilogues(remove_identities
 Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
-  const spec::Spec& spec = spec::member_spec(setup.spec(), 0);
-  setup.source = data::open(spec.data, spec.seed, setup.mesh().devices());
+  const spec::Spec& spec = setup.member_spec();
+  const Mesh& mesh = spec.mesh.mesh;
+  setup.source = data::open(spec.data, spec.seed, mesh.devices());
   const data::Dataset& train = *setup.source.train;
-  setup.batch = data::plan_training(spec.data, setup.mesh(), train.size());
+  setup.batch = data::plan_training(spec.data, mesh, train.size());
   setup.model = model::make_model(spec, train.input(), train.target());
   model::check_targets(setup.model, train, spec.data.source_place);
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
@@ -92,8 +108,8 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   setup.warnings = unused_keys(setup.source, spec.train);
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
-  setup.optimizer = make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps);
-  StepProgram step = step_program(setup.model, spec, setup.optimizer,
+  setup.members = make_members(setup);
+  StepProgram step = step_program(setup.model, spec, setup.optimizer(),
                                   {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
@@ -111,7 +127,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
 }
 
 Program program_at(const Setup& setup, Stage stage) {
-  return train_program(setup.model, setup.spec(), setup.optimizer,
+  return train_program(setup.model, setup.member_spec(), setup.optimizer(),
                        {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage);
 }
 

@@ -41,13 +41,21 @@ struct EvaluationPlan {
   std::shared_ptr<const Program> program;  // for batches of `batch`, simplified
 };
 
+// What the members of an ensemble may have different values of.
+struct Member {
+  Optimizer optimizer;
+  std::vector<model::Number> numbers;  // of the step: step_numbers
+};
+
+// Of an ensemble, model, batch and programs are those of each member: they are made for the member's mesh, exactly as
+// if the member were trained alone, and mention no other.
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;
-  Optimizer optimizer;
+  std::vector<Member> members;              // one without an ensemble
   std::vector<std::string> warnings;        // keys that do nothing with this data
   std::shared_ptr<const Program> training;  // simplified: what runs
   StepRoles roles;                          // of its inputs and outputs
@@ -56,8 +64,13 @@ struct Setup {
   std::vector<EvaluationPlan> evaluations;
 
   const spec::Spec& spec() const { return loaded.spec; }
-  // Of a member: the mesh without the axis of an ensemble.
-  const Mesh& mesh() const { return spec::member_spec(loaded.spec, 0).mesh.mesh; }
+  // What a run of this member alone would have; without an ensemble the config itself.
+  const spec::Spec& member_spec(std::int64_t member = 0) const { return spec::member_spec(loaded.spec, member); }
+  const Optimizer& optimizer(std::int64_t member = 0) const {
+    return members.at(static_cast<std::size_t>(member)).optimizer;
+  }
+  // The whole one. That of a member is the program's.
+  const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
   // What events and messages call this member: nothing without an ensemble.
   MemberNumber member_number(std::int64_t member) const {
     return spec().ensemble ? MemberNumber(member) : std::nullopt;

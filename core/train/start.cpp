@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/base/philox.h"
 #include "core/data/loader.h"
@@ -13,41 +14,27 @@
 namespace pmaptrain::train {
 namespace {
 
-void write_now(Module& module, std::size_t input, std::int64_t member, std::span<const std::byte> value) {
+void write_now(Module& module, std::size_t input, std::span<const std::byte> value, std::int64_t member) {
   module.wait(module.write(module.input(train_entry, input), {every_device, member}, value));
 }
 
-void write_scalar(Module& module, const Setup& setup, Handle input, std::int64_t member, double number) {
-  dispatch_floating(setup.model.dtype, [&]<class T>() {
+void write_number(Module& module, Handle input, double number, std::int64_t member) {
+  dispatch_floating(module.type(input).dtype, [&]<class T>() {
     const T value = static_cast<T>(number);
     module.wait(module.write(input, {every_device, member}, std::as_bytes(std::span(&value, 1))));
   });
 }
 
-void set_initial_values(Module& module, const Setup& setup, std::int64_t member, const Checkpoint* checkpoint) {
-  const spec::Spec& spec = spec::member_spec(setup.spec(), member);
-  const Program& program = *setup.training;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].group == Group::state) write_now(module, i, member, initial_state(program, setup.roles, i));
+// The hyper inputs of a member: numbers of its config, and the keys of its dropout.
+void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
+  const std::vector<model::Number>& numbers = setup.members[static_cast<std::size_t>(member)].numbers;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    write_number(module, module.input(train_entry, setup.roles.numbers[i]), numbers[i].value, member);
   }
-  if (checkpoint != nullptr) {
-    restore(module, setup, *checkpoint, member);
-    const std::int64_t skipped = checkpoint->state.members[static_cast<std::size_t>(member)].steps_skipped;
-    if (setup.roles.skipped) write_now(module, *setup.roles.skipped, member, std::as_bytes(std::span(&skipped, 1)));
-  } else {
-    const InitialValues values(setup.model, spec.model, spec.seed);
-    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-      write_now(module, setup.roles.parameters[i], member, values.of(setup.model.parameters[i]));
-    }
-  }
-  if (const auto rate = setup.roles.learning_rate) {
-    write_scalar(module, setup, module.input(train_entry, *rate), member, setup.optimizer.learning_rate);
-  }
-  set_learning_rate_scale(module, setup, member, 1.0);
   const std::vector<std::string> layers = setup.model.drawing_layers();
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const PhiloxKey key = stream_key(spec.seed, "dropout/" + layers[i]);
-    write_now(module, setup.roles.dropout_keys[i], member, std::as_bytes(std::span(key)));
+    const PhiloxKey key = stream_key(setup.member_spec(member).seed, "dropout/" + layers[i]);
+    write_now(module, setup.roles.dropout_keys[i], std::as_bytes(std::span(key)), member);
   }
 }
 
@@ -62,9 +49,9 @@ Source run_source(const Setup& setup, bool private_copies) {
   Source source;
   source.private_copies = private_copies || setup.timetable.verify_every > 0;
   source.members = spec::members(setup.spec());
-  const data::Sampler sampler = data::training_sampler(
-      setup.spec().data, data::seed_of(setup.spec().data, setup.spec().seed), setup.batch.dataset);
-  source.entries.push_back({"train", setup.training, data::batches_in_memory(sampler, setup.batch)});
+  const std::vector<data::Sampler> samplers = training_samplers(setup);
+  source.entries.push_back(
+      {"train", setup.training, data::batches_in_memory(samplers.front(), setup.batch), samplers.size() > 1});
   for (const EvaluationPlan& plan : setup.evaluations) {
     source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
                               data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
@@ -72,15 +59,30 @@ Source run_source(const Setup& setup, bool private_copies) {
   return source;
 }
 
-Source step_source(const Setup& setup) { return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0}; }
+Source step_source(const Setup& setup) {
+  return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
+}
+
+std::vector<data::Sampler> training_samplers(const Setup& setup) {
+  std::vector<data::Sampler> samplers;
+  std::set<std::uint64_t> seeds;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    seeds.insert(data::seed_of(spec.data, spec.seed));
+    samplers.push_back(data::training_sampler(spec.data, spec.seed, setup.batch.dataset));
+  }
+  if (seeds.size() == 1 || !samplers.front().shuffles()) samplers.resize(1, samplers.front());
+  return samplers;
+}
 
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch) {
   std::vector<data::BatchBuffers> slots;
   const auto rows = static_cast<std::size_t>(batch.rows());
-  for (int slot = 0; slot < module.source().entries[entry].batches; ++slot) {
+  const std::int64_t own = module.source().entries[entry].batch_by_member ? module.source().members : 1;
+  for (std::int64_t i = 0; i < module.source().entries[entry].batches * own; ++i) {
     const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
-      const std::span<std::byte> found = module.batch(entry, slot, input);
+      const std::span<std::byte> found = module.batch(entry, static_cast<int>(i / own), input, i % own);
       if (!found.empty() && found.size() != rows * row_bytes) {
         fail_running("a batch has " + std::to_string(rows * row_bytes) + " bytes of " + std::string(input) +
                      "; the program has " + std::to_string(found.size()));
@@ -96,39 +98,63 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
 }
 
 void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
-  for (std::int64_t member = 0; member < spec::members(setup.spec()); ++member) {
-    set_initial_values(module, setup, member, checkpoint);
+  const Program& program = *setup.training;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].group == Group::state)
+      write_now(module, i, initial_state(program, setup.roles, i), every_member);
   }
+  for (std::int64_t m = 0; m < module.source().members; ++m) {
+    set_hyper_inputs(module, setup, m);
+    if (checkpoint != nullptr) {
+      restore(module, setup, *checkpoint, m);
+      const std::int64_t skipped = checkpoint->state.members[static_cast<std::size_t>(m)].steps_skipped;
+      if (setup.roles.skipped) write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)), m);
+      continue;
+    }
+    const spec::Spec& spec = setup.member_spec(m);
+    const InitialValues values(setup.model, spec.model, spec.seed);
+    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+      write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]), m);
+    }
+  }
+  set_learning_rate_scale(module, setup, 1.0, every_member);
 }
 
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
   return ema.debias && updates > 0 ? 1.0 - std::pow(ema.decay, static_cast<double>(updates)) : 1.0;
 }
 
-void set_ema_correction(Module& module, const Setup& setup, std::int64_t member, std::int64_t updates) {
-  const auto& ema = setup.spec().train.ema;
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member) {
+  const auto& ema = setup.member_spec(member).train.ema;
   if (!ema || !ema->debias || setup.evaluations.empty()) return;
-  write_scalar(module, setup, module.input("ema/correction"), member, ema_correction(*ema, updates));
+  write_number(module, module.input("ema/correction"), ema_correction(*ema, updates), member);
 }
 
-void begin_averages(Module& module, const Setup& setup, std::int64_t member, bool as_parameters) {
+void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
     std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
-    write_now(module, setup.roles.ema[i], member, value);
+    write_now(module, setup.roles.ema[i], value, member);
   }
 }
 
-void set_learning_rate_scale(Module& module, const Setup& setup, std::int64_t member, double scale) {
+void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member) {
   if (const auto input = setup.roles.learning_rate_scale) {
-    write_scalar(module, setup, module.input(train_entry, *input), member, scale);
+    write_number(module, module.input(train_entry, *input), scale, member);
+  }
+}
+
+void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member) {
+  for (const model::Number& number : model::loss_numbers(model)) {
+    write_number(module, module.input(number.name), number.value, member);
   }
 }
 
 void fill_first_batch(Module& module, const Setup& setup) {
   const data::Dataset& dataset = *setup.source.train;
-  data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0,
-             batch_slots(module, train_entry, dataset, setup.batch).front());
+  for (const data::BatchBuffers& slot : batch_slots(module, train_entry, dataset, setup.batch)) {
+    data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0, slot);
+  }
 }
 
 }  // namespace pmaptrain::train

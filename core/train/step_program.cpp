@@ -55,8 +55,9 @@ class StepBuilder {
     program_.name = "model";
     declare_parameters();
     declare_batch(batch_.rows_per_device / batch_.microbatches);
+    declare_numbers(model_.numbers());
     declare_dropout();
-    const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_);
+    const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_, model_values_);
     output_measures(sums.measures, sums.count);
     return finish("building the model");
   }
@@ -65,6 +66,7 @@ class StepBuilder {
     program_.name = "grad";
     declare_parameters();
     declare_batch(batch_.rows_per_device);
+    declare_numbers(model_.numbers());
     declare_dropout();
     const Sums sums = device_sums();
     output_measures(sums.measures, sums.count);
@@ -79,7 +81,8 @@ class StepBuilder {
     declare_parameters();
     declare_state();
     declare_batch(batch_.rows_per_device);
-    declare_learning_rate();
+    declare_numbers(step_numbers(model_, spec_, optimizer_));
+    declare_learning_rate_scale();
     declare_dropout();
     name_inputs();
 
@@ -87,14 +90,15 @@ class StepBuilder {
     const Value divisor = examples(global.count);
     const std::vector<Value> means = measure_means(global, divisor);
     const Norms norms = gradient_norms(global.gradients, divisor);
-    const Clipping clipping = clipping_of(b_, optimizer_.spec, global.gradients, divisor, norms);
+    const Clipping clipping = clipping_of(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
     const Value next_step = following(step_);
     const Value learning_rate = learning_rate_now();
     const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
     // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
     // memory, which stores nothing in between.
     const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
-    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, global.gradients, known_good, clipping);
+    const std::vector<Value> gradients =
+        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, known_good, clipping);
     const Update update = updated(trained_parameters(), gradients, slots_, next_step, learning_rate);
     commit(update, next_step, good);
     average(update, good);
@@ -139,12 +143,17 @@ class StepBuilder {
     return state;
   }
 
-  void declare_learning_rate() {
-    const Type scalar{model_.dtype, {}, {}};
-    if (!optimizer_.schedule) learning_rate_ = b_.input(Group::hyper, "learning_rate", scalar);
-    if (spec_.optimizer.reduce_on_plateau) {
-      learning_rate_scale_ = b_.input(Group::hyper, "learning_rate_scale", scalar);
-    }
+  // The model's come first: step_numbers().
+  void declare_numbers(const std::vector<model::Number>& numbers) {
+    const std::vector<Value> values = model::declare_numbers(b_, numbers);
+    numbers_ = {numbers, values};
+    model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
+    roles_.numbers = indices_of(values);
+  }
+
+  void declare_learning_rate_scale() {
+    if (!spec_.optimizer.reduce_on_plateau) return;
+    learning_rate_scale_ = b_.input(Group::hyper, "learning_rate_scale", {model_.dtype, {}, {}});
   }
 
   void declare_batch(std::int64_t rows) {
@@ -173,7 +182,6 @@ class StepBuilder {
     (halts() ? roles_.finite : roles_.skipped) = index_of(guard_);
     roles_.epoch_sums = indices_of(std::span(epoch_).first(epoch_.size() - 1));
     roles_.epoch_examples = index_of(epoch_.back());
-    if (learning_rate_) roles_.learning_rate = index_of(*learning_rate_);
     if (learning_rate_scale_) roles_.learning_rate_scale = index_of(*learning_rate_scale_);
     if (halts()) roles_.initial[*roles_.finite] = 1.0;
     roles_.dropout_keys = indices_of(dropout_keys_);
@@ -182,17 +190,19 @@ class StepBuilder {
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
 
   // ---- one device ----
-  // `batch` is inputs, targets, mask, rows.
-  model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch,
-                           std::span<const Value> keys) {
-    const Value output = model::apply(b_, model_, {batch[0], parameters, true, keys, batch[3]});
-    return model::local_sums(b_, model_, output, batch[1], batch[2]);
+  // `batch` is inputs, targets, mask, rows; `values` are those of the model's numbers.
+  model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
+                           std::span<const Value> values) {
+    const model::Numbers numbers(model_.numbers(), values);
+    const Value output = model::apply(b_, model_, {batch[0], parameters, true, keys, batch[3], numbers});
+    return model::local_sums(b_, model_, output, batch[1], batch[2], numbers);
   }
 
   // Sums and gradients of one microbatch, for parameters that already vary over the data axes: so their cotangents
   // vary too, and no reduction arises inside the loop.
-  Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys) {
-    const model::LocalSums sums = forward(parameters, batch, keys);
+  Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
+                       std::span<const Value> values) {
+    const model::LocalSums sums = forward(parameters, batch, keys, values);
     const Value loss = sums.measures.front();
     const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
     return {differentiate(b_, loss, seed, trained_of(parameters)), sums.measures, sums.count};
@@ -205,7 +215,7 @@ class StepBuilder {
       const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
       varying.push_back(b_.vary(parameters_[i], axes_));
     }
-    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_);
+    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_, model_values_);
 
     const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
     Sums zeros;
@@ -219,9 +229,12 @@ class StepBuilder {
 
     std::vector<Value> constants = varying;
     constants.insert(constants.end(), dropout_keys_.begin(), dropout_keys_.end());
+    constants.insert(constants.end(), model_values_.begin(), model_values_.end());
     const auto body = [&](std::span<const Value> consts, std::span<const Value> carries,
                           std::span<const Value> slices) {
-      const Sums sums = microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size()));
+      const Sums sums =
+          microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size(), dropout_keys_.size()),
+                          consts.last(model_values_.size()));
       std::vector<Value> next = sums.flat();
       for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
       return next;
@@ -282,7 +295,7 @@ class StepBuilder {
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.largest}));
-    if (may_overflow(optimizer_)) {
+    if (optimizer_.overflows) {
       for (Value finite : finite_updates(global, divisor, clipping, next_step, learning_rate)) demand(finite);
     } else {
       demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
@@ -308,7 +321,8 @@ class StepBuilder {
       return copies;
     };
     const std::vector<Value> parameters = apart(trained_parameters());
-    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, global.gradients, divisor, clipping);
+    const std::vector<Value> gradients =
+        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
     const Update update = updated(parameters, gradients, slots, next_step, learning_rate);
@@ -331,8 +345,9 @@ class StepBuilder {
   // The rate of this step, of the model's dtype. A schedule is computed in f64.
   Value learning_rate_now() {
     const Builder::Scope scope(b_, {"learning_rate", optimizer_.spec.learning_rate.place});
-    const Value rate =
-        learning_rate_ ? *learning_rate_ : cast(b_, rate_after(b_, *optimizer_.schedule, step_), model_.dtype);
+    const Value rate = optimizer_.schedule
+                           ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, step_), model_.dtype)
+                           : numbers_["learning_rate"];
     return learning_rate_scale_ ? model::mul(b_, rate, *learning_rate_scale_) : rate;
   }
 
@@ -344,7 +359,7 @@ class StepBuilder {
   Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
                  const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
     const Builder::Scope scope = in_optimizer();
-    return optimizer_update(b_, optimizer_, parameters, gradients, slots, next_step, learning_rate);
+    return optimizer_update(b_, optimizer_, numbers_, parameters, gradients, slots, next_step, learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
@@ -363,12 +378,11 @@ class StepBuilder {
   void average(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
-    const double decay = spec_.train.ema->decay;
     std::vector<Value> parameters = parameters_;
     for (std::size_t i = 0; i < trained_.size(); ++i) parameters[trained_[i]] = update.parameters[i];
     for (std::size_t i = 0; i < ema_.size(); ++i) {
-      const Value past = model::mul(b_, ema_[i], decay);
-      const Value next = add(b_, past, model::mul(b_, parameters[i], 1.0 - decay));
+      const Value past = model::mul(b_, ema_[i], numbers_["ema/decay"]);
+      const Value next = add(b_, past, model::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
       replace(ema_[i], select(b_, good, next, ema_[i]));
     }
   }
@@ -420,11 +434,24 @@ class StepBuilder {
   std::vector<std::vector<Value>> slots_;  // by kind, then by trained parameter
   std::vector<Value> ema_;                 // by parameter, or none
   Value step_, guard_;
-  std::optional<Value> learning_rate_, learning_rate_scale_;  // where they are inputs
+  model::Numbers numbers_;
+  std::vector<Value> model_values_;  // of the model's numbers
+  std::optional<Value> learning_rate_scale_;
   StepRoles roles_;
 };
 
 }  // namespace
+
+std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer) {
+  std::vector<model::Number> all = model.numbers();
+  const std::vector<model::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
+  all.insert(all.end(), of_optimizer.begin(), of_optimizer.end());
+  if (const auto& ema = spec.train.ema) {
+    all.push_back({"ema/decay", ema->decay, model.dtype});
+    all.push_back({"ema/decay/rest", 1.0 - ema->decay, model.dtype});
+  }
+  return all;
+}
 
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage) {

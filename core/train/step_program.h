@@ -30,8 +30,9 @@ enum class Stage {
 //         from then on, that step included, parameters, slots, step and epoch sums keep their values;
 //         with skip, "skipped" i64[], the steps that were left out: only those keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
-// hyper   "learning_rate", a scalar of the model's dtype (Optimizer::learning_rate), unless a schedule computes it from
-//         "step"; with reduce_on_plateau, "learning_rate_scale" like it, by which the rate is multiplied;
+// hyper   the numbers of the config, step_numbers(): "learning_rate" unless a schedule computes it from "step", "b1",
+// ...;
+//         with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
 //         "dropout/<layer>" u32[2] for each drawing layer: stream_key(seed, "dropout/<layer>").
 // outputs the measures of this batch under the parameters before the update, as means over all its examples;
 //         "grad_norm", the global norm of the mean gradient before clipping, f64[]; "learning_rate", what the update
@@ -42,6 +43,9 @@ enum class Stage {
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final);
 
+// The numbers that the finished step reads. Their names and types depend on what makes the program, never on a value.
+std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer);
+
 // What the finished step's inputs and outputs are for, as indices among them, which no pass changes.
 struct StepRoles {
   // Inputs.
@@ -51,7 +55,7 @@ struct StepRoles {
   std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
   std::vector<std::size_t> epoch_sums;         // in the order of measure_parts
   std::size_t epoch_examples = 0;
-  std::optional<std::size_t> learning_rate;        // none with a schedule
+  std::vector<std::size_t> numbers;                // in the order of step_numbers
   std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
   std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
   std::map<std::size_t, double> initial;           // what the elements of a state input begin with, where that is not 0

@@ -43,6 +43,11 @@ inline Numbers to_numbers(const std::vector<std::byte>& bytes, DType dtype) {
 
 using Feed = std::map<std::string, Numbers>;
 
+// Feeds numbers of a config.
+inline void add_numbers(Feed& feed, const std::vector<model::Number>& numbers) {
+  for (const model::Number& number : numbers) feed[number.name] = {number.value};
+}
+
 // Runs a program. Inputs that vary over axes are given whole, the devices' parts in order; state that is not given
 // begins as a run does, and everything else as zeros. Results are device 0's, which is everybody's where the type says
 // so: outputs by name, and what replaces an input by the input's name.
@@ -152,8 +157,11 @@ inline Feed forward(const model::Model& model, const Numbers& inputs, Feed feed 
   for (const std::string& name : model.drawing_layers()) {
     keys.push_back(b.input(Group::hyper, name, {DType::u32, {2}, {}}));
   }
-  b.output("y", model::apply(b, model, {x, parameters, training, keys, row}));
+  const std::vector<model::Number> numbers = model.numbers();
+  const std::vector<Value> values = model::declare_numbers(b, numbers);
+  b.output("y", model::apply(b, model, {x, parameters, training, keys, row, {numbers, values}}));
   check(program);
+  add_numbers(feed, numbers);
   feed["x"] = inputs;
   return run(program, feed);
 }

@@ -35,7 +35,9 @@ Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& 
   shape.insert(shape.end(), target.shape.begin(), target.shape.end());
   const Value t = b.input(Group::batch, "t", {target.dtype, shape, {}});
   const Value m = b.input(Group::batch, "mask", {DType::f32, {rows}, {}});
-  const model::LocalSums sums = model::local_sums(b, model, y, t, m);
+  const std::vector<model::Number> declared = model::loss_numbers(model);
+  const model::Numbers numbers(declared, model::declare_numbers(b, declared));
+  const model::LocalSums sums = model::local_sums(b, model, y, t, m, numbers);
   const std::vector<model::MeasurePart> parts = model::measure_parts(model);
   REQUIRE(parts.size() == sums.measures.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -43,8 +45,10 @@ Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& 
     b.output("part " + parts[i].name, sums.measures[i]);
   }
   b.output("count", sums.count);
-  b.output("loss", model::example_losses(b, model, y, t));
-  Feed found = run(program, {{"y", outputs}, {"t", targets}, {"mask", mask}});
+  b.output("loss", model::example_losses(b, model, y, t, numbers));
+  Feed feed{{"y", outputs}, {"t", targets}, {"mask", mask}};
+  add_numbers(feed, declared);
+  Feed found = run(program, feed);
   std::vector<Numbers> means;
   for (const model::MeasurePart& part : parts) {
     means.push_back(found.at("part " + part.name));

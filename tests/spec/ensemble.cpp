@@ -149,6 +149,13 @@ TEST_CASE("vary names keys of the config that may vary, each once", "[spec]") {
 )");
 }
 
+TEST_CASE("a layer by index and by name is one layer", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {model.layers.1.dropout.rate: [0.1, 0.2], "
+                                "model.layers.dropout_0.dropout.rate: [0.1, 0.2]}}"),
+                  {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"})
+            .find("vary has 'model.layers.1.dropout.rate' twice, by index and by name") != std::string::npos);
+}
+
 TEST_CASE("data.seed of synthetic data cannot vary", "[spec]") {
   CHECK(
       errors_of(with_ensemble("{axis: replicas, vary: {data.seed: [1, 2]}}", base), {"data.source=synthetic_images"}) ==
@@ -157,4 +164,94 @@ TEST_CASE("data.seed of synthetic data cannot vary", "[spec]") {
       |                                   ^~~~~~~~~
   help: leave data.seed out of vary: members share the data and its order
 )");
+}
+
+TEST_CASE("numbers vary: of rules, schedules, groups, layers by index and name, and the loss", "[spec]") {
+  const std::string numbers = R"(data: {source: fashion_mnist, batch_size: 128}
+model: {layers: [flatten, {dropout: 0.1}, {layers: [{name: second, dropout: 0.2}]}, {dense: 10}]}
+loss: {softmax_cross_entropy: {label_smoothing: 0.1}}
+optimizer:
+  adamw: {}
+  learning_rate: {join: {schedules: [0.1, {warmup_cosine_decay: {peak_value: 0.1, warmup: 2}}], boundaries: [3]}}
+  clip: 1.0
+  groups: [{parameters: "*.bias", learning_rate_scale: 2.0, weight_decay: 0.1}]
+train: {duration: 10 steps, ema: {}}
+)";
+  const spec::Spec spec = spec_with(with_ensemble(R"({axis: replicas, vary: {
+  optimizer.adamw.b1: [0.8, 0], optimizer.adamw.weight_decay: [0.1, 0.2], optimizer.clip: [1, 2],
+  optimizer.learning_rate.join.schedules.1.warmup_cosine_decay.peak_value: [0.2, 0.3],
+  optimizer.groups.0.learning_rate_scale: [3, 4], model.layers.dropout_0.dropout.rate: [0.3, 0.4],
+  model.layers.2.layers.second.dropout.rate: [0.5, 0.6], loss.softmax_cross_entropy.label_smoothing: [0.2, 0.3],
+  train.ema.decay: [0.9, 0.99]}})",
+                                                  numbers));
+  for (const std::size_t m : {0u, 1u}) {
+    const spec::Spec& member = spec::member_spec(spec, static_cast<std::int64_t>(m));
+    const auto either = [&](double first, double second) { return m == 0 ? first : second; };
+    const auto& rule = std::get<spec::AdamW>(member.optimizer.rule);
+    CHECK(rule.b1 == either(0.8, 0));
+    CHECK(rule.weight_decay == either(0.1, 0.2));
+    CHECK(member.optimizer.clip == either(1, 2));
+    const auto& join = std::get<spec::schedule::Join>(*member.optimizer.learning_rate.schedule);
+    CHECK(std::get<spec::schedule::WarmupCosineDecay>(*join.schedules.at(1).schedule).peak_value == either(0.2, 0.3));
+    CHECK(member.optimizer.groups.front().learning_rate_scale == either(3, 4));
+    CHECK(std::get<spec::Dropout>(member.model.layers.at(1).kind).rate == either(0.3, 0.4));
+    const auto& nested = std::get<spec::Layers>(member.model.layers.at(2).kind);
+    CHECK(std::get<spec::Dropout>(nested.layers.front().kind).rate == either(0.5, 0.6));
+    CHECK(std::get<spec::SoftmaxCrossEntropy>(member.loss).label_smoothing == either(0.2, 0.3));
+    CHECK(member.train.ema->decay == either(0.9, 0.99));
+  }
+  CHECK(spec.ensemble->vary.at(6).path == "model.layers.2.layers.0.dropout.rate");
+}
+
+TEST_CASE("a value that changes the program is refused by name", "[spec]") {
+  CHECK(
+      errors_of(with_ensemble("{axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}"),
+                {"optimizer.rmsprop.momentum=0.9"}) ==
+      R"(c.yaml:2:69: error: momentum 0.0 would give this member a program of its own: without momentum there is no trace
+    2 | ensemble: {axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}
+      |                                                                     ^
+  help: the members of an ensemble share one program; leave this value to a run of its own
+  note: optimizer.rmsprop replaces optimizer.adam
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}"),
+                  {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"}) ==
+        R"(c.yaml:2:65: error: rate 0.0 would give this member a program of its own: dropout of rate 0 does nothing
+    2 | ensemble: {axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}
+      |                                                                 ^~~
+  help: the members of an ensemble share one program; leave this value to a run of its own
+)");
+}
+
+TEST_CASE("a value of a member is checked like the key itself, beside the other keys too", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}")) ==
+        R"(c.yaml:2:60: error: b2 takes a number of at least 0 and less than 1, not '1.0'
+    2 | ensemble: {axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}
+      |                                                            ^~~
+  help: for example b2: 0.999
+)");
+}
+
+TEST_CASE("a learning rate over a schedule is refused; the schedule's number is suggested", "[spec]") {
+  const std::string ensemble = with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}");
+  CHECK(errors_of(ensemble).empty());
+  CHECK(errors_of(ensemble, {"optimizer.learning_rate={warmup_cosine_decay: {peak_value: 1, warmup: 1}}"}) ==
+        R"(c.yaml:2:35: error: optimizer.learning_rate is a schedule, warmup_cosine_decay, which a number would replace
+    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}
+      |                                   ^~~~~~~~~~~~~~~~~~~~~~~
+  help: vary optimizer.learning_rate.warmup_cosine_decay.peak_value
+)");
+  CHECK(errors_of(ensemble, {"optimizer.learning_rate={piecewise_constant: {init_value: 1, "
+                             "boundaries_and_scales: [[1 step, 0.1]]}}"})
+            .ends_with("help: vary optimizer.learning_rate.piecewise_constant.init_value\n"));
+}
+
+TEST_CASE("a key that cannot vary is refused with those of the config that can", "[spec]") {
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data.batch_size: [64, 128]}}")) ==
+        R"(c.yaml:2:35: error: 'data.batch_size' cannot vary between the members of an ensemble
+    2 | ensemble: {axis: replicas, vary: {data.batch_size: [64, 128]}}
+      |                                   ^~~~~~~~~~~~~~~
+  help: keys of this config that can: seed, data.seed, loss.softmax_cross_entropy.label_smoothing, optimizer.adam.b1, optimizer.adam.b2, optimizer.adam.eps, optimizer.learning_rate
+)");
+  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.sgd.momentum: [0.1, 0.2]}}"))
+            .find("this config has no 'optimizer.sgd.momentum' to vary") != std::string::npos);
 }

@@ -13,9 +13,8 @@ using namespace pmaptrain::testing;
 namespace {
 
 // One parameter w[1], whose gradient is fed.
-Program program_of(const spec::OptimizerSpec& spec, DType dtype) {
-  const train::Optimizer optimizer{
-      spec, spec.learning_rate.value, {}, {{1.0, train::weight_decay_of(spec.rule).value_or(0.0), true}}};
+Program program_of(const train::Optimizer& optimizer, DType dtype) {
+  const spec::OptimizerSpec& spec = optimizer.spec;
   Program program;
   Builder b(program, all_ops());
   const Type type{dtype, {1}, {}};
@@ -26,8 +25,10 @@ Program program_of(const spec::OptimizerSpec& spec, DType dtype) {
   }
   const std::vector<Value> g{b.input(Group::batch, "g", type)};
   const Value step = b.input(Group::hyper, "step", {DType::i64, {}, {}});
-  const Value rate = b.input(Group::hyper, "rate", {dtype, {}, {}});
-  const train::Update update = train::optimizer_update(b, optimizer, w, g, slots, step, rate);
+  const std::vector<model::Number> declared = train::optimizer_numbers(optimizer, dtype);
+  const model::Numbers numbers(declared, model::declare_numbers(b, declared));
+  const Value rate = numbers["learning_rate"];
+  const train::Update update = train::optimizer_update(b, optimizer, numbers, w, g, slots, step, rate);
   program.inputs.front().next = update.parameters.front();
   for (std::size_t k = 0; k < slots.size(); ++k) program.inputs[1 + k].next = update.slots[k].front();
   check(program);
@@ -35,14 +36,17 @@ Program program_of(const spec::OptimizerSpec& spec, DType dtype) {
 }
 
 // w after each gradient, from `w`.
-Numbers follow(const spec::OptimizerSpec& optimizer, double w, const Numbers& gradients, DType dtype = DType::f64) {
+Numbers follow(const spec::OptimizerSpec& spec, double w, const Numbers& gradients, DType dtype = DType::f64) {
+  const double decay = train::weight_decay_of(spec.rule).value_or(0.0);
+  const train::Tuning tuning{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
+  const train::Optimizer optimizer{spec, spec.learning_rate.value, {}, {tuning}};
   const Program program = program_of(optimizer, dtype);
   Feed feed{{"w", {w}}};
+  add_numbers(feed, train::optimizer_numbers(optimizer, dtype));
   Numbers path;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     feed["g"] = {gradients[i]};
     feed["step"] = {static_cast<double>(i + 1)};
-    feed["rate"] = {optimizer.learning_rate.value};
     for (const auto& [name, value] : run(program, feed)) feed[name] = value;
     path.push_back(feed["w"].front());
   }

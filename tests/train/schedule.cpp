@@ -56,13 +56,13 @@ TEST_CASE("every schedule gives Optax's rate at each update, and beyond the end 
     const auto rate = one["learning_rate"].get<std::string>();
     INFO(rate);
     const train::Setup setup = with_rate(rate);
-    REQUIRE(setup.optimizer.schedule);
-    kinds.insert(setup.optimizer.schedule->name);
+    REQUIRE(setup.optimizer().schedule);
+    kinds.insert(setup.optimizer().schedule->name);
     const auto rates = one["rates"].get<std::vector<double>>();
     REQUIRE(rates.size() > 60);
     for (std::size_t i = 0; i < rates.size(); ++i) {
       INFO(i);
-      CHECK(train::learning_rate_at(setup.optimizer, static_cast<std::int64_t>(i) + 1) ==
+      CHECK(train::learning_rate_at(setup.optimizer(), static_cast<std::int64_t>(i) + 1) ==
             Approx(rates[i]).epsilon(1e-5).margin(1e-12));
     }
   }
@@ -78,7 +78,6 @@ TEST_CASE("the step that runs uses the schedule's rate of the updates done, on e
   for (const char* backend : {"cpu", "reference"}) {
     train::Setup setup = with_rate(schedule);
     setup.loaded.spec.mesh.backend = backend == std::string("cpu") ? spec::Backend::cpu : spec::Backend::reference;
-    CHECK_FALSE(setup.roles.learning_rate);
     train::SessionOptions options;
     options.max_steps = 13;
     const Trained trained = train_setup(setup, options);
@@ -87,7 +86,7 @@ TEST_CASE("the step that runs uses the schedule's rate of the updates done, on e
     for (const train::Logged& line : logged) {
       INFO(backend << " step " << line.step);
       CHECK(line.learning_rate ==
-            Approx(train::learning_rate_at(setup.optimizer, line.step)).epsilon(1e-6).margin(1e-12));
+            Approx(train::learning_rate_at(setup.optimizer(), line.step)).epsilon(1e-6).margin(1e-12));
     }
     CHECK(logged.front().learning_rate == Approx(0.01));
     CHECK(logged[4].learning_rate == Approx(0.1));
@@ -120,7 +119,7 @@ TEST_CASE("durations of schedules are steps, epochs or examples; base_batch_size
   const auto peak = [](const std::string& warmup) {
     const train::Setup setup =
         with_rate("{warmup_cosine_decay: {peak_value: 0.5, warmup: " + warmup + ", decay: 3 epochs}}");
-    return setup.optimizer.schedule->segments.at(1).start;
+    return setup.optimizer().schedule->segments.at(1).start;
   };
   CHECK(peak("7") == 7);
   CHECK(peak("1 epoch") == 12);
@@ -128,24 +127,24 @@ TEST_CASE("durations of schedules are steps, epochs or examples; base_batch_size
   spec::Overrides overrides;
   overrides.set = {"optimizer.learning_rate={cosine_decay: {init_value: 0.5}}", "optimizer.base_batch_size=2"};
   const train::Setup scaled = train::make_setup(spec::load_text(sixty_steps, "c.yaml", "/base", overrides));
-  CHECK(train::learning_rate_at(scaled.optimizer, 1) == 1.0);
-  CHECK(scaled.optimizer.learning_rate == 1.0);  // the largest
+  CHECK(train::learning_rate_at(scaled.optimizer(), 1) == 1.0);
+  CHECK(scaled.optimizer().learning_rate == 1.0);  // the largest
 }
 
 TEST_CASE("a schedule keeps the length that it began with", "[train]") {
   const std::string cosine = "{cosine_decay: {init_value: 0.5}}";
-  CHECK(train::learning_rate_at(with_rate(cosine).optimizer, 31) == Approx(0.25));
+  CHECK(train::learning_rate_at(with_rate(cosine).optimizer(), 31) == Approx(0.25));
   const train::Setup resumed = with_rate(cosine, 30);
   CHECK(resumed.timetable.schedule_steps == 30);
-  CHECK(train::learning_rate_at(resumed.optimizer, 16) == Approx(0.25));
-  CHECK(train::learning_rate_at(resumed.optimizer, 40) == 0.0);
+  CHECK(train::learning_rate_at(resumed.optimizer(), 16) == Approx(0.25));
+  CHECK(train::learning_rate_at(resumed.optimizer(), 40) == 0.0);
   // What follows a boundary of join has what is left.
   const train::Setup joined = with_rate("{join: {schedules: [0.1, {linear: {init_value: 1.0}}], boundaries: [20]}}");
-  CHECK(train::learning_rate_at(joined.optimizer, 41) == Approx(0.5));
+  CHECK(train::learning_rate_at(joined.optimizer(), 41) == Approx(0.5));
 }
 
 TEST_CASE("a schedule ends where its rate no longer changes", "[train]") {
-  const auto end = [](const std::string& rate) { return train::end_of(*with_rate(rate).optimizer.schedule); };
+  const auto end = [](const std::string& rate) { return train::end_of(*with_rate(rate).optimizer().schedule); };
   CHECK(end("{cosine_decay: {init_value: 0.5}}") == 60);
   CHECK(end("{linear: {init_value: 0.5, transition: 7 epochs}}") == 84);
   CHECK(end("{warmup_cosine_decay: {peak_value: 0.5, warmup: 4, decay: 10}}") == 10);
@@ -160,7 +159,8 @@ TEST_CASE("the largest rate of a schedule bounds the guard's estimate", "[train]
   const auto looks = [](const std::string& rate) {
     spec::Overrides overrides;
     overrides.set = {"optimizer={adam: {}, learning_rate: " + rate + "}"};
-    return train::may_overflow(train::make_setup(spec::load_text(sixty_steps, "c.yaml", "/base", overrides)).optimizer);
+    return train::may_overflow(
+        train::make_setup(spec::load_text(sixty_steps, "c.yaml", "/base", overrides)).optimizer());
   };
   CHECK_FALSE(looks("{cosine_decay: {init_value: 0.5}}"));
   CHECK(looks("{linear: {init_value: 0.5, end_value: 1.0e+36}}"));

@@ -336,7 +336,7 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
         "loss: softmax_cross_entropy\ntrain: {duration: 1 step}\noptimizer: {" +
             rule + ", learning_rate: " + rate + "}\n",
         "c.yaml", "/base", {});
-    return train::may_overflow(train::make_setup(std::move(loaded)).optimizer);
+    return train::may_overflow(train::make_setup(std::move(loaded)).optimizer());
   };
   for (const char* rule : {"adam: {}", "adam: {b1: 0.0}", "adam: {b2: 0.99}", "adam: {b2: 0.9999}", "adamw: {}"}) {
     INFO(rule);

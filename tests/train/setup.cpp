@@ -2,6 +2,7 @@
 #include "core/train/setup.h"
 
 #include <fstream>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/graph/text.h"
@@ -137,7 +138,8 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") 
   for (const char* const guard : {"halt", "skip"}) {
     const train::Setup setup = setup_of_text(
         small_images, {std::string("train.on_nonfinite=") + guard,
-                       "model.layers=[flatten, {name: epoch, dense: 4}, {name: d, dropout: 0.5}, {dense: 3}]"});
+                       "model.layers=[flatten, {name: epoch, dense: 4}, {name: d, dropout: 0.5}, {dense: 3}]",
+                       "optimizer.sgd={momentum: 0.9}"});
     const train::StepRoles& roles = setup.roles;
     const auto input = [&](std::size_t index) { return setup.training->inputs.at(index).name; };
     const auto output = [&](std::size_t index) { return setup.training->outputs.at(index).name; };
@@ -156,7 +158,14 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") 
       CHECK(output(roles.means[i]) == parts[i].name);
     }
     CHECK(input(roles.epoch_examples) == "epoch/examples");
-    CHECK(input(roles.learning_rate.value()) == "learning_rate");
+    const std::vector<model::Number>& numbers = setup.members.front().numbers;
+    REQUIRE(roles.numbers.size() == numbers.size());
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      CHECK(input(roles.numbers[i]) == numbers[i].name);
+      names.insert(numbers[i].name);
+    }
+    CHECK(names == std::set<std::string>{"dropout/d/rate", "dropout/d/scale", "learning_rate", "momentum"});
     REQUIRE(roles.dropout_keys.size() == 1);
     CHECK(input(roles.dropout_keys[0]) == "dropout/d");
     CHECK(output(roles.count) == "count");

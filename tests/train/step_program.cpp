@@ -136,7 +136,8 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
   spec.data.normalize = spec::Normalize{{0.1}, {0.7}};
   const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, DType::f64);
   const Program program = train::train_program(model, spec, optimizer_of(spec, model, {2, 2}), {2, 2}, all_ops());
-  Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}, {"learning_rate", {1.0}}};
+  Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}};
+  add_numbers(feed, train::step_numbers(model, spec, optimizer_of(spec, model)));
   feed["dropout/dropout_0"] = {11, 12};
   for (int i = 0; i < 64; ++i) feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
   for (const model::Parameter& parameter : model.parameters) {
@@ -172,7 +173,7 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
     const Program program = train::train_program(model, spec, optimizer_of(spec, model, {4, 2}), {4, 2}, all_ops());
     Feed feed = initial_parameters();
     feed["mask"] = {1, 1, 1, 1, 1, 0, 0, 0};
-    feed["learning_rate"] = {1.0};
+    add_numbers(feed, train::step_numbers(model, spec, optimizer_of(spec, model)));
     for (int i = 0; i < 24; ++i) {
       feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
       if (classes && i % 3 != 0) continue;
@@ -251,6 +252,8 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
   Feed parameters = initial_parameters();
   parameters["dropout/dropout_0"] = {123456, 7890};
   for (DType dtype : {DType::f32, DType::f64}) {
+    const model::Model model = model::make_model(split, {dtype, {3}}, labels, dtype);
+    add_numbers(parameters, train::step_numbers(model, split, optimizer_of(split, model)));
     const Feed a = run(step_of(split, {2, 2}, dtype), with_batch(parameters, padded));
     const Feed b = run(step_of(whole, {8, 1}, dtype), with_batch(parameters, dense));
     const double rounding = dtype == DType::f32 ? 2e-6 : 1e-14;
