@@ -31,7 +31,7 @@ void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec) 
   finished = state.finished;
   finished_why = state.finished_why;
   finished_at = state.steps;
-  left_behind = state.left_behind || state.steps < run.step;
+  left_behind = state.left_behind;
 }
 
 MemberState MemberRun::state(std::int64_t step) const {

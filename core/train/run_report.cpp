@@ -26,6 +26,9 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
       const MemberState& state = resumed->members[m];
       told_[m] = {state.logged_step, 0, state.last_step, state.last_epoch, -1, state.measures};
       logged_step_ = std::max(logged_step_, state.logged_step);
+      const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
+      if (told_[m].resumed_step) told_[m].resumed_step->member = number;
+      if (told_[m].unreported) told_[m].unreported->member = number;
     }
   }
   consumers_.assign(consumers.begin(), consumers.end());
@@ -56,7 +59,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     member.last_step.reset();
     member.last_epoch.reset();
     if (member.left_behind) continue;
-    if (member.steps == step) member.last_step = last_step(step, static_cast<std::int64_t>(m));
+    if (state.step == step) member.last_step = last_step(step, static_cast<std::int64_t>(m));
     if (told.unreported && told.unreported->step == member.steps) member.last_epoch = told.unreported;
   }
 }
@@ -131,8 +134,10 @@ void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> memb
 // None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
 std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
   const Told& told = told_of(member);
-  if (told.logged_step == step) return std::nullopt;
-  if (step == first_step_) return told.resumed_step;
+  if (step == 0 || told.logged_step == step) return std::nullopt;
+  if (step == first_step_) {
+    return told.resumed_step && told.resumed_step->step == step ? told.resumed_step : std::nullopt;
+  }
   return logged(step, member);
 }
 

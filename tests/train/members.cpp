@@ -1,0 +1,232 @@
+// An ensemble's run beside the runs of its members alone: records, checkpoints, and what ends a member.
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/train/checkpoint.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/train/session_run.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+// Members learn at several speeds, stop early at several steps, and have their best evaluations at several.
+const std::string ensemble = R"(name: ensemble
+seed: 0
+mesh: {axes: [{trials: 3}, {shards: 2}]}
+data:
+  source: {synthetic_images: {height: 4, width: 4, channels: 1, classes: 3, train: 60, test: 21, noise: 1.0}}
+  batch_size: 8
+  validation: 0.2
+  seed: 5
+model: {layers: [flatten, {dropout: 0.2}, {dense: 8}, relu, {dense: 3}]}
+loss: softmax_cross_entropy
+metrics: [accuracy]
+optimizer: {adam: {}, learning_rate: 0.01, reduce_on_plateau: {metric: loss, patience: 1, factor: 0.5}}
+train:
+  duration: 40 steps
+  log_every: 4 steps
+  eval_every: 3 steps
+  checkpoint: {every: 5 steps, keep: 2, best: {metric: loss}}
+  early_stopping: {metric: loss, patience: 2}
+  ema: {decay: 0.8}
+ensemble:
+  axis: trials
+  vary: {seed: [0, 1, 2], optimizer.learning_rate: [0.3, 0.01, 0.002]}
+)";
+
+train::Setup alone(const train::Setup& of, std::int64_t member) {
+  spec::Loaded loaded = of.loaded;
+  loaded.spec = spec::Spec(of.member_spec(member));
+  return train::make_setup(std::move(loaded));
+}
+
+// What the files of a run say of a member: of a run without an ensemble, of its only one.
+struct OfMember {
+  std::vector<std::string> metrics;
+  train::Tensors parameters, state, averages;
+  train::Tensors best_parameters;
+  ordered_json final, best;
+};
+
+train::Tensors slices(const train::Tensors& tensors, std::optional<std::int64_t> member) {
+  if (!member) return tensors;
+  train::Tensors found = tensors;
+  for (auto& [name, tensor] : found) {
+    const auto size = static_cast<std::ptrdiff_t>(tensor.bytes.size()) / tensor.shape.front();
+    const auto begin = tensors.at(name).bytes.begin() + *member * size;
+    tensor.bytes.assign(begin, begin + size);
+    tensor.shape.erase(tensor.shape.begin());
+  }
+  return found;
+}
+
+OfMember read_member(const fs::path& run, std::optional<std::int64_t> member) {
+  OfMember found;
+  std::istringstream lines(read_text(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    auto object = ordered_json::parse(line);
+    REQUIRE(object.contains("member") == member.has_value());
+    if (member && object["member"] != *member) continue;
+    for (const char* key : {"member", "seconds", "examples_per_second"}) object.erase(key);
+    found.metrics.push_back(object.dump());
+  }
+  const auto tensors = [&](const std::string& file) {
+    const fs::path path = run / "checkpoints" / file;
+    return fs::exists(path) ? slices(train::read_safetensors(path.string()), member) : train::Tensors();
+  };
+  found.parameters = tensors("last/params.safetensors");
+  found.state = tensors("last/optimizer.safetensors");
+  found.averages = tensors("last/ema.safetensors");
+  found.best_parameters = tensors("best/params.safetensors");
+  const auto summary = ordered_json::parse(read_text(run / "summary.json"));
+  const auto of = [&](const char* key) {
+    return member ? summary[key].at(static_cast<std::size_t>(*member)) : summary[key];
+  };
+  found.final = of("final");
+  found.best = of("best");
+  return found;
+}
+
+void check_same(const OfMember& found, const OfMember& expected) {
+  CHECK(found.metrics == expected.metrics);
+  CHECK(found.parameters == expected.parameters);
+  CHECK(found.state == expected.state);
+  CHECK(found.averages == expected.averages);
+  CHECK(found.best_parameters == expected.best_parameters);
+  CHECK(found.final == expected.final);
+  CHECK(found.best == expected.best);
+}
+
+// Puts a NaN into a parameter of a member after a step.
+auto damage(std::int64_t member, std::int64_t at) {
+  return [member, at](Module& module, std::int64_t step) {
+    if (step != at) return;
+    const Handle bias = module.input("dense_1.bias");
+    const std::vector<float> bad(module.slice_bytes(bias) / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+    module.wait(module.write(bias, {every_device, member}, std::as_bytes(std::span(bad))));
+  };
+}
+
+// Every member of an ensemble beside its run alone. `damaged` gets a NaN after step 5, in its own run too.
+Trained check_members(const train::Setup& setup, std::optional<std::int64_t> damaged = std::nullopt) {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  if (damaged) options.between_steps = damage(*damaged, 5);
+  Trained together = train_setup_in(root / "together", setup, options);
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    INFO("member " << m);
+    const fs::path run = root / ("alone" + std::to_string(m));
+    options.between_steps = damaged == m ? damage(0, 5) : std::function<void(Module&, std::int64_t)>();
+    const Trained own = train_setup_in(run, alone(setup, m), options);
+    check_same(read_member(root / "together", m), read_member(run, std::nullopt));
+    CHECK(together.ended.members[static_cast<std::size_t>(m)].steps == own.ended.steps);
+  }
+  return together;
+}
+
+TEST_CASE("every member's lines, checkpoints and results are those of its run alone", "[train]") {
+  const Trained trained = check_members(setup_of_text(ensemble, {any_backend()}));
+  // The members ended, and were best, at several steps.
+  const auto& members = trained.ended.members;
+  CHECK(members[0].steps < members[2].steps);
+  CHECK(members[0].reason == "early_stopping");
+  CHECK(members[0].best->step != members[2].best->step);
+}
+
+TEST_CASE("a member that is not finite keeps its last good parameters while the others go on", "[train]") {
+  const Trained trained = check_members(setup_of_text(ensemble, {any_backend()}), 1);
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.members[1].reason == "nonfinite");
+  CHECK(trained.ended.members[1].steps == 5);
+  const auto warnings = trained.of<train::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const train::Warned& warned) {
+    return warned.stops &&
+           warned.text.starts_with("member 1: step 6: the loss, the gradient or the update is not finite");
+  }));
+}
+
+TEST_CASE("a run whose members are all stopped by the guard ends with its exit status", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = [](Module& module, std::int64_t step) {
+    for (const std::int64_t member : {0, 1, 2}) damage(member, 4 + 3 * member)(module, step);
+  };
+  const train::Setup setup = setup_of_text(ensemble, {"train.early_stopping=null"});
+  const Trained trained = train_setup_in(root / "run", setup, options);
+  CHECK(trained.ended.reason == "guard");
+  CHECK(trained.ended.exit_status == 5);
+  CHECK(trained.ended.steps == 10);
+  for (std::size_t m = 0; m < 3; ++m) CHECK(trained.ended.members[m].steps == static_cast<std::int64_t>(4 + 3 * m));
+  // It has ended, and resuming says so.
+  const auto point = train::find_resume_point(root / "run");
+  REQUIRE(point);
+  const auto finished = train::find_finished(root / "run", point->checkpoint.state, setup, std::nullopt);
+  REQUIRE(finished);
+  CHECK(finished->ended.exit_status == 5);
+  CHECK(finished->advice == "train.on_nonfinite: skip continues it");
+  CHECK(train::why_finished(point->checkpoint.state).starts_with("member 0: step 5: "));
+}
+
+TEST_CASE("with on_nonfinite: skip a member leaves out its own steps alone, and they are counted", "[train]") {
+  const std::vector<std::string> set = {"train.on_nonfinite=skip", "train.early_stopping=null",
+                                        "train.checkpoint.best=null", "train.ema=null"};
+  // A rate with which the loss of one member overflows now and then is found by chance; a NaN stays.
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = damage(2, 10);
+  const Trained trained = train_setup_in(root / "run", setup_of_text(ensemble, set), options);
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.members[0].steps_skipped == 0);
+  CHECK(trained.ended.members[1].steps_skipped == 0);
+  CHECK(trained.ended.members[2].steps_skipped == 30);
+  CHECK(trained.ended.steps_skipped() == 30);
+  const auto state = train::load_run_state(root / "run/checkpoints/last");
+  CHECK(state.members[2].updates == 10);
+  CHECK(state.members[1].updates == 40);
+}
+
+// Stops after each of these steps in turn, and continues.
+void train_in_parts(const fs::path& run, const std::vector<std::string>& set, const std::vector<std::int64_t>& stops) {
+  for (std::size_t i = 0; i <= stops.size(); ++i) {
+    train::SessionOptions options;
+    options.between_steps = damage(1, 5);
+    if (i < stops.size()) options.max_steps = stops[i];
+    std::optional<train::ResumePoint> point;
+    if (i > 0) {
+      point = train::find_resume_point(run);
+      REQUIRE(point);
+      const train::RunState& state = point->checkpoint.state;
+      options.folder.resume = true;
+      options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+      options.resume = &*point;
+    }
+    train_setup_in(run, setup_of_text(ensemble, set), options);
+  }
+}
+
+TEST_CASE("an ensemble that is stopped and continued has the bits of one that is not", "[train]") {
+  const TemporaryFolder root;
+  const std::vector<std::string> set = {"train.duration=24 steps"};
+  train_in_parts(root / "whole", set, {});
+  for (const std::vector<std::int64_t>& stops :
+       {std::vector<std::int64_t>{6}, {8}, {9}, {12}, {1, 2, 3, 7, 8, 13, 15, 16, 23}}) {
+    INFO(stops.front() << " and " << stops.size() - 1 << " more");
+    const fs::path run = root / ("parts" + std::to_string(stops.front()));
+    train_in_parts(run, set, stops);
+    for (std::int64_t m = 0; m < 3; ++m) {
+      INFO("member " << m);
+      check_same(read_member(run, m), read_member(root / "whole", m));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pmaptrain::testing
