@@ -80,7 +80,7 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barr
     f(list);
   };
   for (std::size_t number = 0; number < bound_.stages().size(); ++number) {
-    if (number > 0 && workers_ > 1) barrier.arrive_and_wait();
+    if (number > 0 && workers_ > 1) barrier.arrive_and_wait();  // workers may be at steps of different members
     BoundStage& stage = bound_.stages()[number];
     if (!stage.once.commands.empty()) at(stage.once, {});
     const std::size_t count = stage.tasks.size();
