@@ -171,6 +171,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
     loaded.spec.model.initial_from.reset();  // it may be gone by now
+    if (auto& ensemble = loaded.spec.ensemble) {
+      for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
+    }
     const train::RunState& state = resume->checkpoint.state;
     session.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
   }

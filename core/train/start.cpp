@@ -112,7 +112,7 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
       continue;
     }
     const spec::Spec& spec = setup.member_spec(m);
-    const InitialValues values(setup.model, spec.model, spec.seed);
+    const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m));
     for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
       write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]), m);
     }

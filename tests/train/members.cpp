@@ -7,9 +7,12 @@
 #include <optional>
 
 #include "core/train/checkpoint.h"
+#include "core/train/evaluator.h"
+#include "core/train/initialize.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/train/session_run.h"
+#include "tests/words.h"
 
 namespace pmaptrain::testing {
 namespace {
@@ -226,6 +229,83 @@ TEST_CASE("an ensemble that is stopped and continued has the bits of one that is
       check_same(read_member(run, m), read_member(root / "whole", m));
     }
   }
+}
+
+train::Tensors initial_values(const train::Setup& setup, std::int64_t member) {
+  const spec::Spec& spec = setup.member_spec(member);
+  const train::InitialValues values(setup.model, spec.model, spec.seed, setup.membership(member));
+  train::Tensors found;
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    found[parameter.name] = {setup.model.dtype, parameter.shape, values.of(parameter)};
+  }
+  return found;
+}
+
+TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or a run without", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run", file = run + "/checkpoints/last/params.safetensors";
+  train_setup_in(run, setup_of_text(ensemble, {"train.duration=3 steps", "train.ema=null"}));
+  const train::Tensors all = train::read_safetensors(file);
+  const auto from = [](const std::string& text) { return "model.init={from: " + text + "}"; };
+  const std::vector<std::string> solo = {"ensemble=null", "mesh.axes={shards: 2}"};
+  const auto alone_from = [&](const std::string& text) {
+    return setup_of_text(ensemble, {solo[0], solo[1], from(text)});
+  };
+  for (const std::string& text : {run, file}) {
+    const train::Setup setup = setup_of_text(ensemble, {from(text)});
+    for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == slices(all, m));
+    CHECK(test::contains(setup.loaded.notes.back(), "each member its own"));
+    const train::Setup one = setup_of_text(ensemble, {from("{path: " + text + ", member: 2}")});
+    for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(one, m) == slices(all, 2));
+    CHECK(initial_values(alone_from("{path: " + text + ", member: 1}"), 0) == slices(all, 1));
+    const auto refused = [&](auto&& make) { return test::refusal(make, ExitStatus::usage); };
+    CHECK(refused([&] { alone_from(text); }) ==
+          file + " has the 3 members of an ensemble | model.init.from.member: 0 to 2 chooses one");
+    CHECK(refused([&] { alone_from("{path: " + text + ", member: 3}"); }) ==
+          file +
+              " has the 3 members of an ensemble, and no member 3 | members count from 0: model.init.from.member: 0 to "
+              "2 chooses one");
+    CHECK(
+        refused([&] {
+          setup_of_text(ensemble, {"mesh.axes=[{trials: 2}, {shards: 2}]", "ensemble.vary={seed: [1, 2]}", from(text)});
+        }) == file +
+                  " has the 3 members of an ensemble, and this ensemble has 2 | model.init.from.member: 0 to 2 "
+                  "chooses one, from which every member starts");
+  }
+  const std::string own = root / "own";
+  const Trained trained =
+      train_setup_in(own, setup_of_text(ensemble, {solo[0], solo[1], "train.duration=3 steps", "train.ema=null"}));
+  const train::Setup setup = setup_of_text(ensemble, {from(own)});
+  for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == trained.parameters);
+  CHECK(test::refusal([&] { alone_from("{path: " + own + ", member: 0}"); }, ExitStatus::usage) ==
+        own +
+            "/checkpoints/last/params.safetensors is not of an ensemble, and has no members | leave out "
+            "model.init.from.member");
+}
+
+TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  const train::Setup setup = setup_of_text(ensemble, {any_backend(), "train.duration=6 steps"});
+  const Trained trained = train_setup_in(run, setup);
+  const auto measures = [&](const char* checkpoint, std::optional<std::int64_t> member) {
+    return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
+  };
+  const auto all = measures("last", std::nullopt);
+  REQUIRE(all.size() == 3);
+  for (std::int64_t m = 0; m < 3; ++m) {
+    INFO("member " << m);
+    const auto member = static_cast<std::size_t>(m);
+    const auto one = measures("last", m);
+    REQUIRE(one.size() == 1);
+    CHECK(one.front().member == m);
+    CHECK(all[member].member == m);
+    CHECK(one.front().measures == all[member].measures);
+    CHECK(one.front().measures == trained.ended.members[member].final_measures[1].second);
+    CHECK(measures("best", m).front().measures.front().second == trained.ended.members[member].best->value);
+  }
+  CHECK(test::refusal([&] { measures("last", 3); }, ExitStatus::usage) ==
+        "the ensemble has no member 3 | its members are 0 to 2");
 }
 
 }  // namespace
