@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/train/comparisons.h"
 #include "core/train/resume.h"
 
@@ -56,6 +57,14 @@ MemberEnded MemberRun::ended(std::int64_t step) const {
   ended.reason = finished;
   ended.comparisons = comparisons;
   return ended;
+}
+
+std::string names_of(const std::vector<std::int64_t>& members) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(members.size(), most); ++i) names.push_back(std::to_string(members[i]));
+  const std::string text = (members.size() == 1 ? "member " : "members ") + join(names, ", ");
+  return members.size() <= most ? text : text + " and " + std::to_string(members.size() - most) + " more";
 }
 
 Members::Members(const Setup& setup, SlicedReader& reader) {

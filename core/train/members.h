@@ -48,6 +48,9 @@ struct MemberRun {
   MemberEnded ended(std::int64_t step) const;
 };
 
+// "member 3", "members 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
+std::string names_of(const std::vector<std::int64_t>& members);
+
 class Members {
  public:
   // Both outlive this; the reader is of the module that trains.

@@ -215,7 +215,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
 }
 
 void Records::on(const Event& event) {
-  if (const std::string lines = metrics_lines(event); !lines.empty()) metrics_.write(lines);
+  write_metrics(event);
 
   std::string text;
   for (const Line& shown : lines_(event)) text += shown.text() + "\n";
@@ -224,6 +224,10 @@ void Records::on(const Event& event) {
   if (!text.empty()) log_.write(text);
 
   if (ended != nullptr) write_summary(*ended);
+}
+
+void Records::write_metrics(const Event& event) {
+  if (const std::string lines = metrics_lines(event); !lines.empty()) metrics_.write(lines);
 }
 
 void Records::write_summary(const Ended& ended) {

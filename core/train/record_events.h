@@ -37,6 +37,8 @@ class Records : public Consumer {
         warn_(warn) {}
   void on(const Event& event) override;
 
+  // The lines of an event in metrics.jsonl alone.
+  void write_metrics(const Event& event);
   // Writes summary.json; a run's Ended does so too.
   void write_summary(const Ended& ended);
 

@@ -19,8 +19,9 @@ constexpr int number_width = 6;  // of most numbers that compact() makes
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
 // The order in which a terminal that is too narrow loses what it cannot show.
-constexpr int expendable_epoch = 1, expendable_measure = 2, expendable_grad_norm = 3, expendable_rate = 4,
-              expendable_count = 5, expendable_time = 6, expendable_speed = 7, expendable_extreme = 8;
+constexpr int expendable_best = 1, expendable_worst = 2, expendable_epoch = 3, expendable_measure = 4,
+              expendable_grad_norm = 5, expendable_rate = 6, expendable_count = 7, expendable_time = 8,
+              expendable_speed = 9;
 
 // The first measure, the loss, always stays; so do all where `all_stay`.
 void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
@@ -38,13 +39,12 @@ void add_measures(std::vector<Field>& fields, const std::vector<E>& of_members, 
   const MemberSummary summary = summary_of(of_members);
   const std::size_t loss = fields.size();
   add_measures(fields, summary.medians, all_stay);
-  const auto extreme = [](const char* label, double value, std::int64_t member) {
-    return Field{label, fmt::format("{:>{}}", compact(value), number_width), fmt::format("({})", member),
-                 expendable_extreme};
+  const auto extreme = [](const char* label, double value, std::int64_t member, int expendable) {
+    return Field{label, fmt::format("{:>{}}", compact(value), number_width), fmt::format("({})", member), expendable};
   };
   fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(loss) + 1,
-                {extreme("best", summary.loss.best, summary.loss.best_member),
-                 extreme("worst", summary.loss.worst, summary.loss.worst_member)});
+                {extreme("best", summary.loss.best, summary.loss.best_member, expendable_best),
+                 extreme("worst", summary.loss.worst, summary.loss.worst_member, expendable_worst)});
   if (std::ssize(of_members) < members) {
     fields.push_back({"", fmt::format("{} of {}", of_members.size(), members), "members", expendable_count});
   }

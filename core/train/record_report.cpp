@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -143,10 +141,10 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
   return "\n" + table(rows, color) + below;
 }
 
-// One measure of every member, NaN where a member lacks it.
+// One measure of every member that has it.
 struct Column {
   std::string group, name;  // the split, or what the best checkpoint is selected by
-  std::vector<double> values;
+  std::vector<std::optional<double>> values;
 };
 
 std::vector<Column> columns_of(const Ended& ended) {
@@ -154,11 +152,8 @@ std::vector<Column> columns_of(const Ended& ended) {
   const auto set = [&](const std::string& group, const std::string& name, std::size_t member, double value) {
     auto found = std::find_if(columns.begin(), columns.end(),
                               [&](const Column& column) { return column.group == group && column.name == name; });
-    if (found == columns.end()) {
-      found = columns.insert(
-          columns.end(),
-          {group, name, std::vector<double>(ended.members.size(), std::numeric_limits<double>::quiet_NaN())});
-    }
+    if (found == columns.end()) found = columns.insert(columns.end(), {group, name, {}});
+    found->values.resize(ended.members.size());
     found->values[member] = value;
   };
   for (const char* const split : {"train", "validation", "test"}) {
@@ -188,15 +183,20 @@ std::string members_table(const Ended& ended, bool color) {
   if (ended.members.size() <= shown_members) {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
       Row row{fmt::format("member {}", m)};
-      for (const Column& column : columns) row.push_back(compact(column.values[m]));
+      for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
       rows.push_back(std::move(row));
     }
   } else {
-    std::vector<std::int64_t> numbers(ended.members.size());
-    std::iota(numbers.begin(), numbers.end(), 0);
     Row best{"best (member)"}, median{"median"}, worst{"worst (member)"};
     for (const Column& column : columns) {
-      const Spread spread = spread_of(column.name, column.values, numbers);
+      std::vector<double> values;
+      std::vector<std::int64_t> members;
+      for (std::size_t m = 0; m < column.values.size(); ++m) {
+        if (!column.values[m]) continue;
+        values.push_back(*column.values[m]);
+        members.push_back(static_cast<std::int64_t>(m));
+      }
+      const Spread spread = spread_of(column.name, values, members);
       best.push_back(fmt::format("{} ({})", compact(spread.best), spread.best_member));
       median.push_back(compact(spread.median));
       worst.push_back(fmt::format("{} ({})", compact(spread.worst), spread.worst_member));

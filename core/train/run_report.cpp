@@ -115,11 +115,12 @@ void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
   report(std::move(lines));
 }
 
-void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> members) {
-  if (step == 0) return;
+std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
+    std::int64_t step, std::span<const std::int64_t> members) const {
   std::vector<Logged> lines;
   std::vector<EpochEnded> epochs;
   for (const std::int64_t member : members) {
+    if (step == 0) break;
     const Told& told = told_of(member);
     if (auto line = last_step(step, member)) lines.push_back(std::move(*line));
     if (told.reported_epoch_at != step) {
@@ -127,8 +128,22 @@ void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> memb
       epochs.push_back(known ? *told.unreported : epoch(step, member));
     }
   }
+  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
+  return {std::move(lines), std::move(epochs)};
+}
+
+void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> members) {
+  auto [lines, epochs] = last_events(step, members);
   report(std::move(lines));
   report(std::move(epochs));
+}
+
+void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> members) {
+  const auto [lines, epochs] = last_events(step, members);
+  note(lines);
+  note(epochs);
+  records_->write_metrics(lines);
+  records_->write_metrics(epochs);
 }
 
 // None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
@@ -160,6 +175,22 @@ Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
   return event;
 }
 
+void RunReport::note(const std::vector<Logged>& lines) {
+  for (const Logged& line : lines) {
+    Told& told = told_of(line.member.value_or(0));
+    told.logged_before = std::exchange(told.logged_step, line.step);
+    told.measures["train"] = line.measures;
+  }
+}
+
+void RunReport::note(const std::vector<EpochEnded>& epochs) {
+  for (const EpochEnded& epoch : epochs) {
+    Told& told = told_of(epoch.member.value_or(0));
+    told.reported_epoch_at = epoch.step;
+    told.measures["train"] = epoch.measures;
+  }
+}
+
 void RunReport::report(std::vector<Logged> lines) {
   if (lines.empty()) return;
   const std::int64_t step = lines.front().step;
@@ -167,12 +198,15 @@ void RunReport::report(std::vector<Logged> lines) {
   logged_examples_ = examples_until(step);
   bytes_before_line_ = records_->metrics_bytes();
   logged_step_ = step;
-  for (const Logged& line : lines) {
-    Told& told = told_of(line.member.value_or(0));
-    told.logged_before = std::exchange(told.logged_step, step);
-    told.measures["train"] = line.measures;
-  }
+  note(lines);
   emit(std::move(lines));
+}
+
+void RunReport::report(std::vector<EpochEnded> epochs) {
+  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
+  if (epochs.empty()) return;
+  note(epochs);
+  emit(std::move(epochs));
 }
 
 void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last) {
@@ -215,17 +249,6 @@ EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   }
   event.measures = model::finish_measures(setup_.model, means);
   return event;
-}
-
-void RunReport::report(std::vector<EpochEnded> epochs) {
-  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
-  if (epochs.empty()) return;
-  for (const EpochEnded& epoch : epochs) {
-    Told& told = told_of(epoch.member.value_or(0));
-    told.reported_epoch_at = epoch.step;
-    told.measures["train"] = epoch.measures;
-  }
-  emit(std::move(epochs));
 }
 
 // Its time is no training time.

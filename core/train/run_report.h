@@ -43,6 +43,8 @@ class RunReport {
   // What ends with the last step of these members: that step, unless it has been logged, from the module, or what a
   // resumed state has of it; and the epoch's means so far, unless its end has been reported.
   void last_lines(std::int64_t step, std::span<const std::int64_t> members);
+  // The same of members that the others go on without: in metrics.jsonl alone, since what is shown is of those.
+  void left_behind(std::int64_t step, std::span<const std::int64_t> members);
   // After so many steps of the evaluation's member.
   void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
 
@@ -59,6 +61,10 @@ class RunReport {
   Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step, std::int64_t member) const;
   void report(std::vector<EpochEnded> epochs);
+  std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,
+                                                                      std::span<const std::int64_t> members) const;
+  void note(const std::vector<Logged>& lines);
+  void note(const std::vector<EpochEnded>& epochs);
   std::optional<Logged> last_step(std::int64_t step, std::int64_t member) const;
   Logged logged(std::int64_t step, std::int64_t member) const;
   void report(std::vector<Logged> lines);

@@ -117,7 +117,7 @@ class Session::Impl {
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
-      if (members_->leaves()) report_->last_lines(step_, members_->leave());
+      if (members_->leaves()) report_->left_behind(step_, members_->leave());
       module_->wait(submitted_);  // the batch of the step before is given back
       if (!has_batch && !resident) slot_ = loader_->next().slot;
       has_batch = false;
@@ -163,16 +163,26 @@ class Session::Impl {
   bool signalled() const { return signal() != 0; }
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
-  // What is told of a member says which, where there are several.
-  std::string of(const MemberRun& member, const std::string& text) const {
-    const MemberNumber number = setup_.member_number(member.number);
-    return number ? "member " + std::to_string(*number) + ": " + text : text;
+  // Says of a member, where there are several of which: what is told of many at once is one line.
+  void tell(const MemberRun& member, const std::string& text, bool stops) {
+    for (auto& [what, members] : told_) {
+      if (what.text != text || what.stops != stops) continue;
+      members.push_back(member.number);
+      return;
+    }
+    told_.push_back({Warned{text, stops}, {member.number}});
+  }
+  void emit_told() {
+    for (auto& [what, members] : std::exchange(told_, {})) {
+      if (setup_.spec().ensemble) what.text = names_of(members) + ": " + what.text;
+      report_->emit(what);
+    }
   }
 
   // A guard, or early stopping, has found a reason to end the member whatever the duration.
   void finish(MemberRun& member, const std::string& kind, const std::string& why) {
     members_->finish(member, kind, why, step_);
-    report_->emit(Warned{of(member, why), kind != early_stopping});
+    tell(member, why, kind != early_stopping);
   }
 
   void log() {
@@ -185,9 +195,10 @@ class Session::Impl {
       if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
         finish(member, "loss_spike", *spike);
       } else if (spike) {
-        report_->emit(Warned{of(member, *spike)});
+        tell(member, *spike, false);
       }
     }
+    emit_told();
     folder_.check_in_place();
   }
 
@@ -200,6 +211,7 @@ class Session::Impl {
       replays = false;
       finish(member, nonfinite, member.guards.reason());
     }
+    emit_told();
   }
   void check_replicas() {
     for (const std::int64_t number : members_->active()) {
@@ -207,6 +219,7 @@ class Session::Impl {
       if (!member.is_finished() && member.guards.check_replicas(step_))
         finish(member, replicas, member.guards.reason());
     }
+    emit_told();
   }
 
   void end_epoch(bool last) {
@@ -233,6 +246,7 @@ class Session::Impl {
       set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
       if (decisions.stops() && !member.is_finished()) finish(member, early_stopping, decisions.why());
     }
+    emit_told();
     if (best) save();
     return best;
   }
@@ -298,9 +312,9 @@ class Session::Impl {
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
     for (const MemberRun& member : *members_) {
-      const std::string skipped = member.guards.skipped_steps();
-      if (!skipped.empty()) report_->emit(Warned{of(member, skipped)});
+      if (const std::string skipped = member.guards.skipped_steps(); !skipped.empty()) tell(member, skipped, false);
     }
+    emit_told();
     set_status();
     fill_totals(last.step);
     folder_.check_in_place();
@@ -317,6 +331,7 @@ class Session::Impl {
       if (!member.is_finished() && member.guards.check_any_good(step_))
         finish(member, "skipped", member.guards.reason());
     }
+    emit_told();
   }
 
   void set_status() {
@@ -440,6 +455,7 @@ class Session::Impl {
   std::optional<Members> members_;
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
+  std::vector<std::pair<Warned, std::vector<std::int64_t>>> told_;  // of members, and not yet emitted
   std::optional<data::Loader> loader_;
   int slot_ = 0;      // of the batch at hand
   Ticket submitted_;  // the last step

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "core/train/checkpoint.h"
 #include "tests/catch.h"
@@ -108,7 +109,9 @@ TEST_CASE("a run whose best checkpoint is lost ends with the last parameters, an
   const TemporaryFolder root;
   train::SessionOptions options;
   options.between_steps = [&](Module&, std::int64_t step) {
-    if (step == 12) fs::remove_all(root / "run/checkpoints/step-00000003");
+    if (step != 12) return;
+    while (!fs::is_symlink(root / "run/checkpoints/best")) std::this_thread::yield();  // it is still being written
+    fs::remove_all(root / "run/checkpoints/step-00000003");
   };
   const Trained trained = train_setup_in(
       root / "run",

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "core/train/record_report.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/golden.h"
 #include "tests/train/file_size_limit.h"
 #include "tests/words.h"
 
@@ -359,4 +361,100 @@ TEST_CASE("the report says why a run ended before its end", "[train]") {
   CHECK(final_report(event).starts_with("stopped by a signal after 1 step (1 epoch, "));
   event.reason = "max_steps";
   CHECK(final_report(event).starts_with("stopped at --max-steps after "));
+}
+
+namespace {
+
+// What an ensemble's run tells: one epoch of two steps, an evaluation, and its end.
+std::string log_of(std::int64_t members) {
+  const auto by_member = [&]<class E>(E event, auto change) {
+    std::vector<E> events;
+    for (std::int64_t m = 0; m < members; ++m) {
+      event.member = m;
+      event.measures = {{"loss", 0.5 + 0.01 * static_cast<double>((m * 5 + 3) % members)}, {"accuracy", 0.5}};
+      change(event, m);
+      events.push_back(event);
+    }
+    return Event(std::move(events));
+  };
+  const auto nothing = [](const auto&, std::int64_t) {};
+  const TemporaryFolder folder;
+  {
+    Records records(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
+    Started begin = started();
+    begin.members = members;
+    records.on(begin);
+    records.on(by_member(logged(), [](Logged& event, std::int64_t m) {
+      event.learning_rate = m == 0 ? 0.1 : 0.001;
+      if (m == 1) event.measures[0].second = std::nan("");
+    }));
+    records.on(by_member(EpochEnded{4, 1, {}, 512, 2.0}, nothing));
+    Event evaluated = by_member(Evaluated{4, 1, "test", {}, 1000, 2.5}, nothing);
+    std::get<std::vector<Evaluated>>(evaluated).pop_back();  // one member has ended
+    records.on(evaluated);
+    Ended end = ended();
+    end.is_ensemble = true;
+    end.members.clear();
+    for (std::int64_t m = 0; m < members; ++m) {
+      const double loss = 0.25 + 0.01 * static_cast<double>(m);
+      end.members.push_back({{{"train", {{"loss", loss}}}, {"test", {{"loss", 2 * loss}, {"accuracy", 0.9 - loss}}}},
+                             Best{10 + m, "accuracy", 0.95 - loss},
+                             20,
+                             0,
+                             "",
+                             {}});
+    }
+    end.members[2].reason = "nonfinite";
+    end.members[2].steps = 12;
+    end.members[3].reason = "early_stopping";
+    end.members[3].steps = 1600;
+    end.members[3].best.reset();
+    records.on(end);
+  }
+  CHECK(std::ranges::count(read_text(folder / "metrics.jsonl"), '\n') == 3 * members - 1);
+  return read_text(folder / "log.txt");
+}
+
+}  // namespace
+
+TEST_CASE("the log of eight members has one line for all of them, and a row for each at the end", "[train]") {
+  test::check_golden("log_of_8_members.txt", log_of(8));
+}
+
+TEST_CASE("the log of 64 members is as long, and ends with the best, the median and the worst", "[train]") {
+  test::check_golden("log_of_64_members.txt", log_of(64));
+}
+
+TEST_CASE("the measures of an ensemble are lists by member in the summary, and read back", "[train]") {
+  Ended event = ended();
+  event.is_ensemble = true;
+  event.members.push_back(event.members.front());
+  event.members[1].final_measures[0].second[0].second = std::nan("");
+  event.members[1].best = Best{16, "accuracy", 0.91};
+  event.members[1].steps = 12;
+  event.members[1].steps_skipped = 3;
+  event.members[1].reason = "early_stopping";
+  const std::string text = summary_json(event, "1");
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["final"].size() == 2);
+  CHECK(json["final"][0]["train"]["loss"] == 0.25);
+  CHECK(json["final"][1]["train"]["loss"].is_null());
+  CHECK(json["finite"] == false);
+  CHECK(json["best"][0].is_null());
+  CHECK(json["best"][1]["step"] == 16);
+  CHECK(json["steps_skipped"] == 3);
+  CHECK(json["members"][0] == nlohmann::json::parse(R"({"steps": 0, "steps_skipped": 0, "finished": null})"));
+  CHECK(json["members"][1] ==
+        nlohmann::json::parse(R"({"steps": 12, "steps_skipped": 3, "finished": "early_stopping"})"));
+  const auto found = parse_summary(text);
+  REQUIRE(found);
+  CHECK(summary_json(*found, "1") == text);
+}
+
+TEST_CASE("a line of metrics.jsonl names the member of an ensemble", "[train]") {
+  Logged event = logged();
+  event.member = 3;
+  CHECK(line_of(event_of(event)) ==
+        R"({"event":"step","step":2,"epoch":1,"member":3,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,)"
+        R"("grad_norm":1.25,"examples_per_second":12345.4,"seconds":2.5})");
 }
