@@ -17,11 +17,23 @@ namespace {
 
 // The module is loaded as for a run, since the libraries choose when they see the shapes.
 std::string explain_kernels(const train::Setup& setup, const Backend& backend, bool measure) {
-  const std::unique_ptr<Module> module = backend.load(train::step_source(setup));
+  Source source = train::step_source(setup);
+  source.members = 1;  // each has the same plan
+  const std::unique_ptr<Module> module = backend.load(std::move(source));
   if (!measure) return kernels_text(train::kernel_report(backend, *module));
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
   return kernels_text(train::measured_kernel_report(backend, *module));
+}
+
+std::string program_text(const train::Setup& setup, train::Stage stage) {
+  std::string text;
+  if (const auto& ensemble = setup.spec().ensemble) {
+    text = fmt::format("# the program of one member; it runs for {} along axis '{}'\n",
+                       counted(std::ssize(setup.members), "member"), ensemble->axis);
+  }
+  const bool what_runs = stage == train::Stage::final;
+  return text + to_text(what_runs ? *setup.training : train::program_at(setup, stage), {.origins = true});
 }
 
 std::string pools_text(const Needs& needs, int workers) {
@@ -60,8 +72,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
 
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
   if (!kernels && !memory) {
-    const bool what_runs = stage.value_or(train::Stage::final) == train::Stage::final;
-    streams.out << to_text(what_runs ? *setup.training : train::program_at(setup, *stage), {.origins = true});
+    streams.out << program_text(setup, stage.value_or(train::Stage::final));
     return 0;
   }
   const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);

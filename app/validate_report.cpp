@@ -44,7 +44,27 @@ std::string mesh_text(const Mesh& mesh) {
   return out;
 }
 
-// A batch as it lies on the mesh: a dimension for each axis, the rows of one device, the rest of the example.
+// The first of some values by member, "0.1, 0.02, 0.3", and how many more there are.
+std::string some_values(const std::vector<std::string>& values) {
+  constexpr std::size_t most = 8;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(values.size(), most));
+  const std::string text = join({values.begin(), values.begin() + shown}, ", ");
+  return values.size() > most ? text + fmt::format(" and {} more", values.size() - most) : text;
+}
+
+std::string ensemble_text(const train::Setup& setup) {
+  const auto& ensemble = setup.spec().ensemble;
+  if (!ensemble) return "";
+  const std::int64_t devices = setup.training->mesh.devices();
+  std::vector<std::vector<std::string>> rows;
+  for (const spec::Varied& varied : ensemble->vary) rows.push_back({varied.path, some_values(varied.values)});
+  return fmt::format("ensemble: {} along axis '{}', each on {}; each has the batch and the layers below\n",
+                     plural(std::ssize(setup.members), "member"), ensemble->axis, plural(devices, "logical device")) +
+         columns(rows, {false, false}) + "\n";
+}
+
+// A batch as it lies on the mesh: a dimension for each axis over which it differs, the rows of one device, the rest of
+// the example.
 struct Layout {
   Shape shape;
   std::string names;
@@ -52,7 +72,9 @@ struct Layout {
 
 Layout layout(const train::Setup& setup, const data::Field& field, bool images) {
   Layout result;
+  const bool shared = train::training_samplers(setup).size() == 1;
   for (const Axis& axis : setup.mesh().axes()) {
+    if (shared && setup.spec().ensemble && axis.name == setup.spec().ensemble->axis) continue;
     result.shape.push_back(axis.size);
     result.names += axis.name + ", ";
   }
@@ -147,16 +169,26 @@ std::vector<std::int64_t> told_updates(const train::Setup& setup, const train::S
 }
 
 // "a learning rate of 0.001", "a learning rate by warmup_cosine_decay"
-std::string rate_text(const train::Optimizer& optimizer) {
+std::string rate_text(const train::Setup& setup) {
+  const train::Optimizer& optimizer = setup.optimizer();
+  std::vector<std::string> rates;
+  for (const train::Member& member : setup.members) rates.push_back(exact(member.optimizer.learning_rate));
+  const bool equal = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
+  if (!optimizer.schedule && !equal) return "learning rates of " + some_values(rates);
   if (!optimizer.schedule) return "a learning rate of " + exact(optimizer.learning_rate);
   return "a learning rate by " + optimizer.schedule->name;
 }
 
 std::string schedule_text(const train::Setup& setup) {
   if (!setup.optimizer().schedule) return "";
-  std::vector<std::vector<std::string>> rows{{"step", "learning rate"}};
+  std::vector<std::vector<std::string>> rows{
+      {"step", "learning rate" + std::string(setup.spec().ensemble ? " by member" : "")}};
   for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
-    rows.push_back({with_commas(update), fmt::format("{:.6g}", train::learning_rate_at(setup.optimizer(), update))});
+    std::vector<std::string> rates;
+    for (const train::Member& member : setup.members) {
+      rates.push_back(fmt::format("{:.6g}", train::learning_rate_at(member.optimizer, update)));
+    }
+    rows.push_back({with_commas(update), some_values(rates)});
   }
   return columns(rows, {true, false}) + "\n";
 }
@@ -220,7 +252,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
   report.workers = backend->workers(source);
   report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup);
-  report.cost = train::cost_of(*setup.training);
+  report.cost = train::cost_of(setup);
   if (setup.mesh().devices() < 2) {
     report.warnings.emplace_back(
         "the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
@@ -238,8 +270,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
                      plural(report.workers, "worker"), report.backend);
   out += fmt::format("data: {}\n\n", setup.source.description);
+  out += ensemble_text(setup);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
-                     rate_text(setup.optimizer()));
+                     rate_text(setup));
   out += schedule_text(setup);
   out += layers_text(setup) + "\n";
   out += batch_text(setup) + "\n";
@@ -262,6 +295,13 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["mesh"] = Json::object();
   for (const Axis& axis : setup.mesh().axes()) json["mesh"][axis.name] = axis.size;
   json["logical_devices"] = setup.mesh().devices();
+  if (const auto& ensemble = setup.spec().ensemble) {
+    Json vary = Json::object();
+    for (const spec::Varied& varied : ensemble->vary) {
+      for (const std::string& value : varied.values) vary[varied.path].push_back(Json::parse(value));
+    }
+    json["ensemble"] = {{"axis", ensemble->axis}, {"members", setup.members.size()}, {"vary", vary}};
+  }
   json["workers"] = report.workers;
   json["backend"] = report.backend;
   json["parameters"] = setup.model.parameter_count();
@@ -292,8 +332,12 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   if (setup.optimizer().schedule) {
     json["learning_rates"] = Json::array();
     for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
-      json["learning_rates"].push_back(
-          {{"step", update}, {"learning_rate", train::learning_rate_at(setup.optimizer(), update)}});
+      Json rates = Json::array();
+      for (const train::Member& member : setup.members) {
+        rates.push_back(train::learning_rate_at(member.optimizer, update));
+      }
+      const bool alone = !setup.spec().ensemble;
+      json["learning_rates"].push_back({{"step", update}, {"learning_rate", alone ? rates.front() : rates}});
     }
   }
   json["layers"] = Json::array();

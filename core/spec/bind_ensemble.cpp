@@ -131,9 +131,33 @@ class EnsembleBinder {
   }
 
  private:
+  // Keys in nested maps as dotted ones, each with a list.
+  void flatten(const Node& map, const std::string& prefix, Node& result) const {
+    for (std::size_t i = 0; i < map.keys.size(); ++i) {
+      const Node& values = map.items[i];
+      Node key = map.keys[i];
+      key.text = path_below(prefix, key.text);
+      if (values.is(Kind::map)) {
+        flatten(values, key.text, result);
+      } else if (result.find(key.text) != nullptr) {
+        reporter_.report(key, "vary has '" + key.text + "' twice", "keep one of them");
+      } else {
+        const bool list = values.is(Kind::sequence) || !values.valid();
+        Node checked = list ? values
+                            : reporter_.report(values.is(Kind::blank) ? key : values,
+                                               key.text + " takes a list with one value for each member",
+                                               "for example vary: {seed: " + numbers_to(members_) + "}");
+        result.add(std::move(key), std::move(checked));
+      }
+    }
+  }
+
   void vary(Node& section, const Source& data, Ensemble& ensemble) {
     Node* const given = section.find("vary");
     if (given == nullptr || !given->valid()) return;
+    Node flat = empty_at(*given, Kind::map);
+    flatten(*given, "", flat);
+    *given = std::move(flat);
     if (given->items.empty()) {
       reporter_.report(*given, "vary is empty, so all " + counted(members_, "member") + " would be equal",
                        "for example vary: {seed: " + numbers_to(members_) + "}");
@@ -206,9 +230,11 @@ class EnsembleBinder {
       list.kind = Kind::invalid;
       return;
     }
+    Key each = *variable.key;
+    if (each.or_number) each.type = Type::number;  // a schedule has other equations
     for (Node& value : list.items) {
       if (!value.valid()) continue;
-      value = check_leaf(*variable.key, key, value, reporter_);
+      value = check_leaf(each, key, value, reporter_);
       if (!value.valid() || !variable.key->structural) continue;
       double number = 0;
       store(&value, number);

@@ -390,34 +390,7 @@ class Leaf {
     return tensor(value);
   }
 
-  // Keys in nested maps become dotted ones. bind_ensemble.cpp checks keys and values.
-  Node varied(const Node& value) const {
-    if (!value.is(Kind::map)) return wrong(value);
-    Node result = empty_at(value, Kind::map);
-    add_varied(value, "", result);
-    return result;
-  }
-
  private:
-  void add_varied(const Node& map, const std::string& prefix, Node& result) const {
-    for (std::size_t i = 0; i < map.keys.size(); ++i) {
-      const Node& values = map.items[i];
-      Node key = with_text(map.keys[i], prefix + map.keys[i].text);
-      if (values.is(Kind::map)) {
-        add_varied(values, key.text + ".", result);
-      } else if (result.find(key.text) != nullptr) {
-        reporter_.report(key, "vary has '" + key.text + "' twice", "keep one of them");
-      } else {
-        const bool list = values.is(Kind::sequence) || !values.valid();
-        Node checked = list ? values
-                            : reporter_.report(values.is(Kind::blank) ? key : values,
-                                               key.text + " takes a list with one value for each member",
-                                               "for example vary: {seed: [0, 1]}");
-        result.add(std::move(key), std::move(checked));
-      }
-    }
-  }
-
   static Node with_text(const Node& value, std::string text) {
     Node result = value;
     result.text = std::move(text);
@@ -519,7 +492,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::tensors:
       if (!value.is(Kind::map)) return leaf.wrong(value);
       return leaf.tensors(value);
-    case Type::varied: return leaf.varied(value);
+    case Type::varied: return value.is(Kind::map) ? value : leaf.wrong(value);
     case Type::choice: return leaf.number_or_choice(value);
     case Type::choices:
     case Type::map:

@@ -51,8 +51,9 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   const std::size_t middle = seconds.size() / 2;
   result.median_step_seconds = seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
   result.min_step_seconds = seconds.front();
-  result.examples_per_second = static_cast<double>(setup.batch.global) / result.median_step_seconds;
-  result.flops_per_step = cost_of(*setup.training).flops;
+  result.examples_per_second =
+      static_cast<double>(setup.batch.global * std::ssize(setup.members)) / result.median_step_seconds;
+  result.flops_per_step = cost_of(setup).flops;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;

@@ -13,8 +13,8 @@ namespace pmaptrain::train {
 struct Benchmark {
   std::int64_t steps = 0;  // timed
   double median_step_seconds = 0, min_step_seconds = 0;
-  double examples_per_second = 0;
-  double first_step_seconds = 0;  // from the start of the process to the end of the first step
+  double examples_per_second = 0;  // of all members
+  double first_step_seconds = 0;   // from the start of the process to the end of the first step
   std::int64_t peak_rss_bytes = 0;
   double flops_per_step = 0;
   int workers = 0;

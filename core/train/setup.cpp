@@ -196,4 +196,17 @@ StepCost cost_of(const Program& program) {
   return total;
 }
 
+StepCost cost_of(const Setup& setup) {
+  StepCost cost = train::cost_of(*setup.training);
+  if (!setup.spec().ensemble) return cost;
+  cost.flops *= static_cast<double>(setup.members.size());
+  StepCost whole{cost.flops, {}};
+  for (const Axis& axis : setup.mesh().axes()) {
+    const auto sent = std::find_if(cost.wire_bytes.begin(), cost.wire_bytes.end(),
+                                   [&](const auto& entry) { return entry.first == axis.name; });
+    whole.wire_bytes.emplace_back(axis.name, sent != cost.wire_bytes.end() ? sent->second : 0.0);
+  }
+  return whole;
+}
+
 }  // namespace pmaptrain::train

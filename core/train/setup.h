@@ -138,5 +138,7 @@ struct StepCost {
   std::vector<std::pair<std::string, double>> wire_bytes;
 };
 StepCost cost_of(const Program& program);
+// Of a run's step: of all members, which send nothing to each other.
+StepCost cost_of(const Setup& setup);
 
 }  // namespace pmaptrain::train

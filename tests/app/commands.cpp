@@ -220,6 +220,50 @@ TEST_CASE("the JSON of validate is as documented", "[app]") {
         60362);
 }
 
+// The regression as three members with a device for each row of the mesh.
+const std::vector<std::string> as_members = {
+    "--set", "mesh.axes=[{members: 3}, {batch: 8}]", "--set",
+    "ensemble={axis: members, vary: {seed: [4, 5, 6], optimizer.learning_rate: [0.1, 0.02, 0.3]}}"};
+
+std::vector<std::string> of_members(std::vector<std::string> command) {
+  command.insert(command.end(), as_members.begin(), as_members.end());
+  return command;
+}
+
+TEST_CASE("validate shows an ensemble: members, what varies, what all of them need", "[app]") {
+  const std::string text = call(of_members({"validate", linear})).out;
+  for (const char* part :
+       {"mesh: 24 logical devices: axes members 3 x batch 8",
+        "ensemble: 3 members along axis 'members', each on 8 logical devices; each has the batch and the layers below\n"
+        "  seed                     4, 5, 6\n"
+        "  optimizer.learning_rate  0.1, 0.02, 0.3\n",
+        "sgd at learning rates of 0.1, 0.02, 0.3", "inputs   f32 (8, 100, 5)  batch, per device, features",
+        "each device sends 0 B over axis 'members'"}) {
+    INFO(part);
+    CHECK(contains(text, part));
+  }
+  const json plan = json::parse(call(of_members({"validate", linear, "--json"})).out);
+  const json alone = json::parse(call({"validate", linear, "--json"}).out);
+  CHECK(plan["ensemble"] == json{{"axis", "members"},
+                                 {"members", 3},
+                                 {"vary", {{"seed", {4, 5, 6}}, {"optimizer.learning_rate", {0.1, 0.02, 0.3}}}}});
+  CHECK(plan["logical_devices"] == 24);
+  CHECK(plan["flops_per_step"].get<double>() == Approx(3 * alone["flops_per_step"].get<double>()).epsilon(1e-3));
+  CHECK(plan["collective_bytes_per_step"]["members"] == 0);
+  CHECK(plan["collective_bytes_per_step"]["batch"] == alone["collective_bytes_per_step"]["batch"]);
+  CHECK(plan["memory_bytes"]["parameters"] == 3 * alone["memory_bytes"]["parameters"].get<std::int64_t>());
+  CHECK(plan["memory_bytes"]["batch"] == alone["memory_bytes"]["batch"]);  // all members read the same
+  CHECK_FALSE(alone.contains("ensemble"));
+}
+
+TEST_CASE("explain shows the program of a member, which is that of a run of its own", "[app]") {
+  const std::string text = call(of_members({"explain", linear})).out;
+  CHECK(text ==
+        "# the program of one member; it runs for 3 members along axis 'members'\n" + call({"explain", linear}).out);
+  // A plan is that of one member.
+  CHECK(call(of_members({"explain", linear, "--kernels"})).out == call({"explain", linear, "--kernels"}).out);
+}
+
 TEST_CASE("a config's backend is the one that is planned, run and evaluated on", "[app]") {
   const TemporaryFolder folder;
   const std::string config = "configs/gradient_averaging.yaml", run = folder / "run", set = "mesh.backend=reference";

@@ -41,10 +41,22 @@ TEST_CASE("configs are compared key by key, with their defaults", "[spec]") {
         "data.batch_size: 128 -> 64; train.duration: 2 epochs -> 3 epochs");
   CHECK(changes({"mesh.axes.b=2"}) == "mesh.axes.1.b: 4 -> 2");
   CHECK(changes({"model.layers.1.dense.features=3"}) == "model.layers.1.dense.features: 10 -> 3");
+  CHECK(changes({"ensemble={axis: b, vary: {seed: [1, 2, 3, 4]}}", "data.axes=[a]"}).find("ensemble:  -> {axis: b") !=
+        std::string::npos);
   CHECK(changes({"data.validation=0.1"}).starts_with("data.validation:  -> "));
   const std::string replaced = changes({"optimizer.sgd.momentum=0.9"});
   CHECK(replaced.find("optimizer.sgd:  -> {momentum: 0.9") != std::string::npos);
   CHECK(replaced.find("optimizer.adam: {b1: 0.9, b2: 0.999, eps: 1.0e-08} -> ") != std::string::npos);
+}
+
+TEST_CASE("a changed value of a member is named by its index", "[spec]") {
+  const auto keys =
+      spec::changed_keys(cnn_with({"ensemble={axis: a, vary: {optimizer.adam.b1: [0.1, 0.2]}}"}).resolved, "old.yaml",
+                         cnn_with({"ensemble={axis: a, vary: {optimizer.adam.b1: [0.1, 0.3]}}"}));
+  REQUIRE(keys.size() == 1);
+  CHECK(keys[0].path == "ensemble.vary.optimizer.adam.b1.1");
+  CHECK(keys[0].before == "0.2");
+  CHECK(keys[0].after == "0.3");
 }
 
 TEST_CASE("a changed key has the place of its new value, in a file or in an option", "[spec]") {

@@ -231,6 +231,34 @@ TEST_CASE("a value of a member is checked like the key itself, beside the other 
 )");
 }
 
+TEST_CASE("a schedule cannot be the learning rate of a member", "[spec]") {
+  CHECK(errors_of(
+            with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}")) ==
+        R"(c.yaml:2:61: error: learning_rate takes a number of at least 0, not a map
+    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}
+      |                                                             ^~~~~~~~~~~~~~~~~~~~~~~~~~~
+  help: for example learning_rate: 0.001
+)");
+}
+
+TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values and removes the ensemble", "[spec]") {
+  const std::string text = with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}");
+  spec::Overrides overrides;
+  overrides.set = {"ensemble.vary.seed=[5, 6]", "ensemble.vary.optimizer.learning_rate=[0.1, 0.2]",
+                   "ensemble.vary.\"optimizer.adam.b1\"=[0.8, 0.9]"};
+  const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
+  CHECK(spec::member_spec(spec, 0).seed == 5);
+  CHECK(spec::member_spec(spec, 1).optimizer.learning_rate.value == 0.2);
+  CHECK(std::get<spec::Adam>(spec::member_spec(spec, 1).optimizer.rule).b1 == 0.9);
+  overrides.set = {"ensemble=null"};
+  CHECK_FALSE(spec::load_text(text, "c.yaml", "/base", overrides).spec.ensemble);
+  CHECK(errors_of(text, {"ensemble.vary.seed=[5, 6, 7]"}) == R"(--set:1:20: error: seed has 3 values for 2 members
+    1 | ensemble.vary.seed=[5, 6, 7]
+      |                    ^~~~~~~~~
+  help: give one value for each member, in order; the lists of several keys are paired
+)");
+}
+
 TEST_CASE("a learning rate over a schedule is refused; the schedule's number is suggested", "[spec]") {
   const std::string ensemble = with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}");
   CHECK(errors_of(ensemble).empty());

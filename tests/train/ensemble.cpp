@@ -1,8 +1,10 @@
 // The members of an ensemble beside runs of their own.
+#include <map>
 #include <memory>
 
 #include "core/data/loader.h"
 #include "core/graph/text.h"
+#include "core/spec/keys.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
@@ -11,7 +13,7 @@
 namespace pmaptrain::testing {
 namespace {
 
-// All inputs but the batch, and all outputs, of one member.
+// All parameters, state and outputs of one member.
 using Left = std::map<std::string, std::vector<std::byte>>;
 
 // What five steps leave behind, by member.
@@ -31,7 +33,7 @@ std::vector<Left> after_five_steps(const train::Setup& setup, BackendKind kind, 
       own[name] = train::bytes_of(*module, value, {program.mesh.devices() - 1, m});
     };
     for (const Input& input : program.inputs) {
-      if (input.group != Group::batch) keep(input.name, module->input(input.name));
+      if (input.group == Group::params || input.group == Group::state) keep(input.name, module->input(input.name));
     }
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
       keep("output " + program.outputs[i].name, module->output(train::train_entry, i));
@@ -46,15 +48,22 @@ train::Setup alone(const train::Setup& ensemble, std::int64_t member) {
   return train::make_setup(std::move(loaded));
 }
 
-void check_members(const train::Setup& ensemble) {
+struct Ran {
+  BackendKind kind;
+  int workers;
+};
+const std::vector<Ran> every_way = {
+    {BackendKind::cpu, 1}, {BackendKind::cpu, 2}, {BackendKind::cpu, 3}, {BackendKind::reference, 1}};
+
+// Whether the members have one program, bits of their own, and those of runs of their own.
+void check_members(const train::Setup& ensemble, const std::vector<Ran>& ways = every_way) {
   const std::int64_t members = spec::members(ensemble.spec());
   std::vector<train::Setup> solo;
   for (std::int64_t m = 0; m < members; ++m) {
     solo.push_back(alone(ensemble, m));
     CHECK(to_text(*solo.back().training) == to_text(*ensemble.training));
   }
-  for (const auto& [kind, workers] : std::vector<std::pair<BackendKind, int>>{
-           {BackendKind::cpu, 1}, {BackendKind::cpu, 2}, {BackendKind::cpu, 3}, {BackendKind::reference, 1}}) {
+  for (const auto& [kind, workers] : ways) {
     INFO(to_string(kind) << " with " << workers);
     const std::vector<Left> found = after_five_steps(ensemble, kind, workers);
     REQUIRE(std::ssize(found) == members);
@@ -103,7 +112,62 @@ TEST_CASE("every member of an ensemble has the bits of a run of its own, whateve
   check_members(setup_of_text(networks, scheduled));
 }
 
-// Two outputs of inputs in an order that data.seed decides.
+// What a config has to have so that `key` can vary; the path of the key in this config is written to `path`.
+std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
+  const std::map<std::string, std::string> schedules = {
+      {"linear", "{init_value: 0.1}"},
+      {"polynomial", "{init_value: 0.1, power: 2.0}"},
+      {"cosine_decay", "{init_value: 0.1}"},
+      {"exponential_decay", "{init_value: 0.1, transition: 2, decay_rate: 0.5}"},
+      {"warmup_cosine_decay", "{peak_value: 0.1, warmup: 2}"},
+      {"piecewise_constant", "{init_value: 0.1, boundaries_and_scales: [[2 steps, 0.1]]}"},
+      {"cosine_onecycle", "{peak_value: 0.1}"},
+  };
+  path = key.path;
+  const auto below = [&](const std::string& section) { return path.starts_with(section + "."); };
+  const std::string name(key.name());
+  if (path == "optimizer.learning_rate") return {};
+  if (path == "optimizer.clip") return {"optimizer.clip=1.0"};
+  if (path == "optimizer.clip_by_global_norm") return {"optimizer.clip_by_global_norm=1.0"};
+  if (below("optimizer.groups")) {
+    path = "optimizer.groups.0." + name;
+    return {"optimizer.groups=[{parameters: \"*\", " + name + ": 0.5}]"};
+  }
+  if (below("optimizer.learning_rate")) {
+    const std::string kind = path.substr(24, path.rfind('.') - 24);
+    return {"optimizer.learning_rate={" + kind + ": " + schedules.at(kind) + "}"};
+  }
+  if (below("optimizer")) return {"optimizer." + path.substr(10, path.rfind('.') - 10) + "={}"};
+  if (path == "model.layers.dropout.rate") {
+    path = "model.layers.2.dropout.rate";
+    return {};
+  }
+  if (path == "loss.softmax_cross_entropy.label_smoothing") return {};
+  if (path == "loss.huber.delta") {
+    return {
+        "loss=huber", "metrics=[]", "model.layers=[flatten, {dense: 1}]",
+        "data.source={values: {inputs: [[0], [1], [2], [3], [4], [5], [6], [7]], targets: [0, 2, 1, 3, 5, 4, 7, 6]}}"};
+  }
+  if (path == "train.ema.decay") return {"train.ema={}"};
+  FAIL("say here what a config has to have so that " << key.path << " can vary");
+  return {};
+}
+
+TEST_CASE("every key that may vary keeps the program and changes what is trained", "[train]") {
+  int count = 0;
+  for (const spec::Key& key : spec::keys()) {
+    if (!key.varies || key.type == spec::Type::seed) continue;
+    INFO(key.path);
+    std::string path;
+    std::vector<std::string> set = config_with(key, path);
+    set.push_back("ensemble.vary={" + path + ": [0.001, 0.2, 0.3]}");
+    check_members(setup_of_text(networks, set), {{BackendKind::cpu, 2}});
+    ++count;
+  }
+  CHECK(count > 30);
+}
+
+// Seven examples in an order that data.seed decides.
 const std::string regression = R"(
 mesh: {axes: {members: 3}}
 data:
@@ -134,6 +198,28 @@ TEST_CASE("members that have the order of the data in common share one batch", "
   const train::Setup in_order = setup_of_text(regression, {"data.shuffle=false", "ensemble.vary.seed=[1, 2, 3]"});
   CHECK_FALSE(train::run_source(in_order).entries.front().batch_by_member);
   check_members(in_order);
+}
+
+TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates of their own, step as by hand",
+          "[train]") {
+  const std::string members = "ensemble={axis: model_replicas, vary: {optimizer.learning_rate: [0.01, 0.005]}}";
+  for (const bool ensemble : {false, true}) {
+    const train::Setup setup =
+        setup_of_config("nested_axes.yaml", ensemble ? std::vector{members} : std::vector<std::string>{});
+    CHECK(setup.batch.rows_per_device == (ensemble ? 4 : 2));
+    const std::unique_ptr<Module> module = make_backend(BackendKind::cpu)->load(train::step_source(setup));
+    train::set_initial_values(*module, setup);
+    train::fill_first_batch(*module, setup);
+    module->wait(module->submit(train::train_entry, 0));
+    for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+      const double rate = m == 0 ? 0.01 : 0.005;
+      const auto learned = [&](const char* name) {
+        return train::numbers(*module, module->input(name), {0, m}).front();
+      };
+      CHECK(learned("dense_0.kernel") == Approx(1.0 + rate * 162.5));
+      CHECK(learned("dense_0.bias") == Approx(rate * 16.0));
+    }
+  }
 }
 
 // A rate so large that parameters could overflow needs a check of every update, which one member brings to all.
