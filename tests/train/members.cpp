@@ -196,6 +196,50 @@ TEST_CASE("with on_nonfinite: skip a member leaves out its own steps alone, and 
   CHECK(state.members[1].updates == 40);
 }
 
+TEST_CASE("a replica that diverges ends its member, which is named", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.verify_replicas = true;
+  options.between_steps = [](Module& module, std::int64_t step) {
+    if (step != 5) return;
+    const Handle bias = module.input("dense_1.bias");
+    const std::vector<std::byte> other(module.slice_bytes(bias), std::byte{1});
+    module.wait(module.write(bias, {1, 2}, other));
+  };
+  const Trained trained =
+      train_setup_in(root / "run", setup_of_text(ensemble, {any_backend(), "train.early_stopping=null"}), options);
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.members[2].reason == "replicas");
+  CHECK(trained.ended.members[2].steps == 8);
+  CHECK(trained.ended.members[1].steps == 40);
+  const auto warnings = trained.of<train::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const train::Warned& warned) {
+    return warned.stops && warned.text.starts_with("member 2: step 8: ") &&
+           test::contains(warned.text, "differs on device");
+  }));
+}
+
+TEST_CASE("a loss that rises abruptly ends its member with action: halt", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = [](Module& module, std::int64_t step) {
+    if (step != 20) return;
+    const Handle bias = module.input("dense_1.bias");
+    const std::vector<float> large = {50.0F, -50.0F, 0.0F};
+    module.wait(module.write(bias, {every_device, 0}, std::as_bytes(std::span(large))));
+  };
+  const Trained trained =
+      train_setup_in(root / "run",
+                     setup_of_text(ensemble, {"train.early_stopping=null", "ensemble.vary={seed: [0, 1, 2]}",
+                                              "train.loss_spike={factor: 3.0, window: 8 steps, action: halt}"}),
+                     options);
+  CHECK(trained.ended.exit_status == 0);
+  CHECK(trained.ended.members[0].reason == "loss_spike");
+  CHECK(trained.ended.members[0].steps == 24);
+  CHECK(trained.ended.members[1].reason.empty());
+  CHECK(trained.ended.members[2].steps == 40);
+}
+
 // Stops after each of these steps in turn, and continues.
 void train_in_parts(const fs::path& run, const std::vector<std::string>& set, const std::vector<std::int64_t>& stops) {
   for (std::size_t i = 0; i <= stops.size(); ++i) {
