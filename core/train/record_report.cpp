@@ -170,58 +170,68 @@ std::vector<Column> columns_of(const Ended& ended) {
   return columns;
 }
 
-// Every member is a row; of many only the best, the median and the worst of each measure.
-std::string members_table(const Ended& ended, bool color) {
-  const std::vector<Column> columns = columns_of(ended);
-  if (columns.empty()) return "";
+// A row for each member, and a column for each measure.
+std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
   Row groups{""}, names{""};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     groups.push_back(i > 0 && columns[i - 1].group == columns[i].group ? "" : columns[i].group);
     names.push_back(printable(columns[i].name));
   }
   std::vector<Row> rows{groups, names};
-  if (ended.members.size() <= shown_members) {
-    for (std::size_t m = 0; m < ended.members.size(); ++m) {
-      Row row{fmt::format("member {}", m)};
-      for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
-      rows.push_back(std::move(row));
-    }
-  } else {
-    Row best{"best (member)"}, median{"median"}, worst{"worst (member)"};
-    for (const Column& column : columns) {
-      std::vector<double> values;
-      std::vector<std::int64_t> members;
-      for (std::size_t m = 0; m < column.values.size(); ++m) {
-        if (!column.values[m]) continue;
-        values.push_back(*column.values[m]);
-        members.push_back(static_cast<std::int64_t>(m));
-      }
-      const Spread spread = spread_of(column.name, values, members);
-      best.push_back(fmt::format("{} ({})", compact(spread.best), spread.best_member));
-      median.push_back(compact(spread.median));
-      worst.push_back(fmt::format("{} ({})", compact(spread.worst), spread.worst_member));
-    }
-    rows.insert(rows.end(), {best, median, worst});
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
+    for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
   }
-  return "\n" + table(rows, color, 2);
+  return rows;
 }
 
-// The members that ended before the run did: "ended by nonfinite: member 3 after step 12".
+// A row for each measure, with the best and the worst of many members.
+std::vector<Row> rows_by_measure(const std::vector<Column>& columns) {
+  std::vector<Row> rows{{"", "best", "median", "worst"}};
+  for (const Column& column : columns) {
+    std::vector<double> values;
+    std::vector<std::int64_t> members;
+    for (std::size_t m = 0; m < column.values.size(); ++m) {
+      if (!column.values[m]) continue;
+      values.push_back(*column.values[m]);
+      members.push_back(static_cast<std::int64_t>(m));
+    }
+    const Spread spread = spread_of(column.name, values, members);
+    rows.push_back({column.group + " " + printable(column.name),
+                    fmt::format("{} ({})", compact(spread.best), spread.best_member), compact(spread.median),
+                    fmt::format("{} ({})", compact(spread.worst), spread.worst_member)});
+  }
+  return rows;
+}
+
+std::string members_table(const Ended& ended, bool color) {
+  const std::vector<Column> columns = columns_of(ended);
+  if (columns.empty()) return "";
+  if (ended.members.size() > shown_members) return "\n" + table(rows_by_measure(columns), color);
+  return "\n" + table(rows_by_member(ended, columns), color, 2);
+}
+
+// The members that ended before the run did: "1 member ended by nonfinite: 3 (step 12)".
 std::string finished_members(const Ended& ended) {
-  std::map<std::string, std::vector<std::string>> by_reason;
+  constexpr std::size_t most = 8;
+  std::map<std::string, std::vector<std::size_t>> by_reason;
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
-    const MemberEnded& member = ended.members[m];
-    if (!member.reason.empty())
-      by_reason[member.reason].push_back(fmt::format("{} after step {}", m, with_commas(member.steps)));
+    if (!ended.members[m].reason.empty()) by_reason[ended.members[m].reason].push_back(m);
   }
   std::string text;
   for (const auto& [reason, members] : by_reason) {
-    const std::size_t shown = std::min(members.size(), shown_members);
-    text += fmt::format("\nended by {}: member{} {}", reason, members.size() == 1 ? "" : "s",
-                        join({members.begin(), members.begin() + static_cast<std::ptrdiff_t>(shown)}, ", "));
-    if (shown < members.size()) text += fmt::format(" and {} more", members.size() - shown);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
+      names.push_back(fmt::format("{} (step {})", members[i], with_commas(ended.members[members[i]].steps)));
+    }
+    text += fmt::format("\n{} ended by {}:\n", counted(static_cast<std::int64_t>(members.size()), "member"), reason);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      text += (i == 0 ? "  " : i % 4 == 0 ? ",\n  " : ", ") + names[i];
+    }
+    text += "\n";
+    if (members.size() > most) text += fmt::format("  and {} more: summary.json has them\n", members.size() - most);
   }
-  return text.empty() ? "" : text + "\n";
+  return text;
 }
 
 std::string member_report(const Ended& ended, const MemberEnded& member, bool color) {
