@@ -15,11 +15,39 @@
 #include "core/train/run_folder.h"
 
 namespace pmaptrain::app {
+namespace {
+
+Json document_of(const train::Evaluation& result, const std::string& run, const std::string& step,
+                 train::MemberNumber member) {
+  Json document{{"run", run}, {"checkpoint", step}};
+  if (member) document["member"] = *member;
+  document["split"] = result.split;
+  document["examples"] = result.examples;
+  bool finite = true;
+  for (const auto& [name, value] : result.measures) {
+    document[name] = value;  // null where it is not finite
+    finite = finite && std::isfinite(value);
+  }
+  document["seconds"] = result.seconds;
+  if (!finite) document["finite"] = false;
+  return document;
+}
+
+std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& step,
+                    train::MemberNumber member) {
+  std::string line = member ? fmt::format("member {}  ", *member) + result.split : result.split;
+  for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
+  return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
+                            train::duration(result.seconds), step, printable(run));
+}
+
+}  // namespace
 
 int command_eval(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
   std::optional<std::string> split, checkpoint;
   spec::Weights weights = spec::Weights::ema;
+  train::MemberNumber member;
   bool json = false;
   Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
@@ -30,7 +58,8 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.word(
       "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
       "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
-  a.flag("--json", json, "print the measures as a JSON document");
+  a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
+  a.flag("--json", json, "print the measures as a JSON document; of an ensemble without --member, a list of them");
   if (!a.parse(arguments, streams.out)) return 0;
   std::error_code ignored;
   if (std::filesystem::is_regular_file(config.config, ignored)) {
@@ -47,25 +76,22 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const std::filesystem::path folder = train::find_checkpoint(config.config, checkpoint.value_or("last"));
   const std::string step = std::filesystem::canonical(folder).filename().string();
   if (!json) print_notes(loaded.notes, streams);
-  const train::Evaluation result =
-      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split, weights);
+  const std::vector<train::Evaluation> results =
+      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split, weights, member);
+  const auto number = [&](const train::Evaluation& result) {
+    return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
+  };
   if (json) {
-    Json document{{"run", config.config}, {"checkpoint", step}, {"split", result.split}, {"examples", result.examples}};
-    bool finite = true;
-    for (const auto& [name, value] : result.measures) {
-      document[name] = value;  // null where it is not finite
-      finite = finite && std::isfinite(value);
+    Json documents = Json::array();
+    for (const train::Evaluation& result : results) {
+      documents.push_back(document_of(result, config.config, step, number(result)));
     }
-    document["seconds"] = result.seconds;
-    if (!finite) document["finite"] = false;
-    streams.out << to_text(document);
+    streams.out << to_text(loaded.spec.ensemble && !member ? documents : documents.front());
     return 0;
   }
-  std::string line = result.split;
-  for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
-  streams.out << line
-              << fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
-                             train::duration(result.seconds), step, printable(config.config));
+  for (const train::Evaluation& result : results) {
+    streams.out << line_of(result, config.config, step, number(result));
+  }
   return 0;
 }
 

@@ -117,10 +117,11 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
 int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
-  if (!state.finished_why.empty()) text += ": " + printable(state.finished_why);
+  const std::string why = train::why_finished(state);
+  if (!why.empty()) text += ": " + printable(why);
   if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, state.finished_why))
+  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
                                     : train::final_report(finished.ended, color));
   return finished.ended.exit_status;
 }
@@ -170,9 +171,11 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
     loaded.spec.model.initial_from.reset();  // it may be gone by now
+    if (auto& ensemble = loaded.spec.ensemble) {
+      for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
+    }
     const train::RunState& state = resume->checkpoint.state;
-    const auto best_step = state.best ? std::optional(state.best->step) : std::nullopt;
-    session.folder.resumed = {state.step, best_step, state.metrics_bytes};
+    session.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
   }
   if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.

@@ -80,6 +80,12 @@ std::vector<Part> parts_of(const BarState& state, double fraction) {
     const auto& [name, value] = state.measures[i];
     const int priority = i == 0 ? 2 : 6 + static_cast<int>(i);
     parts.push_back({printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
+    if (i > 0 || !state.loss) continue;
+    const auto extreme = [&](const char* label, double loss, std::int64_t member) {
+      parts.push_back({label, fmt::format("{:>6} ({})", train::compact(loss), member), 2, 6});
+    };
+    extreme("best", state.loss->best, state.loss->best_member);
+    extreme("worst", state.loss->worst, state.loss->worst_member);
   }
   if (state.examples_per_second > 0 && state.examples_per_second < 1e15) {
     parts.push_back({with_commas(std::llround(state.examples_per_second)), "examples/s", 2, 1000});

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/train/events.h"
+#include "core/train/spread.h"
 
 namespace pmaptrain::display {
 
@@ -12,6 +14,7 @@ struct BarState {
   std::int64_t step = 0, steps = 0;    // completed; planned in total
   std::int64_t epoch = 0, epochs = 0;  // 0: not known
   train::Measures measures;            // of the last log; the first is the loss
+  std::optional<train::Spread> loss;   // of several members, whose medians the measures are
   double examples_per_second = 0;      // of the last log; 0: not known
   double seconds_left = -1;            // negative: not known
   double seconds = -1;                 // of an ended run, shown instead of the time left
@@ -24,7 +27,8 @@ struct BarStyle {
 };
 
 // For example "epoch 2/5 [=====>    ]  38% 890/2340  loss 0.4321  12,345 examples/s  0:42 left". Where it does not fit,
-// parts go, the least important first: speed, metrics, epoch, time left, step, loss, the bar. The percentage stays.
+// parts go, the least important first: speed, metrics, the best and the worst member, epoch, time left, step, loss, the
+// bar. The percentage stays.
 std::string bar_line(const BarState& state, const BarStyle& style);
 
 }  // namespace pmaptrain::display

@@ -156,6 +156,7 @@ class BarDisplay : public train::Consumer {
     state_ = {};
     state_.step = first_step_ = event.first_step;
     state_.steps = event.steps;
+    members_ = event.members;
     state_.epochs = lines_.epochs();
     state_.epoch = event.steps_per_epoch > 0 && event.steps > 0
                        ? std::min(event.first_step, event.steps - 1) / event.steps_per_epoch + 1
@@ -179,11 +180,14 @@ class BarDisplay : public train::Consumer {
     drawn_ = now;
     printer_.set_status(bar(columns()));
   }
-  void take(const train::Logged& event) {
-    state_.step = event.step;
-    state_.epoch = event.epoch;
-    state_.measures = event.measures;
-    state_.examples_per_second = event.examples_per_second;
+  void take(const std::vector<train::Logged>& event) {
+    const train::Logged& first = event.front();
+    const train::MemberSummary summary = train::summary_of(event);
+    state_.step = first.step;
+    state_.epoch = first.epoch;
+    state_.measures = summary.medians;
+    if (members_ > 1) state_.loss = summary.loss;
+    state_.examples_per_second = first.examples_per_second;
     drawn_ = terminal_.now();
   }
   template <class E>
@@ -209,7 +213,7 @@ class BarDisplay : public train::Consumer {
   train::EventLines lines_;
   BarState state_;
   bool running_ = false;
-  std::int64_t first_step_ = 0;
+  std::int64_t first_step_ = 0, members_ = 1;
   double started_ = 0, first_progress_ = -1, drawn_ = -1;
 };
 

@@ -252,6 +252,11 @@ static auto row(Tag<InitialFrom>) {
               .meaning = "The weights of a run folder's checkpoint: ema are the averaged ones of train.ema, where the "
                          "checkpoint has them; raw are those that training continues from.",
               .example = "weights: raw"}),
+      option(&InitialFrom::member, {.path = "member",
+                                    .low = 0,
+                                    .meaning = "The member of an ensemble's parameters, from 0.",
+                                    .example = "member: 3",
+                                    .fallback_text = "of as many members each its own; of another run there is none"}),
       option(&InitialFrom::include, {.path = "include",
                                      .fallback = "[\"*\"]",
                                      .meaning = "Patterns of the names of the parameters to take; * stands for any "

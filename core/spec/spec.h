@@ -224,9 +224,10 @@ enum class Weights { ema, raw };
 
 // What initial values are read from.
 struct InitialFrom {
-  std::string path;                 // absolute: a safetensors file, or a run folder
-  std::string checkpoint = "last";  // of a run folder: last, best or a step
-  Weights weights = Weights::ema;   // of a run folder whose checkpoint has both
+  std::string path;                                   // absolute: a safetensors file, or a run folder
+  std::string checkpoint = "last";                    // of a run folder: last, best or a step
+  Weights weights = Weights::ema;                     // of a run folder whose checkpoint has both
+  std::optional<std::int64_t> member = std::nullopt;  // of an ensemble; none: each member of this one takes its own
   std::vector<Pattern> include = {{"*"}}, exclude = {};
 };
 

@@ -37,7 +37,8 @@ std::vector<std::size_t> guard_inputs(const StepRoles& roles) {
 
 CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name, const RunState& state) {
   const std::filesystem::path path = checkpoint / name;
-  CheckpointFile loaded{path.string(), open(path), {}};
+  CheckpointFile loaded{path.string(), open(path), {}, {}};
+  if (state.is_ensemble) loaded.members = std::ssize(state.members);
   const std::string found = "xxh3:" + hash_hex(loaded.file.view());
   loaded.file.check_intact();
   const auto expected = state.checksums.find(name);
@@ -55,30 +56,43 @@ void write_file(const Directory& into, const std::string& name, const Program& p
   std::vector<TensorView> tensors;
   for (const auto& [tensor, input] : inputs) {
     const Type& type = program.type(program.inputs[input].value);
-    tensors.push_back({std::string(tensor), type.dtype, type.shape, {}});
+    Shape shape = type.shape;
+    if (state.is_ensemble) shape.insert(shape.begin(), std::ssize(state.members));
+    tensors.push_back({std::string(tensor), type.dtype, std::move(shape), {}});
   }
   FileWriter file(into.place(name));
   write_safetensors(file, tensors, [&](const TensorView& tensor) {
-    slices(inputs.at(tensor.name), [&](std::span<const std::byte> slice) { file.write(slice); });
+    for (std::int64_t member = 0; member < std::ssize(state.members); ++member) {
+      slices(inputs.at(tensor.name), member, [&](std::span<const std::byte> slice) { file.write(slice); });
+    }
   });
   file.close();
   state.checksums[name] = "xxh3:" + file.checksum();
 }
 
-// The elements divided as the evaluation divides them.
-Slices divided(const Slices& slices, DType dtype, double by) {
-  return [&slices, dtype, by](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
-    slices(input, [&](std::span<const std::byte> slice) {
-      dispatch_floating(dtype, [&]<class T>() {
-        std::array<T, 4096> quotients;
-        while (!slice.empty()) {
-          const std::size_t count = std::min(quotients.size(), slice.size() / sizeof(T));
-          std::memcpy(quotients.data(), slice.data(), count * sizeof(T));
-          for (std::size_t i = 0; i < count; ++i) quotients[i] /= static_cast<T>(by);
-          use(std::as_bytes(std::span(quotients).first(count)));
-          slice = slice.subspan(count * sizeof(T));
-        }
-      });
+// The elements divided by a number, as the evaluation divides them.
+template <class T>
+void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
+  std::array<T, 4096> quotients;
+  while (!slice.empty()) {
+    const std::size_t count = std::min(quotients.size(), slice.size() / sizeof(T));
+    std::memcpy(quotients.data(), slice.data(), count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) quotients[i] /= by;
+    use(std::as_bytes(std::span(quotients).first(count)));
+    slice = slice.subspan(count * sizeof(T));
+  }
+}
+
+// Of the parameters, the debiased averages. Before its first update a member has none, and the parameters stand in.
+Slices averages(const Setup& setup, const RunState& state, const Slices& slices) {
+  return [&](std::size_t parameter, std::int64_t member, const UseSlice& use) {
+    const std::int64_t updates = state.members[static_cast<std::size_t>(member)].updates;
+    const std::vector<std::size_t>& parameters = setup.roles.parameters;
+    const auto at = std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin();
+    const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
+    const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
+    slices(input, member, [&](std::span<const std::byte> slice) {
+      dispatch_floating(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
     });
   };
 }
@@ -86,8 +100,8 @@ Slices divided(const Slices& slices, DType dtype, double by) {
 }  // namespace
 
 Slices slices_of(SlicedReader& reader) {
-  return [&reader](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
-    reader.read(reader.module().input(train_entry, input), 0, use);
+  return [&reader](std::size_t input, std::int64_t member, const UseSlice& use) {
+    reader.read(reader.module().input(train_entry, input), {0, member}, use);
   };
 }
 
@@ -101,7 +115,7 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
   return inputs;
 }
 
-void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices) {
+void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices) {
   const std::string& config = setup.loaded.resolved;
   state.seed = setup.spec().seed;
   state.data_seed = data::seed_of(setup.spec().data, setup.spec().seed);
@@ -109,28 +123,74 @@ void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState stat
   state.train_examples = setup.batch.dataset;
   state.config_hash = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
   state.checksums.clear();
-  folder.commit_checkpoint(state.step, [&](const Directory& into) {
-    std::map<std::string_view, std::size_t> parameters, optimizer, averages;
-    for (const std::size_t input : checkpoint_inputs(setup)) {
-      const Input& found = setup.training->inputs[input];
-      (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
-    }
-    for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-      // Before the first update there is no average.
-      averages.emplace(setup.model.parameters[i].name,
-                       state.updates > 0 ? setup.roles.ema[i] : setup.roles.parameters[i]);
-    }
-    write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
-    write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
-    if (const auto& ema = setup.spec().train.ema) {
-      const Slices debiased = divided(slices, setup.model.dtype, ema_correction(*ema, state.updates));
-      write_file(into, "ema.safetensors", *setup.training, averages, debiased, state);
-    }
-    const std::string text = to_json(state);
-    FileWriter file(into.place("state.json"));
-    file.write(std::as_bytes(std::span(text)));
-    file.close();
+  std::map<std::string_view, std::size_t> parameters, optimizer;
+  for (const std::size_t input : checkpoint_inputs(setup)) {
+    const Input& found = setup.training->inputs[input];
+    (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
+  }
+  write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
+  write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
+  if (setup.spec().train.ema) {
+    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state);
+  }
+  const std::string text = to_json(state);
+  FileWriter file(into.place("state.json"));
+  file.write(std::as_bytes(std::span(text)));
+  file.close();
+}
+
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const Slices& slices) {
+  folder.commit_checkpoint(state.step, [&](const Directory& into) { write_files(into, setup, state, slices); });
+}
+
+std::string best_folder(const RunState& state) {
+  std::int64_t last = -1;
+  for (const MemberState& member : state.members) {
+    if (member.best) last = std::max(last, member.best->step);
+  }
+  if (last < 0) return "";
+  const bool of_one_step = std::all_of(state.members.begin(), state.members.end(), [&](const MemberState& member) {
+    return !member.best || member.best->step == last;
   });
+  return of_one_step ? checkpoint_name(last) : best_name(last);
+}
+
+void write_best(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices) {
+  const Checkpoint before = load_checkpoint(folder.present_path() / "checkpoints/best");
+  std::vector<std::map<std::string, std::span<const std::byte>>> kept(state.members.size());  // tensors by member
+  for (std::size_t m = 0; m < kept.size(); ++m) {
+    MemberState& member = state.members[m];
+    if (!member.best || member.best->step == state.step) continue;
+    member = before.state.members.at(m);
+    for (const CheckpointFile* file : {&before.parameters, &before.optimizer}) {
+      for (const TensorView& tensor : file->of_member(static_cast<std::int64_t>(m)))
+        kept[m][tensor.name] = tensor.bytes;
+    }
+  }
+  const Slices composed = [&](std::size_t input, std::int64_t member, const UseSlice& use) {
+    const auto& tensors = kept[static_cast<std::size_t>(member)];
+    if (tensors.empty()) return slices(input, member, use);
+    use(tensors.at(setup.training->inputs[input].name));
+  };
+  folder.commit_best(state.step, [&](const Directory& into) { write_files(into, setup, state, composed); });
+  before.parameters.file.check_intact();
+  before.optimizer.file.check_intact();
+}
+
+std::vector<TensorView> CheckpointFile::of_member(std::int64_t member) const {
+  if (!members) return tensors;
+  std::vector<TensorView> found = tensors;
+  for (TensorView& tensor : found) {
+    if (tensor.shape.empty() || tensor.shape.front() != *members) {
+      fail_data("'" + path + "': '" + tensor.name + "' is " + to_string(tensor.shape) +
+                    "; its first dimension is not " + std::to_string(*members) + ", the members of the ensemble",
+                "use another checkpoint of the run");
+    }
+    const std::size_t size = tensor.bytes.size() / static_cast<std::size_t>(*members);
+    tensor.shape.erase(tensor.shape.begin());
+    tensor.bytes = tensor.bytes.subspan(static_cast<std::size_t>(member) * size, size);
+  }
+  return found;
 }
 
 CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name) {
@@ -160,8 +220,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
-void write_group(Module& module, std::size_t entry, Group group, std::span<const TensorView> tensors,
-                 const std::string& file, std::span<const std::size_t> left_out) {
+void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
+                 std::span<const TensorView> tensors, const std::string& file, std::span<const std::size_t> left_out) {
   const Program& program = module.program(entry);
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
@@ -186,16 +246,17 @@ void write_group(Module& module, std::size_t entry, Group group, std::span<const
                     to_string(type.shape),
                 "it is of another model or optimizer");
     }
-    module.wait(module.write(module.input(input.name), every_device, tensor.bytes));
+    module.wait(module.write(module.input(input.name), {every_device, member}, tensor.bytes));
   }
 }
 
-void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint) {
-  const std::vector<std::size_t> left_out = guard_inputs(setup.roles);
-  write_group(module, train_entry, Group::params, checkpoint.parameters.tensors, checkpoint.parameters.path);
-  write_group(module, train_entry, Group::state, checkpoint.optimizer.tensors, checkpoint.optimizer.path, left_out);
-  checkpoint.parameters.file.check_intact();
-  checkpoint.optimizer.file.check_intact();
+void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member) {
+  const auto& [folder, state, parameters, optimizer] = checkpoint;
+  write_group(module, member, train_entry, Group::params, parameters.of_member(member), parameters.path);
+  write_group(module, member, train_entry, Group::state, optimizer.of_member(member), optimizer.path,
+              guard_inputs(setup.roles));
+  parameters.file.check_intact();
+  optimizer.file.check_intact();
 }
 
 CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {

@@ -19,8 +19,9 @@ namespace pmaptrain::train {
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
-// Gives the bytes of an input of the training program to `use`, slice by slice in order.
-using Slices = std::function<void(std::size_t input, const std::function<void(std::span<const std::byte>)>& use)>;
+// Gives the bytes of a member's input of the training program to `use`, slice by slice in order.
+using UseSlice = std::function<void(std::span<const std::byte>)>;
+using Slices = std::function<void(std::size_t input, std::int64_t member, const UseSlice& use)>;
 
 // Slices of what device 0 of the module's training entry has now. The reader outlives it.
 Slices slices_of(SlicedReader& reader);
@@ -28,10 +29,20 @@ Slices slices_of(SlicedReader& reader);
 // The inputs of the training program that a checkpoint has: parameters and state, but for the guard's.
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup);
 
-// Commits checkpoints/step-NNNNNNNN: params.safetensors, optimizer.safetensors (state), ema.safetensors where there is
-// a moving average (debiased, by the parameters' names), and state.json. Fills in the parts of `state` that follow from
-// the setup and the files. No tensor is copied as a whole on the way to its file. Throws Error (failed).
-void write_checkpoint(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices);
+// Writes the files of a checkpoint: params.safetensors, optimizer.safetensors (state), ema.safetensors where there is a
+// moving average (debiased, by the parameters' names), and state.json. The tensors of an ensemble have its members as
+// their first dimension. Fills in the parts of `state` that follow from the setup and the files. No tensor is copied as
+// a whole on the way to its file. Throws Error (failed).
+void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices);
+// Commits checkpoints/step-NNNNNNNN with them.
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const Slices& slices);
+
+// The folder in checkpoints/ with the best of every member: a checkpoint where all of these are of one step, else
+// best-NNNNNNNN. Members that have no best yet are in it as they were at its last step. Empty where no member has one.
+std::string best_folder(const RunState& state);
+// Commits best-NNNNNNNN after an evaluation that was the best of some members: these, and those that have no best yet,
+// as `slices` give them, and the others as checkpoints/best has them. Throws Error.
+void write_best(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices);
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
@@ -40,6 +51,9 @@ struct CheckpointFile {
   std::string path;
   data::Bytes file;
   std::vector<TensorView> tensors;
+  std::optional<std::int64_t> members;  // the first dimension of every tensor; none without an ensemble
+  // The tensors of a member, in their own shapes. Throws Error (data) where a tensor does not have the dimension.
+  std::vector<TensorView> of_member(std::int64_t member) const;
 };
 
 // Opens a file of a checkpoint's folder and compares it with the checksum in state.json. Throws Error (data).
@@ -63,12 +77,13 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder);
 // The state of a checkpoint alone. Throws Error (data).
 RunState load_run_state(const std::filesystem::path& checkpoint);
 
-// Gives every input of `group` of an entry its tensor, but for those `left_out`. Throws Error (data), naming `file`,
-// when one is missing, is left over, or has another element type or shape.
-void write_group(Module& module, std::size_t entry, Group group, std::span<const TensorView> tensors,
-                 const std::string& file, std::span<const std::size_t> left_out = {});
+// Gives every input of `group` of an entry its tensor, in one member of the module, but for those `left_out`. Throws
+// Error (data), naming `file`, when one is missing, is left over, or has another element type or shape.
+void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
+                 std::span<const TensorView> tensors, const std::string& file,
+                 std::span<const std::size_t> left_out = {});
 
-// Gives the module's training entry all values of a checkpoint. Throws Error (data).
-void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint);
+// Gives a member of the module's training entry all its values of a checkpoint. Throws Error (data).
+void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member);
 
 }  // namespace pmaptrain::train

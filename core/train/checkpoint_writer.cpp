@@ -12,6 +12,8 @@
 namespace pmaptrain::train {
 namespace {
 
+std::size_t members_of(const Setup& setup) { return static_cast<std::size_t>(spec::members(setup.spec())); }
+
 // The inputs of a checkpoint in ascending order, one behind the other.
 std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
   const Program& program = *setup.training;
@@ -19,7 +21,7 @@ std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
   std::size_t offset = 0;
   for (const std::size_t input : checkpoint_inputs(setup)) {
     parts.push_back({input, offset, bytes(program.type(program.inputs[input].value))});
-    offset = sum_of(offset, parts.back().bytes);
+    offset = sum_of(offset, product_of(parts.back().bytes, members_of(setup)));
   }
   return parts;
 }
@@ -38,7 +40,7 @@ std::unique_ptr<std::byte[]> allocate(std::size_t size) {
 std::size_t snapshot_bytes(const Setup& setup) {
   if (!setup.timetable.saves_during_run) return 0;
   const std::vector<SnapshotPart> parts = snapshot_parts(setup);
-  return parts.empty() ? 0 : sum_of(parts.back().offset, parts.back().bytes);
+  return parts.empty() ? 0 : sum_of(parts.back().offset, product_of(parts.back().bytes, members_of(setup)));
 }
 
 CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader)
@@ -93,7 +95,10 @@ void CheckpointWriter::take_snapshot() {
   Module& module = reader_.module();
   Ticket last;
   for (const SnapshotPart& part : parts_) {
-    last = module.read(module.input(train_entry, part.input), 0, {snapshot_.get() + part.offset, part.bytes});
+    std::byte* to = snapshot_.get() + part.offset;
+    for (std::int64_t member = 0; member < spec::members(setup_.spec()); ++member, to += part.bytes) {
+      last = module.read(module.input(train_entry, part.input), {0, member}, {to, part.bytes});
+    }
   }
   module.wait(last);
 }
@@ -101,16 +106,20 @@ void CheckpointWriter::take_snapshot() {
 // The directory of a folder that was moved is still the run's.
 void CheckpointWriter::commit(const RunState& state, const Slices& slices) const {
   folder_.flush_file("metrics.jsonl");  // the state says how long it is
+  const std::string best = best_folder(state);
+  const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);
+  // First: what a checkpoint's state tells of is there.
+  if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
   write_checkpoint(folder_, setup_, state, slices);
-  if (state.best && state.best->step == state.step) folder_.link_checkpoint("best", state.step);
+  if (is_new_best) folder_.link_checkpoint("best", best);
   folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
 }
 
 void CheckpointWriter::run() {
-  const Slices from_snapshot = [this](std::size_t input, const std::function<void(std::span<const std::byte>)>& use) {
+  const Slices from_snapshot = [this](std::size_t input, std::int64_t member, const UseSlice& use) {
     const auto part = std::lower_bound(parts_.begin(), parts_.end(), input,
                                        [](const SnapshotPart& p, std::size_t value) { return p.input < value; });
-    use({snapshot_.get() + part->offset, part->bytes});
+    use({snapshot_.get() + part->offset + static_cast<std::size_t>(member) * part->bytes, part->bytes});
   };
   std::unique_lock lock(mutex_);
   while (true) {

@@ -14,7 +14,7 @@
 
 namespace pmaptrain::train {
 
-// An input of the training program, and where a snapshot has it.
+// An input of the training program, and where a snapshot has it: `bytes` for each member, one behind the other.
 struct SnapshotPart {
   std::size_t input = 0, offset = 0, bytes = 0;
 };

@@ -33,14 +33,15 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
 
 }  // namespace
 
-std::vector<Comparison> initial_comparisons(const Setup& setup) {
+std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member) {
+  const spec::Spec& spec = setup.member_spec(member);
   std::vector<Comparison> comparisons;
   std::optional<InitialValues> values;  // opened only where there is something to compare
   const auto initial = [&](const std::string& name) {
-    if (!values) values.emplace(setup.model, setup.spec().model, setup.spec().seed);
+    if (!values) values.emplace(setup.model, spec.model, spec.seed, setup.membership(member));
     return numbers(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
   };
-  for (const auto& [name, tensor] : setup.spec().model.initial_values) {
+  for (const auto& [name, tensor] : spec.model.initial_values) {
     Comparison& comparison = comparisons.emplace_back();
     comparison.parameter = name;
     comparison.initial = initial(name);
@@ -56,8 +57,10 @@ std::vector<Comparison> initial_comparisons(const Setup& setup) {
   return comparisons;
 }
 
-void add_learned(std::vector<Comparison>& comparisons, Module& module) {
-  for (Comparison& comparison : comparisons) comparison.learned = numbers(module, module.input(comparison.parameter));
+void add_learned(std::vector<Comparison>& comparisons, Module& module, std::int64_t member) {
+  for (Comparison& comparison : comparisons) {
+    comparison.learned = numbers(module, module.input(comparison.parameter), {0, member});
+  }
 }
 
 }  // namespace pmaptrain::train

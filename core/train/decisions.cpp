@@ -26,9 +26,9 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
 }
 
 // What another metric or mode found before says nothing about this one.
-void Decisions::restore(const RunState& state) {
+void Decisions::restore(const MemberState& state, const std::string& best_mode) {
   if (best_ && state.best && state.best->metric == spec_.checkpoint.best->metric &&
-      state.best_mode == spec::to_string(best_->mode)) {
+      best_mode == spec::to_string(best_->mode)) {
     best_->step = state.best->step;
     best_->value = state.best->value;
   }
@@ -39,10 +39,13 @@ void Decisions::restore(const RunState& state) {
   if (plateau_spec_) plateau_ = state.plateau.state;  // its keys never change
 }
 
-void Decisions::save(RunState& state) const {
-  state.best.reset();
-  state.best_mode = best_ ? spec::to_string(best_->mode) : "";
-  if (best_ && best_->value) state.best = Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
+std::optional<Best> Decisions::best() const {
+  if (!best_ || !best_->value) return std::nullopt;
+  return Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
+}
+
+void Decisions::save(MemberState& state) const {
+  state.best = best();
   state.early_stopping = {};
   if (early_stopping_) {
     state.early_stopping = {spec_.early_stopping->metric, spec::to_string(early_stopping_->mode), early_stopping_->best,
@@ -65,10 +68,10 @@ bool Decisions::observe(std::int64_t step, const Measures& measures) {
 }
 
 void Decisions::lose_best(std::int64_t step) {
-  if (best_step() == step) best_ = best_before_;
+  if (best_ && best_->value && best_->step == step) best_ = best_before_;
 }
 
-bool continues(const RunState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
+bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
   return waiting.metric == spec.metric && waiting.mode == spec::to_string(mode_of(spec));
 }
 

@@ -1,4 +1,4 @@
-// What the evaluations of a run decide: the best checkpoint, whether to stop early, and by what the learning rate is
+// What the evaluations of a member decide: the best checkpoint, whether to stop early, and by what the learning rate is
 // multiplied.
 #pragma once
 
@@ -13,15 +13,16 @@
 namespace pmaptrain::train {
 
 // Whether what a run has waited for is still what early stopping looks at.
-bool continues(const RunState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
+bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
 
 class Decisions {
  public:
   // Outlives this.
   explicit Decisions(const spec::Spec& spec);
 
-  void restore(const RunState& state);
-  void save(RunState& state) const;
+  // `best_mode` is RunState's.
+  void restore(const MemberState& state, const std::string& best_mode);
+  void save(MemberState& state) const;
 
   // Of the evaluation after `step` on the split that decides. Returns whether it is the best so far.
   bool observe(std::int64_t step, const Measures& measures);
@@ -29,10 +30,8 @@ class Decisions {
   // The checkpoint of this step, the best, could not be written: the one before is the best again.
   void lose_best(std::int64_t step);
 
-  // The step of the best evaluation.
-  std::optional<std::int64_t> best_step() const {
-    return best_ && best_->value ? std::optional(best_->step) : std::nullopt;
-  }
+  // The best evaluation so far.
+  std::optional<Best> best() const;
 
   // Of the learning rate (optimizer.reduce_on_plateau).
   double learning_rate_scale() const { return plateau_.scale; }

@@ -1,5 +1,7 @@
 #include "core/train/evaluator.h"
 
+#include <numeric>
+
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -12,10 +14,11 @@
 namespace pmaptrain::train {
 namespace {
 
+[[noreturn]] void refuse(std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
+}
+
 data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::string>& name) {
-  const auto refuse = [](std::string message, std::string help) {
-    throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
-  };
   std::vector<std::string> names;
   for (const data::Split split : data::all_splits) {
     if (data::has_split(spec, split)) names.emplace_back(data::name_of(split));
@@ -34,6 +37,21 @@ data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::st
   return *split;
 }
 
+// All of them, or the one that is asked for.
+std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(spec::members(spec)));
+  std::iota(all.begin(), all.end(), 0);
+  if (!member) return all;
+  const std::string given = "member " + std::to_string(*member);
+  if (!spec.ensemble) {
+    refuse(given + " is asked for, but the run is no ensemble", "without --member the run's model is evaluated");
+  }
+  if (*member < 0 || *member >= std::ssize(all)) {
+    refuse("the ensemble has no " + given, "its members are 0 to " + std::to_string(all.size() - 1));
+  }
+  return {*member};
+}
+
 }  // namespace
 
 Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
@@ -45,37 +63,50 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
               batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {}
 
-std::optional<Evaluation> Evaluator::run(const std::atomic<int>* stop) {
+std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop) {
   const Clock::time_point begin = Clock::now();
   loader_.restart(0, batch_.steps_per_epoch);
   const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
-  std::vector<std::vector<double>> sums;
-  sums.reserve(parts.size());
-  for (const model::MeasurePart& part : parts) sums.emplace_back(static_cast<std::size_t>(numel(part.shape)));
-  double count = 0;
+  struct Sums {
+    std::vector<std::vector<double>> parts;
+    double count = 0;
+  };
+  Sums none;
+  for (const model::MeasurePart& part : parts) none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
+  std::vector<Sums> sums(members.size(), none);
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
-    if (stop != nullptr && *stop != 0) return std::nullopt;
-    module_.submit(entry_, loader_.next().slot);
-    // The outputs are the parts in their order, then the count.
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::vector<double> found = numbers(module_, module_.output(entry_, i));
-      for (std::size_t j = 0; j < found.size(); ++j) sums[i][j] += found[j];
+    if (stop != nullptr && *stop != 0) return {};
+    module_.submit(entry_, loader_.next().slot, 1, members);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      // The outputs are the parts in their order, then the count.
+      const auto output = [&](std::size_t i) {
+        return numbers(module_, module_.output(entry_, i), {0, members[m]});  // waits for the step
+      };
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::vector<double> found = output(i);
+        for (std::size_t j = 0; j < found.size(); ++j) sums[m].parts[i][j] += found[j];
+      }
+      sums[m].count += output(parts.size()).front();
     }
-    count +=
-        scalar(module_, module_.output(entry_, parts.size()));  // waits for the step, before its batch is given back
   }
-  for (std::vector<double>& part : sums) {
-    for (double& sum : part) sum /= count;
+  std::vector<Evaluation> evaluations;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    auto& [means, count] = sums[m];
+    for (std::vector<double>& part : means) {
+      for (double& sum : part) sum /= count;
+    }
+    evaluations.push_back(
+        {split_, model::finish_measures(model_, means), static_cast<std::int64_t>(count), 0, members[m]});
   }
-  Evaluation evaluation{split_, model::finish_measures(model_, sums), static_cast<std::int64_t>(count), 0};
-  evaluation.seconds = seconds_since(begin);
-  return evaluation;
+  for (Evaluation& evaluation : evaluations) evaluation.seconds = seconds_since(begin);
+  return evaluations;
 }
 
-Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                               const std::string& checkpoint, const std::optional<std::string>& name,
-                               spec::Weights weights) {
-  const spec::Spec& spec = loaded.spec;
+std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                            const std::string& checkpoint, const std::optional<std::string>& name,
+                                            spec::Weights weights, MemberNumber member) {
+  const std::vector<std::int64_t> members = chosen_members(loaded.spec, member);
+  const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const data::Split split = chosen_split(spec.data, name);
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
   const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split);
@@ -86,15 +117,23 @@ Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem
                                               data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
   const CheckpointFile parameters = load_weights(folder, weights);
   const std::unique_ptr<Backend> backend = backend_of(spec.mesh);
-  const Source source{
+  Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+  source.members = static_cast<std::int64_t>(members.size());
   check_memory(estimate_evaluation(backend->needs(source)), plan.batch);
   const std::unique_ptr<Module> module = backend->load(source);
-  set_loss_numbers(*module, model);
-  write_group(*module, 0, Group::params, parameters.tensors, parameters.path);
-  Evaluation result = *Evaluator(*module, 0, plan, model).run();
+  std::vector<std::int64_t> loaded_members;
+  for (const std::int64_t one : members) {
+    const std::int64_t there = std::ssize(loaded_members);
+    loaded_members.push_back(there);
+    write_group(*module, there, 0, Group::params, parameters.of_member(one), parameters.path);
+    set_loss_numbers(*module, model::make_model(spec::member_spec(loaded.spec, one), dataset.input(), dataset.target()),
+                     there);
+  }
+  std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
+  for (std::size_t m = 0; m < members.size(); ++m) results[m].member = members[m];
   parameters.file.check_intact();
-  return result;
+  return results;
 }
 
 }  // namespace pmaptrain::train

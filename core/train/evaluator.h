@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/data/loader.h"
 #include "core/runtime/backend.h"
@@ -19,7 +21,8 @@ struct Evaluation {
   std::string split;
   Measures measures;
   std::int64_t examples = 0;
-  double seconds = 0;
+  double seconds = 0;  // of all members
+  std::int64_t member = 0;
 };
 
 class Evaluator {
@@ -28,9 +31,9 @@ class Evaluator {
   // that reads batches ahead. Throws Error (resource).
   Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
-  // Of the parameters that the module has. None once `stop`, asked before each batch, is not zero: what was measured
-  // until then is of no split.
-  std::optional<Evaluation> run(const std::atomic<int>* stop = nullptr);
+  // Of the parameters that the module has of these members, one of each. None once `stop`, asked before each batch, is
+  // not zero: what was measured until then is of no split.
+  std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr);
 
  private:
   Module& module_;
@@ -42,10 +45,12 @@ class Evaluator {
 };
 
 // Evaluates a run folder's checkpoint ("last" or a step) on a split, by default on test where there is one, else on
-// validation. `loaded` is the run's config; `weights` are those of load_weights(). Opens only the data that the split
-// needs. Throws Error.
-Evaluation evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                               const std::string& checkpoint, const std::optional<std::string>& split = std::nullopt,
-                               spec::Weights weights = spec::Weights::ema);
+// validation: every member, or `member` alone. `loaded` is the run's config; `weights` are those of load_weights().
+// Opens only the data that the split needs. Throws Error.
+std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                            const std::string& checkpoint,
+                                            const std::optional<std::string>& split = std::nullopt,
+                                            spec::Weights weights = spec::Weights::ema,
+                                            MemberNumber member = std::nullopt);
 
 }  // namespace pmaptrain::train

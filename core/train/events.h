@@ -1,5 +1,8 @@
 // What happens during a run, as values. The loop emits events; the progress bar, the plain log, log.txt, metrics.jsonl
 // and summary.json are consumers, and none of them can stop the training.
+//
+// What is measured is measured of each member of an ensemble, so such an event is a list: of the members that took the
+// step, in ascending order. A run without an ensemble is one member, which has no number.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,9 @@ namespace pmaptrain::train {
 // In the order they are shown; the first is the loss. Values may be NaN or infinite.
 using Measures = std::vector<std::pair<std::string, double>>;
 
+// Which member of an ensemble, from 0; none without an ensemble.
+using MemberNumber = std::optional<std::int64_t>;
+
 struct Started {
   std::string name;
   std::string run_dir;          // empty: nothing is written
@@ -21,6 +27,7 @@ struct Started {
   std::int64_t steps = 0;       // planned in total
   std::int64_t steps_per_epoch = 0;
   std::vector<std::string> description;  // lines to show before the first step
+  std::int64_t members = 1;              // of the ensemble
 };
 
 // After every step; carries no device value, so it costs no transfer. For the bar only.
@@ -34,6 +41,7 @@ struct Logged {
   std::int64_t step = 0, epoch = 1;
   Measures measures;
   double learning_rate = 0, grad_norm = 0, examples_per_second = 0, seconds = 0;  // since the start of training
+  MemberNumber member = std::nullopt;
 };
 
 // At the end of each epoch (and of the run, when it ends within one): means over the examples of the epoch so far.
@@ -42,6 +50,7 @@ struct EpochEnded {
   Measures measures;
   std::int64_t examples = 0;  // counted, without padding
   double seconds = 0;
+  MemberNumber member = std::nullopt;
 };
 
 struct Evaluated {
@@ -50,6 +59,7 @@ struct Evaluated {
   Measures measures;
   std::int64_t examples = 0;
   double seconds = 0;
+  MemberNumber member = std::nullopt;
 };
 
 struct Warned {
@@ -69,23 +79,37 @@ struct Best {
   double value = 0;
 };
 
+// Of a member at the end.
+struct MemberEnded {
+  std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, validation, test
+  std::optional<Best> best;        // of the checkpoints kept for being best, where any are
+  std::int64_t steps = 0;          // fewer than the run's where it ended before the others
+  std::int64_t steps_skipped = 0;  // among them, those that changed nothing (train.on_nonfinite: skip)
+  std::string reason;              // why it ended by itself: early_stopping, or nonfinite and other guards; else empty
+  std::vector<Comparison> comparisons;
+};
+
 struct Ended {
   std::string status;  // done | stopped | failed
   std::string reason;  // duration | early_stopping | max_steps | max_time | signal | guard | error
   int exit_status = 0;
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
-  std::int64_t steps_skipped = 0;  // among the steps, those that changed nothing (train.on_nonfinite: skip)
-  std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, test
   std::string test_parameters;  // what test was evaluated with at the end: "best" or "last"; empty: it was not
-  std::vector<Comparison> comparisons;
   std::string run_dir;
   double seconds = 0;
-  std::vector<std::string> missing = {};    // what the run folder lacks because it could not be written, as sentences
-  bool continues = false;                   // --resume goes on with it
-  std::optional<Best> best = std::nullopt;  // of the checkpoints kept for being best, where any are
+  std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
+  bool continues = false;                 // --resume goes on with it
+  bool is_ensemble = false;
+  std::vector<MemberEnded> members = {};  // one without an ensemble
+  std::int64_t steps_skipped() const {    // by all members
+    std::int64_t sum = 0;
+    for (const MemberEnded& member : members) sum += member.steps_skipped;
+    return sum;
+  }
 };
 
-using Event = std::variant<Started, Progressed, Logged, EpochEnded, Evaluated, Warned, Ended>;
+using Event = std::variant<Started, Progressed, std::vector<Logged>, std::vector<EpochEnded>, std::vector<Evaluated>,
+                           Warned, Ended>;
 
 class Consumer {
  public:

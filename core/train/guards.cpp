@@ -17,7 +17,7 @@ constexpr std::string_view skipped_why =
 }  // namespace
 
 double Guards::state(std::size_t input) const {
-  return scalar(reader_.module(), reader_.module().input(train_entry, input));
+  return scalar(reader_.module(), reader_.module().input(train_entry, input), {0, member_});
 }
 
 bool Guards::finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }
@@ -34,26 +34,27 @@ std::string Guards::skipped_steps() const {
 
 void Guards::check_count(std::int64_t step) const {
   Module& module = reader_.module();
-  if (scalar(module, module.output(train_entry, setup_.roles.count)) > 0) return;
+  if (scalar(module, module.output(train_entry, setup_.roles.count), {0, member_}) > 0) return;
   fail_running("step " + std::to_string(step) + ": no example of the batch counts", "its mask is all zero");
 }
 
 // The count of updates says which step was the first bad one, however many have run since.
-bool Guards::check_finite() {
+bool Guards::check_finite(bool replays) {
   if (finite() || stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
   reason_ = "step " + std::to_string(good + 1) +
             ": the loss, the gradient or the update is not finite; stopped with the "
             "parameters " +
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
-            " (train.on_nonfinite: halt); " + replayed(good + 1);
+            " (train.on_nonfinite: halt)";
+  if (replays) reason_ += "; " + replayed(good + 1);
   good_steps_ = good;
   return true;
 }
 
 std::string Guards::replayed(std::int64_t step) const {
   try {
-    return replay(setup_, reader_.module(), step);
+    return replay(setup_, reader_.module(), step, member_);
   } catch (const Error& error) {  // the run has ended; what the replay lacked does not matter more than that
     return "it could not be replayed: " + error.diagnostics().front().message;
   } catch (const std::bad_alloc&) {
@@ -71,7 +72,7 @@ bool Guards::check_any_good(std::int64_t steps) {
 bool Guards::check_replicas(std::int64_t step) {
   if (compared_at_ == step || stop()) return false;
   compared_at_ = step;
-  const auto divergence = find_divergence(reader_);
+  const auto divergence = find_divergence(reader_, member_);
   if (!divergence) return false;
   reason_ = "step " + std::to_string(step) + ": " + describe(*divergence, *setup_.training) +
             "; the checkpoint holds what device 0 has, which may be damaged too";

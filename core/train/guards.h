@@ -1,4 +1,4 @@
-// What stops a run that goes wrong.
+// What stops a member that goes wrong.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@ namespace pmaptrain::train {
 
 class Guards {
  public:
-  // Both outlive this; `reader` is of the module that trains.
-  Guards(const Setup& setup, SlicedReader& reader) : setup_(setup), reader_(reader) {}
+  // Setup and reader outlive this; `reader` is of the module that trains.
+  Guards(const Setup& setup, SlicedReader& reader, std::int64_t member)
+      : setup_(setup), reader_(reader), member_(member) {}
 
-  // Why the run is to stop; empty while it is not.
+  // Why the member is to stop; empty while it is not.
   const std::string& reason() const { return reason_; }
   bool stop() const { return !reason_.empty(); }
   // After a step that was not finite: how many good ones the parameters have behind them.
@@ -34,8 +35,9 @@ class Guards {
 
   // Throws Error (failed) when no example of the last step's batch counts.
   void check_count(std::int64_t step) const;
-  // Each of these says whether it has found the first reason to stop. check_finite() replays the step, for its words.
-  bool check_finite();
+  // Each of these says whether it has found the first reason to stop. check_finite() replays the step, for its words,
+  // where that is asked for.
+  bool check_finite(bool replays = true);
   bool check_any_good(std::int64_t steps);
   // Compares private copies, once a step.
   bool check_replicas(std::int64_t step);
@@ -46,6 +48,7 @@ class Guards {
 
   const Setup& setup_;
   SlicedReader& reader_;
+  std::int64_t member_;
   std::string reason_;
   std::optional<std::int64_t> good_steps_;
   std::int64_t compared_at_ = -1, skipped_before_ = 0;

@@ -62,6 +62,22 @@ std::string some_of(const std::vector<std::string>& names) {
   return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
+// What the tensors have before the dimensions of the parameters: the members, where the file is of an ensemble.
+std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
+  std::optional<std::int64_t> members;
+  for (const TensorView& tensor : tensors) {
+    const auto found = std::find_if(model.parameters.begin(), model.parameters.end(),
+                                    [&](const model::Parameter& parameter) { return parameter.name == tensor.name; });
+    if (found == model.parameters.end()) continue;
+    const Shape& shape = tensor.shape;
+    const bool leads = shape.size() == found->shape.size() + 1 && shape.front() > 0 &&
+                       std::equal(found->shape.begin(), found->shape.end(), shape.begin() + 1);
+    if (!leads || (members && *members != shape.front())) return std::nullopt;
+    members = shape.front();
+  }
+  return members;
+}
+
 }  // namespace
 
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {
@@ -73,11 +89,13 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
   return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
 }
 
-InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed)
+InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed,
+                             Membership membership)
     : model_(model), spec_(spec), seed_(seed) {
   if (!spec.initial_from) return;
   try {
     open();
+    choose_member(membership);
     file_.file.check_intact();
   } catch (const Error& error) {
     data::throw_at(spec.init_place, error);
@@ -98,7 +116,36 @@ void InitialValues::open() {
     file_.path = from.path;
     file_.file = data::map_file(from.path);
     file_.tensors = view_safetensors(file_.file, from.path);
+    file_.members = leading_dimension(model_, file_.tensors);
   }
+}
+
+// From here on the file has the tensors of one member.
+void InitialValues::choose_member(Membership membership) {
+  const std::optional<std::int64_t>& asked = spec_.initial_from->member;
+  const auto refuse_member = [&](std::string message, std::string help) {
+    throw Error(ExitStatus::usage, Diagnostic{"config", spec_.init_place, std::move(message), std::move(help), {}});
+  };
+  if (!file_.members) {
+    if (asked)
+      refuse_member(file_.path + " is not of an ensemble, and has no members", "leave out model.init.from.member");
+    return;
+  }
+  const std::string all = "the " + counted(*file_.members, "member") + " of an ensemble";
+  const std::string choice = "model.init.from.member: 0" +
+                             (*file_.members > 1 ? " to " + std::to_string(*file_.members - 1) : std::string()) +
+                             " chooses one";
+  if (asked && *asked >= *file_.members) {
+    refuse_member(fmt::format("{} has {}, and no member {}", file_.path, all, *asked),
+                  "members count from 0: " + choice);
+  }
+  if (!asked && !membership.of) refuse_member(fmt::format("{} has {}", file_.path, all), choice);
+  if (!asked && *membership.of != *file_.members) {
+    refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.of),
+                  choice + ", from which every member starts");
+  }
+  whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";
+  file_.tensors = file_.of_member(asked.value_or(membership.member));
 }
 
 void InitialValues::refuse(std::string message, std::string help) const {
@@ -207,8 +254,8 @@ std::string InitialValues::note() const {
     if (!in_file_.contains(parameter.name)) drawn.push_back(parameter.name);
   }
   const std::size_t all = model_.parameters.size();
-  std::string text =
-      fmt::format("model.init.from took {} of the {} parameters from {}", all - drawn.size(), all, file_.path);
+  std::string text = fmt::format("model.init.from took {} of the {} parameters from {}{}", all - drawn.size(), all,
+                                 file_.path, whose_);
   if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
   for (const TensorView& tensor : file_.tensors) {
     if (!in_file_.contains(tensor.name)) ignored.push_back(tensor.name);
@@ -217,11 +264,16 @@ std::string InitialValues::note() const {
   return text;
 }
 
-std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec) {
+std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
+                               std::optional<std::int64_t> members) {
   if (!spec.initial_from) return {};
-  const InitialValues values(model, spec, 0);
-  for (const model::Parameter& parameter : model.parameters) values.of(parameter);
-  return values.note();
+  std::string note;
+  for (std::int64_t member = 0; member < members.value_or(1); ++member) {
+    const InitialValues values(model, spec, 0, {member, members});
+    for (const model::Parameter& parameter : model.parameters) values.of(parameter);
+    note = values.note();
+  }
+  return note;
 }
 
 }  // namespace pmaptrain::train

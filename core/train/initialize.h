@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,11 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 // drawn. Of model.init.from, a parameter is taken if its name matches a pattern of `include` and none of `exclude`; of
 // the names that do, the file and the model must have the same, in the same shapes. A file's tensors may be f32 or f64.
 // Throws Error at the key's place: data where the file is missing, damaged or does not fit, or holds a number that is
-// not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint that is not there.
+// not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint or member that is not there.
 class InitialValues {
  public:
   // Opens and checks the file, if there is one, but for its numbers. Model and spec outlive this.
-  InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed);
+  InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {});
   // One parameter's, row-major in the model's dtype. Made anew at each call, so that a large model is never held twice.
   std::vector<std::byte> of(const model::Parameter& parameter) const;
   // How many parameters were taken from the file and which were not; empty if there is no file.
@@ -35,6 +36,7 @@ class InitialValues {
 
  private:
   void open();
+  void choose_member(Membership membership);
   void check_patterns() const;
   void check_tensors() const;
   [[noreturn]] void refuse(std::string message, std::string help) const;
@@ -44,10 +46,13 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   CheckpointFile file_;
+  std::string whose_;                          // of the members of an ensemble's file, for note()
   std::map<std::string, TensorView> in_file_;  // those that are taken
 };
 
-// Reads model.init.from, if there is one, as a run will. Returns InitialValues::note(); throws what that throws.
-std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec);
+// Reads model.init.from, if there is one, as a run of so many members will, or of none without an ensemble. Returns
+// InitialValues::note(); throws what that throws.
+std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
+                               std::optional<std::int64_t> members = std::nullopt);
 
 }  // namespace pmaptrain::train

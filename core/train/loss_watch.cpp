@@ -5,15 +5,16 @@
 
 namespace pmaptrain::train {
 
-LossWatch::LossWatch(const Setup& setup, Module& module) : setup_(setup), module_(module) {
+LossWatch::LossWatch(const Setup& setup, Module& module, std::int64_t member)
+    : setup_(setup), module_(module), member_(member) {
   const auto& spike = setup.spec().train.loss_spike;
   if (spike) spike_.emplace(spike->factor, setup.timetable.spike_window);
 }
 
-void LossWatch::restore(const RunState& state) {
+void LossWatch::restore(const MemberState& state, std::int64_t step) {
   if (!spike_) return;
   if (!state.loss_sums) {  // nothing was watched until now
-    line_ = state.step;
+    line_ = step;
     at_line_ = of_epoch();
     return;
   }
@@ -24,14 +25,16 @@ void LossWatch::restore(const RunState& state) {
   ended_ = {sums.loss_ended, sums.examples_ended};
 }
 
-void LossWatch::save(RunState& state) const {
+void LossWatch::save(MemberState& state) const {
   state.loss_sums.reset();
   if (!spike_) return;
   state.loss_sums = LossSums{spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
 }
 
 LossWatch::Sums LossWatch::of_epoch() const {
-  const auto number = [&](std::size_t input) { return scalar(module_, module_.input(train_entry, input)); };
+  const auto number = [&](std::size_t input) {
+    return scalar(module_, module_.input(train_entry, input), {0, member_});
+  };
   return {number(setup_.roles.epoch_sums.front()), number(setup_.roles.epoch_examples)};
 }
 

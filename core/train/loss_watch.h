@@ -14,11 +14,12 @@ namespace pmaptrain::train {
 
 class LossWatch {
  public:
-  // Both outlive this; the module is what trains.
-  LossWatch(const Setup& setup, Module& module);
+  // Of a member. Setup and module outlive this; the module is what trains.
+  LossWatch(const Setup& setup, Module& module, std::int64_t member);
 
-  void restore(const RunState& state);
-  void save(RunState& state) const;
+  // `step`: the run's.
+  void restore(const MemberState& state, std::int64_t step);
+  void save(MemberState& state) const;
 
   // At a line of the log interval. Returns the words of a spike.
   std::optional<std::string> logged(std::int64_t step);
@@ -33,6 +34,7 @@ class LossWatch {
 
   const Setup& setup_;
   Module& module_;
+  std::int64_t member_;
   std::optional<LossSpike> spike_;
   std::int64_t line_ = 0;  // the step of the last line
   Sums at_line_;           // of the epoch, there

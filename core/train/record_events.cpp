@@ -14,9 +14,13 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A JSON object that remembers whether every number in it was finite.
+// A JSON object, or another value, that remembers whether every number in it was finite.
 class Object {
  public:
+  Object() = default;
+  static Object null() { return Object(nullptr); }
+  static Object list() { return Object(OrderedJson::array()); }
+
   void add(const std::string& key, double value) {
     finite_ = finite_ && std::isfinite(value);
     json_[key] = std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
@@ -30,12 +34,19 @@ class Object {
     finite_ = finite_ && object.finite_;
     json_[key] = object.json_;
   }
+  // Of a list.
+  void append(const Object& object) {
+    finite_ = finite_ && object.finite_;
+    json_.push_back(object.json_);
+  }
   std::string text(int indent) {
     if (!finite_) json_["finite"] = false;
     return json_.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
   }
 
  private:
+  explicit Object(OrderedJson json) : json_(std::move(json)) {}
+
   OrderedJson json_ = OrderedJson::object();
   bool finite_ = true;
 };
@@ -46,76 +57,130 @@ Object object_for(const char* name, const E& event) {
   object.add("event", name);
   object.add("step", event.step);
   object.add("epoch", event.epoch);
+  if (event.member) object.add("member", *event.member);
   return object;
+}
+
+Object object_of(const Logged& logged) {
+  Object object = object_for("step", logged);
+  object.add(logged.measures);
+  object.add("learning_rate", logged.learning_rate);
+  object.add("grad_norm", logged.grad_norm);
+  object.add("examples_per_second", logged.examples_per_second);
+  object.add("seconds", logged.seconds);
+  return object;
+}
+
+Object object_of(const EpochEnded& epoch) {
+  Object object = object_for("epoch", epoch);
+  object.add(epoch.measures);
+  object.add("examples", epoch.examples);
+  object.add("seconds", epoch.seconds);
+  return object;
+}
+
+Object object_of(const Evaluated& evaluated) {
+  Object object = object_for("eval", evaluated);
+  object.add("split", evaluated.split);
+  object.add(evaluated.measures);
+  object.add("examples", evaluated.examples);
+  object.add("seconds", evaluated.seconds);
+  return object;
+}
+
+Object final_of(const MemberEnded& member) {
+  Object all;
+  for (const auto& [split, measures] : member.final_measures) {
+    Object object;
+    object.add(measures);
+    all.add(split, object);
+  }
+  return all;
+}
+
+Object best_of(const MemberEnded& member) {
+  if (!member.best) return Object::null();
+  Object best;
+  best.add("step", member.best->step);
+  best.add("metric", member.best->metric);
+  best.add("value", member.best->value);
+  return best;
+}
+
+Object end_of(const MemberEnded& member) {
+  Object end;
+  end.add("steps", member.steps);
+  end.add("steps_skipped", member.steps_skipped);
+  end.add("finished", member.reason.empty() ? OrderedJson(nullptr) : OrderedJson(member.reason));
+  return end;
+}
+
+// A list by member; without an ensemble the only one's.
+Object of_members(const Ended& ended, Object (*of_member)(const MemberEnded&)) {
+  if (!ended.is_ensemble) return of_member(ended.members.empty() ? MemberEnded{} : ended.members.front());
+  Object list = Object::list();
+  for (const MemberEnded& member : ended.members) list.append(of_member(member));
+  return list;
+}
+
+template <class E>
+void add_lines(std::string& lines, const Event& event) {
+  constexpr int one_line = -1;
+  const auto* const of_members = std::get_if<std::vector<E>>(&event);
+  if (of_members == nullptr) return;
+  for (const E& of_member : *of_members) lines += object_of(of_member).text(one_line) + "\n";
 }
 
 }  // namespace
 
-std::string metrics_line(const Event& event) {
-  constexpr int one_line = -1;
-  if (const auto* const logged = std::get_if<Logged>(&event)) {
-    Object object = object_for("step", *logged);
-    object.add(logged->measures);
-    object.add("learning_rate", logged->learning_rate);
-    object.add("grad_norm", logged->grad_norm);
-    object.add("examples_per_second", logged->examples_per_second);
-    object.add("seconds", logged->seconds);
-    return object.text(one_line);
-  }
-  if (const auto* const epoch = std::get_if<EpochEnded>(&event)) {
-    Object object = object_for("epoch", *epoch);
-    object.add(epoch->measures);
-    object.add("examples", epoch->examples);
-    object.add("seconds", epoch->seconds);
-    return object.text(one_line);
-  }
-  if (const auto* const evaluated = std::get_if<Evaluated>(&event)) {
-    Object object = object_for("eval", *evaluated);
-    object.add("split", evaluated->split);
-    object.add(evaluated->measures);
-    object.add("examples", evaluated->examples);
-    object.add("seconds", evaluated->seconds);
-    return object.text(one_line);
-  }
-  return "";
+std::string metrics_lines(const Event& event) {
+  std::string lines;
+  add_lines<Logged>(lines, event);
+  add_lines<EpochEnded>(lines, event);
+  add_lines<Evaluated>(lines, event);
+  return lines;
 }
 
 std::string summary_json(const Ended& ended, const std::string& version) {
-  Object final_measures;
-  for (const auto& [split, measures] : ended.final_measures) {
-    Object object;
-    object.add(measures);
-    final_measures.add(split, object);
-  }
   Object summary;
   summary.add("status", ended.status);
   summary.add("reason", ended.reason);
   summary.add("exit_status", ended.exit_status);
   summary.add("steps", ended.steps);
-  summary.add("steps_skipped", ended.steps_skipped);
+  summary.add("steps_skipped", ended.steps_skipped());
   summary.add("epochs", ended.epochs);
   summary.add("examples_seen", ended.examples_seen);
   summary.add("examples_skipped", ended.examples_skipped);
-  summary.add("final", final_measures);
+  summary.add("final", of_members(ended, final_of));
   if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
-  if (ended.best) {
-    Object best;
-    best.add("step", ended.best->step);
-    best.add("metric", ended.best->metric);
-    best.add("value", ended.best->value);
-    summary.add("best", best);
-  } else {
-    summary.add("best", nullptr);
-  }
+  summary.add("best", of_members(ended, best_of));
+  if (ended.is_ensemble) summary.add("members", of_members(ended, end_of));
   summary.add("seconds", ended.seconds);
   summary.add("version", version);
   return summary.text(2) + "\n";
 }
 
+namespace {
+
+double to_number(const OrderedJson& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<std::pair<std::string, Measures>> to_final(const OrderedJson& splits) {
+  std::vector<std::pair<std::string, Measures>> found;
+  for (const auto& [split, object] : splits.items()) {
+    Measures measures;
+    for (const auto& [name, value] : object.items()) {
+      if (name != "finite") measures.emplace_back(name, to_number(value));
+    }
+    found.emplace_back(split, std::move(measures));
+  }
+  return found;
+}
+
+}  // namespace
+
 std::optional<Ended> parse_summary(const std::string& text) {
-  const auto number = [](const OrderedJson& value) {
-    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-  };
   try {
     const OrderedJson json = OrderedJson::parse(text);
     Ended ended;
@@ -123,22 +188,25 @@ std::optional<Ended> parse_summary(const std::string& text) {
     ended.reason = json.at("reason").get<std::string>();
     ended.exit_status = json.at("exit_status").get<int>();
     ended.steps = json.at("steps").get<std::int64_t>();
-    ended.steps_skipped = json.at("steps_skipped").get<std::int64_t>();
     ended.epochs = json.at("epochs").get<std::int64_t>();
     ended.examples_seen = json.at("examples_seen").get<std::int64_t>();
     ended.examples_skipped = json.at("examples_skipped").get<std::int64_t>();
-    for (const auto& [split, object] : json.at("final").items()) {
-      Measures measures;
-      for (const auto& [name, value] : object.items()) {
-        if (name != "finite") measures.emplace_back(name, number(value));
+    ended.is_ensemble = json.contains("members");
+    ended.members.resize(ended.is_ensemble ? json.at("members").size() : 1);
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      const auto of_member = [&](const char* key) { return ended.is_ensemble ? json.at(key).at(m) : json.at(key); };
+      MemberEnded& member = ended.members[m];
+      member.final_measures = to_final(of_member("final"));
+      if (const OrderedJson best = of_member("best"); !best.is_null()) {
+        member.best = Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(),
+                           to_number(best.at("value"))};
       }
-      ended.final_measures.emplace_back(split, std::move(measures));
+      const OrderedJson end = ended.is_ensemble ? of_member("members") : json;
+      member.steps = end.at("steps").get<std::int64_t>();
+      member.steps_skipped = end.at("steps_skipped").get<std::int64_t>();
+      if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();
     }
     ended.test_parameters = json.value("test_parameters", "");
-    if (const OrderedJson& best = json.at("best"); !best.is_null()) {
-      ended.best =
-          Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(), number(best.at("value"))};
-    }
     ended.seconds = json.at("seconds").get<double>();
     return ended;
   } catch (const std::exception&) {
@@ -147,8 +215,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
 }
 
 void Records::on(const Event& event) {
-  const std::string line = metrics_line(event);
-  if (!line.empty()) metrics_.write(line + "\n");
+  write_metrics(event);
 
   std::string text;
   for (const Line& shown : lines_(event)) text += shown.text() + "\n";
@@ -157,6 +224,10 @@ void Records::on(const Event& event) {
   if (!text.empty()) log_.write(text);
 
   if (ended != nullptr) write_summary(*ended);
+}
+
+void Records::write_metrics(const Event& event) {
+  if (const std::string lines = metrics_lines(event); !lines.empty()) metrics_.write(lines);
 }
 
 void Records::write_summary(const Ended& ended) {

@@ -13,9 +13,9 @@
 
 namespace pmaptrain::train {
 
-// The event as one line of metrics.jsonl, without its end; empty for events that have none. Numbers read back exactly;
-// a number that is not finite is null, and then "finite" is false.
-std::string metrics_line(const Event& event);
+// What metrics.jsonl gets of an event: one line for each member, with its end; nothing for most events. Numbers read
+// back exactly; a number that is not finite is null, and then "finite" is false.
+std::string metrics_lines(const Event& event);
 
 // The summary document, indented, with its end of line. `version` is the program's.
 std::string summary_json(const Ended& ended, const std::string& version);
@@ -37,6 +37,8 @@ class Records : public Consumer {
         warn_(warn) {}
   void on(const Event& event) override;
 
+  // The lines of an event in metrics.jsonl alone.
+  void write_metrics(const Event& event);
   // Writes summary.json; a run's Ended does so too.
   void write_summary(const Ended& ended);
 

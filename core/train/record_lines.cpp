@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/spread.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -18,8 +19,9 @@ constexpr int number_width = 6;  // of most numbers that compact() makes
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
 // The order in which a terminal that is too narrow loses what it cannot show.
-constexpr int expendable_epoch = 1, expendable_measure = 2, expendable_grad_norm = 3, expendable_rate = 4,
-              expendable_count = 5, expendable_time = 6, expendable_speed = 7;
+constexpr int expendable_best = 1, expendable_worst = 2, expendable_epoch = 3, expendable_measure = 4,
+              expendable_grad_norm = 5, expendable_rate = 6, expendable_count = 7, expendable_time = 8,
+              expendable_speed = 9;
 
 // The first measure, the loss, always stays; so do all where `all_stay`.
 void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
@@ -28,6 +30,37 @@ void add_measures(std::vector<Field>& fields, const Measures& measures, bool all
     fields.push_back({printable(name), fmt::format("{:>{}}", compact(value), number_width), "",
                       all_stay || i == 0 ? 0 : expendable_measure});
   }
+}
+
+// Of one member, or in short of several.
+template <class E>
+void add_measures(std::vector<Field>& fields, const std::vector<E>& of_members, std::int64_t members, bool all_stay) {
+  if (members == 1) return add_measures(fields, of_members.front().measures, all_stay);
+  const MemberSummary summary = summary_of(of_members);
+  const std::size_t loss = fields.size();
+  add_measures(fields, summary.medians, all_stay);
+  const auto extreme = [](const char* label, double value, std::int64_t member, int expendable) {
+    return Field{label, fmt::format("{:>{}}", compact(value), number_width), fmt::format("({})", member), expendable};
+  };
+  fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(loss) + 1,
+                {extreme("best", summary.loss.best, summary.loss.best_member, expendable_best),
+                 extreme("worst", summary.loss.worst, summary.loss.worst_member, expendable_worst)});
+  if (std::ssize(of_members) < members) {
+    fields.push_back({"", fmt::format("{} of {}", of_members.size(), members), "members", expendable_count});
+  }
+}
+
+std::string rate_text(const std::vector<Logged>& lines) {
+  const auto [least, most] = std::minmax_element(
+      lines.begin(), lines.end(), [](const Logged& a, const Logged& b) { return a.learning_rate < b.learning_rate; });
+  const std::string text = fmt::format("{:g}", least->learning_rate);
+  return least->learning_rate < most->learning_rate ? text + fmt::format(" to {:g}", most->learning_rate) : text;
+}
+
+double median_grad_norm(const std::vector<Logged>& lines) {
+  std::vector<double> norms;
+  for (const Logged& line : lines) norms.push_back(line.grad_norm);
+  return spread_of("grad_norm", norms, std::vector<std::int64_t>(norms.size())).median;
 }
 
 }  // namespace
@@ -102,39 +135,45 @@ std::vector<Line> EventLines::operator()(const Event& event) {
         if constexpr (std::is_same_v<E, Started>) {
           steps_ = e.steps;
           steps_per_epoch_ = e.steps_per_epoch;
+          members_ = e.members;
           epochs_ = e.steps_per_epoch > 0 ? (e.steps + e.steps_per_epoch - 1) / e.steps_per_epoch : 0;
           for (const std::string& text : e.description) note(text);
           if (e.first_step > 0) note("continuing after step " + std::to_string(e.first_step));
           if (!e.run_dir.empty()) note("writing to " + e.run_dir);
-        } else if constexpr (std::is_same_v<E, Logged>) {
-          Line line{LineKind::step, {step_field(e.step)}, 0};
-          line.fields.push_back({"epoch", epoch_text(e.epoch), "", expendable_epoch});
-          add_measures(line.fields, e.measures, false);
-          line.fields.push_back(
-              {"grad_norm", fmt::format("{:>{}}", compact(e.grad_norm), number_width), "", expendable_grad_norm});
-          line.fields.push_back({"lr", fmt::format("{:g}", e.learning_rate), "", expendable_rate});
-          if (std::isfinite(e.examples_per_second) && e.examples_per_second > 0 && e.examples_per_second < 1e15) {
-            line.fields.push_back(
-                {"", with_commas(std::llround(e.examples_per_second)), "examples/s", expendable_speed});
+        } else if constexpr (std::is_same_v<E, std::vector<Logged>>) {
+          const Logged& first = e.front();
+          Line line{LineKind::step, {step_field(first.step)}, 0};
+          line.fields.push_back({"epoch", epoch_text(first.epoch), "", expendable_epoch});
+          add_measures(line.fields, e, members_, false);
+          line.fields.push_back({"grad_norm", fmt::format("{:>{}}", compact(median_grad_norm(e)), number_width), "",
+                                 expendable_grad_norm});
+          line.fields.push_back({"lr", rate_text(e), "", expendable_rate});
+          const double speed = first.examples_per_second;
+          if (std::isfinite(speed) && speed > 0 && speed < 1e15) {
+            line.fields.push_back({"", with_commas(std::llround(speed)), "examples/s", expendable_speed});
           }
-          if (verbose_) line.fields.push_back({"", duration(e.seconds), "", expendable_time});
+          if (verbose_) line.fields.push_back({"", duration(first.seconds), "", expendable_time});
           lines.push_back(std::move(line));
-        } else if constexpr (std::is_same_v<E, EpochEnded>) {
+        } else if constexpr (std::is_same_v<E, std::vector<EpochEnded>>) {
           // With one step an epoch, the log interval says which are shown.
           if (steps_per_epoch_ == 1) return;
-          Line line{LineKind::epoch, {{"epoch", epoch_text(e.epoch) + "  train mean", ""}}, lead()};
-          add_measures(line.fields, e.measures, true);
-          line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
-          line.fields.push_back({"", duration(e.seconds), "", expendable_time});
+          const EpochEnded& first = e.front();
+          Line line{LineKind::epoch, {{"epoch", epoch_text(first.epoch) + "  train mean", ""}}, lead()};
+          add_measures(line.fields, e, members_, true);
+          line.fields.push_back({"", with_commas(first.examples), "examples", expendable_count});
+          line.fields.push_back({"", duration(first.seconds), "", expendable_time});
           lines.push_back(std::move(line));
-        } else if constexpr (std::is_same_v<E, Evaluated>) {
-          const bool at_end = steps_per_epoch_ <= 0 || e.step % steps_per_epoch_ == 0;
-          Field first = at_end ? Field{"epoch", epoch_text(e.epoch), "", 0} : step_field(e.step);
-          first.value += "  " + printable(e.split);
+        } else if constexpr (std::is_same_v<E, std::vector<Evaluated>>) {
+          // Members may have ended at several steps.
+          const Evaluated& last = *std::max_element(
+              e.begin(), e.end(), [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
+          const bool at_end = steps_per_epoch_ <= 0 || last.step % steps_per_epoch_ == 0;
+          Field first = at_end ? Field{"epoch", epoch_text(last.epoch), "", 0} : step_field(last.step);
+          first.value += "  " + printable(last.split);
           Line line{LineKind::evaluation, {first}, lead()};
-          add_measures(line.fields, e.measures, true);
-          line.fields.push_back({"", with_commas(e.examples), "examples", expendable_count});
-          line.fields.push_back({"", duration(e.seconds), "", expendable_time});
+          add_measures(line.fields, e, members_, true);
+          line.fields.push_back({"", with_commas(last.examples), "examples", expendable_count});
+          line.fields.push_back({"", duration(last.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, Warned>) {
           lines.push_back({e.stops ? LineKind::error : LineKind::warning, {{printable(e.text), "", ""}}, 0});

@@ -35,7 +35,8 @@ struct Line {
   std::string text() const;
 };
 
-// Remembers from Started what later lines need (totals, widths). Progressed and Ended have no lines.
+// Remembers from Started what later lines need (totals, widths). Progressed and Ended have no lines. Of several members
+// a line has the medians of all measures, and the best and the worst loss with the member that has it.
 class EventLines {
  public:
   // `verbose` adds the time since the start of training to step lines.
@@ -51,7 +52,7 @@ class EventLines {
   std::string epoch_text(std::int64_t epoch) const;
   int lead() const;
 
-  std::int64_t steps_ = 0, epochs_ = 0, steps_per_epoch_ = 0;
+  std::int64_t steps_ = 0, epochs_ = 0, steps_per_epoch_ = 0, members_ = 1;
   bool verbose_;
 };
 

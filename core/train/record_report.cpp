@@ -5,19 +5,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string_view>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/record_lines.h"
+#include "core/train/spread.h"
 
 namespace pmaptrain::train {
 namespace {
 
 constexpr std::string_view bold = "\x1b[1m", green = "\x1b[1;32m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
                            plain = "\x1b[0m";
-constexpr std::size_t shown_values = 8;  // of one parameter
+constexpr std::size_t shown_values = 8;    // of one parameter
+constexpr std::size_t shown_members = 16;  // one by one
 
 using Row = std::vector<std::string>;
 
@@ -26,8 +29,8 @@ std::string pad(const std::string& text, int width, bool left) {
   return left ? text + std::string(gap, ' ') : std::string(gap, ' ') + text;
 }
 
-// Left-aligned names, right-aligned numbers; the first row is the heading.
-std::string table(const std::vector<Row>& rows, bool color) {
+// Left-aligned names, right-aligned numbers; the first rows are the heading.
+std::string table(const std::vector<Row>& rows, bool color, std::size_t headings = 1) {
   std::vector<int> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
@@ -38,7 +41,7 @@ std::string table(const std::vector<Row>& rows, bool color) {
     std::string line = "  ";
     for (std::size_t i = 0; i < rows[r].size(); ++i) line += (i > 0 ? "  " : "") + pad(rows[r][i], widths[i], i == 0);
     line.erase(line.find_last_not_of(' ') + 1);
-    text += color && r == 0 ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
+    text += color && r < headings ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
   }
   return text;
 }
@@ -59,24 +62,31 @@ std::string headline(const Ended& ended, bool color) {
     what = std::string(style) + what + std::string(plain);
   }
   std::string text = fmt::format("{} after {}", what, plural(ended.steps, "step"));
-  if (ended.steps_skipped > 0) text += fmt::format(", {} of them skipped", with_commas(ended.steps_skipped));
+  if (const std::int64_t skipped = ended.steps_skipped(); skipped > 0) {
+    text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
+                                      : fmt::format(", {} skipped by members", with_commas(skipped));
+  }
   text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
   return text + ") in " + duration(ended.seconds) + "\n";
 }
 
-std::string measures_table(const Ended& ended, bool color) {
+std::string split_name(const Ended& ended, const std::string& split) {
+  const bool best = split == "test" && ended.test_parameters == "best";
+  return printable(split) + (best ? " (best)" : "");
+}
+
+std::string measures_table(const Ended& ended, const MemberEnded& member, bool color) {
   Row heading{""};
-  for (const auto& [split, measures] : ended.final_measures) {
+  for (const auto& [split, measures] : member.final_measures) {
     for (const auto& measure : measures) {
       if (std::find(heading.begin(), heading.end(), measure.first) == heading.end()) heading.push_back(measure.first);
     }
   }
   if (heading.size() == 1) return "";
   std::vector<Row> rows{heading};
-  for (const auto& [split, measures] : ended.final_measures) {
-    const bool best = split == "test" && ended.test_parameters == "best";
-    Row row{printable(split) + (best ? " (best)" : "")};
+  for (const auto& [split, measures] : member.final_measures) {
+    Row row{split_name(ended, split)};
     for (std::size_t i = 1; i < heading.size(); ++i) {
       const auto found = std::find_if(measures.begin(), measures.end(),
                                       [&, name = heading[i]](const auto& measure) { return measure.first == name; });
@@ -131,17 +141,116 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
   return "\n" + table(rows, color) + below;
 }
 
+// One measure of every member that has it.
+struct Column {
+  std::string group, name;  // the split, or what the best checkpoint is selected by
+  std::vector<std::optional<double>> values;
+};
+
+std::vector<Column> columns_of(const Ended& ended) {
+  std::vector<Column> columns;
+  const auto set = [&](const std::string& group, const std::string& name, std::size_t member, double value) {
+    auto found = std::find_if(columns.begin(), columns.end(),
+                              [&](const Column& column) { return column.group == group && column.name == name; });
+    if (found == columns.end()) found = columns.insert(columns.end(), {group, name, {}});
+    found->values.resize(ended.members.size());
+    found->values[member] = value;
+  };
+  for (const char* const split : {"train", "validation", "test"}) {
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      for (const auto& [name, measures] : ended.members[m].final_measures) {
+        if (name != split) continue;
+        for (const auto& [measure, value] : measures) set(split_name(ended, split), measure, m, value);
+      }
+    }
+  }
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    if (const auto& best = ended.members[m].best) set("best", best->metric, m, best->value);
+  }
+  return columns;
+}
+
+// A row for each member, and a column for each measure.
+std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
+  Row groups{""}, names{""};
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    groups.push_back(i > 0 && columns[i - 1].group == columns[i].group ? "" : columns[i].group);
+    names.push_back(printable(columns[i].name));
+  }
+  std::vector<Row> rows{groups, names};
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
+    for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
+  }
+  return rows;
+}
+
+// A row for each measure, with the best and the worst of many members.
+std::vector<Row> rows_by_measure(const std::vector<Column>& columns) {
+  std::vector<Row> rows{{"", "best", "median", "worst"}};
+  for (const Column& column : columns) {
+    std::vector<double> values;
+    std::vector<std::int64_t> members;
+    for (std::size_t m = 0; m < column.values.size(); ++m) {
+      if (!column.values[m]) continue;
+      values.push_back(*column.values[m]);
+      members.push_back(static_cast<std::int64_t>(m));
+    }
+    const Spread spread = spread_of(column.name, values, members);
+    rows.push_back({column.group + " " + printable(column.name),
+                    fmt::format("{} ({})", compact(spread.best), spread.best_member), compact(spread.median),
+                    fmt::format("{} ({})", compact(spread.worst), spread.worst_member)});
+  }
+  return rows;
+}
+
+std::string members_table(const Ended& ended, bool color) {
+  const std::vector<Column> columns = columns_of(ended);
+  if (columns.empty()) return "";
+  if (ended.members.size() > shown_members) return "\n" + table(rows_by_measure(columns), color);
+  return "\n" + table(rows_by_member(ended, columns), color, 2);
+}
+
+// The members that ended before the run did: "1 member ended by nonfinite: 3 (step 12)".
+std::string finished_members(const Ended& ended) {
+  constexpr std::size_t most = 8;
+  std::map<std::string, std::vector<std::size_t>> by_reason;
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    if (!ended.members[m].reason.empty()) by_reason[ended.members[m].reason].push_back(m);
+  }
+  std::string text;
+  for (const auto& [reason, members] : by_reason) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
+      names.push_back(fmt::format("{} (step {})", members[i], with_commas(ended.members[members[i]].steps)));
+    }
+    text += fmt::format("\n{} ended by {}:\n", counted(static_cast<std::int64_t>(members.size()), "member"), reason);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      text += (i == 0 ? "  " : i % 4 == 0 ? ",\n  " : ", ") + names[i];
+    }
+    text += "\n";
+    if (members.size() > most) text += fmt::format("  and {} more: summary.json has them\n", members.size() - most);
+  }
+  return text;
+}
+
+std::string member_report(const Ended& ended, const MemberEnded& member, bool color) {
+  std::string text = measures_table(ended, member, color);
+  text += comparison_table(member.comparisons, true, color);
+  text += comparison_table(member.comparisons, false, color);
+  if (member.best) {
+    text += fmt::format("\nbest {}: {} after step {}\n", printable(member.best->metric), compact(member.best->value),
+                        with_commas(member.best->step));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string final_report(const Ended& ended, bool color) {
   std::string text = headline(ended, color);
-  text += measures_table(ended, color);
-  text += comparison_table(ended.comparisons, true, color);
-  text += comparison_table(ended.comparisons, false, color);
-  if (ended.best) {
-    text += fmt::format("\nbest {}: {} after step {}\n", printable(ended.best->metric), compact(ended.best->value),
-                        with_commas(ended.best->step));
-  }
+  text += ended.members.size() == 1 ? member_report(ended, ended.members.front(), color)
+                                    : members_table(ended, color) + finished_members(ended);
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;
 }

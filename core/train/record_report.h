@@ -8,7 +8,8 @@
 namespace pmaptrain::train {
 
 // Status, steps and time; the final measures of each split as a table; learned beside true values (long parameters
-// abbreviated); the run folder. Lines with their ends. `color` adds ANSI sequences.
+// abbreviated); the run folder. Of an ensemble the table has its members, or of many the best, the median and the
+// worst. Lines with their ends. `color` adds ANSI sequences.
 std::string final_report(const Ended& ended, bool color = false);
 
 // What was saved of a run that was stopped, and the command that goes on with it: a line. Empty for other runs.

@@ -24,7 +24,12 @@ namespace {
 // A batch in host memory, as Module::batch lays it out.
 class HostBatch {
  public:
-  HostBatch(const Setup& setup, std::int64_t step) : setup_(setup), dataset_(*setup.source.train), step_(step) {
+  HostBatch(const Setup& setup, std::int64_t member, std::int64_t step)
+      : setup_(setup),
+        dataset_(*setup.source.train),
+        step_(step),
+        sampler_(data::training_sampler(setup.member_spec(member).data, setup.member_spec(member).seed,
+                                        setup.batch.dataset)) {
     const data::BatchPlan& plan = setup.batch;
     const auto rows = static_cast<std::size_t>(plan.rows());
     inputs_.resize(rows * dataset_.input().bytes());
@@ -58,7 +63,7 @@ class HostBatch {
   const Setup& setup_;
   const data::Dataset& dataset_;
   std::int64_t step_;  // from 0
-  data::Sampler sampler_ = data::training_sampler(setup_.spec().data, setup_.spec().seed, setup_.batch.dataset);
+  data::Sampler sampler_;
   std::vector<std::byte> inputs_, targets_, mask_, rows_;
 };
 
@@ -166,8 +171,8 @@ std::string origin_text(const Origin& origin, const std::string& examples) {
 
 class Replay {
  public:
-  Replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits)
-      : setup_(setup), module_(module), limits_(limits), batch_(setup, step - 1) {}
+  Replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member, const ReplayLimits& limits)
+      : setup_(setup), module_(module), member_(member), limits_(limits), batch_(setup, member, step - 1) {}
 
   std::string run() {
     if (const auto found = microbatches()) return *found;
@@ -211,11 +216,12 @@ class Replay {
     return train_program(setup_.model, spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
   }
 
-  // What the program reads of the module, as device 0 has it.
+  // What the program reads of the module, as device 0 of the member has it.
   std::map<std::string, PerDevice> parameters(const Program& program) {
     std::map<std::string, PerDevice> values;
     for (const Input& input : program.inputs) {
-      if (input.group != Group::batch) values[input.name] = {bytes_of(module_, module_.input(input.name))};
+      if (input.group != Group::batch)
+        values[input.name] = {bytes_of(module_, module_.input(input.name), {0, member_})};
     }
     return values;
   }
@@ -232,8 +238,9 @@ class Replay {
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       const Input& input = program.inputs[i];
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
-        inputs[input.name].push_back(input.group == Group::batch ? batch_.slice(input.name, d * rows, rows)
-                                                                 : bytes_of(module_, module_.input(input.name), d));
+        inputs[input.name].push_back(input.group == Group::batch
+                                         ? batch_.slice(input.name, d * rows, rows)
+                                         : bytes_of(module_, module_.input(input.name), {d, member_}));
         if (i == setup_.roles.finite) inputs[input.name].back().front() = std::byte{1};  // as before the step
       }
     }
@@ -244,14 +251,16 @@ class Replay {
 
   const Setup& setup_;
   Module& module_;
+  const std::int64_t member_;
   const ReplayLimits limits_;
   const HostBatch batch_;
 };
 
 }  // namespace
 
-std::string replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits) {
-  return Replay(setup, module, step, limits).run();
+std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member,
+                   const ReplayLimits& limits) {
+  return Replay(setup, module, step, member, limits).run();
 }
 
 }  // namespace pmaptrain::train

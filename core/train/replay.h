@@ -20,6 +20,7 @@ struct ReplayLimits {
 // is not finite although its operands are, its line in the config, and the examples. `module` holds the values from
 // before the step. First the microbatches are run, one at a time, then the whole step; what is larger than the limits
 // is left out, and the words say so. Throws Error (data) for examples that cannot be read any more.
-std::string replay(const Setup& setup, Module& module, std::int64_t step, const ReplayLimits& limits = {});
+std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
+                   const ReplayLimits& limits = {});
 
 }  // namespace pmaptrain::train

@@ -25,24 +25,24 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-XXH64_hash_t hash_of(SlicedReader& reader, Handle value, std::int64_t device) {
+XXH64_hash_t hash_of(SlicedReader& reader, Handle value, Instance instance) {
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
-  reader.read(value, device,
+  reader.read(value, instance,
               [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
   return XXH3_64bits_digest(state.get());
 }
 
 }  // namespace
 
-std::optional<Divergence> find_divergence(SlicedReader& reader) {
+std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t member) {
   const Program& program = reader.module().program(0);
   const std::int64_t devices = program.mesh.devices();
   for (const Input& input : program.inputs) {
     if (input.group != Group::params && input.group != Group::state) continue;
     const Handle value = reader.module().input(input.name);
     std::vector<XXH64_hash_t> hashes;
-    for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, d));
+    for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, {d, member}));
     // Only devices that agree on the axes over which the value varies must hold the same.
     const AxisSet varying = program.type(input.value).varying;
     Divergence divergence{input.name, {}};

@@ -72,12 +72,13 @@ void refuse_lost_checkpoints(const fs::path& run) {
 
 // A best checkpoint that is not whole is none: the next evaluation is the best.
 void check_best(const fs::path& run, RunState& state, std::vector<std::string>& damaged) {
-  if (!state.best || state.best->step == state.step) return;
+  const std::string best = best_folder(state);
+  if (best.empty() || best == checkpoint_name(state.step)) return;
   try {
-    load_checkpoint(run / "checkpoints" / checkpoint_name(state.best->step));
+    load_checkpoint(run / "checkpoints" / best);
   } catch (const Error& error) {
     if (error.status() != ExitStatus::data) throw;
-    state.best.reset();
+    for (MemberState& member : state.members) member.best.reset();
     damaged.push_back("the best checkpoint is lost: " + error.diagnostics().front().message);
   }
 }
@@ -161,23 +162,46 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
                          "begin another run from this one's parameters with model.init.from"});
 }
 
-bool stays_finished(const RunState& state, const spec::TrainSpec& spec) {
-  if (state.finished == "early_stopping") {
-    return spec.early_stopping && continues(state.early_stopping, *spec.early_stopping) &&
-           state.early_stopping.waited >= spec.early_stopping->patience;
+// The members take every step together, so one that ended before the others cannot catch up.
+bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec) {
+  if (member.left_behind || (!member.finished.empty() && member.steps < run.step)) return true;
+  if (member.finished == "early_stopping") {
+    return spec.early_stopping && continues(member.early_stopping, *spec.early_stopping) &&
+           member.early_stopping.waited >= spec.early_stopping->patience;
   }
-  if (state.finished == "nonfinite") return spec.on_nonfinite == spec::OnNonfinite::halt;
-  if (state.finished == "loss_spike") return spec.loss_spike && spec.loss_spike->action == spec::SpikeAction::halt;
-  return !state.finished.empty();
+  if (member.finished == "nonfinite") return spec.on_nonfinite == spec::OnNonfinite::halt;
+  if (member.finished == "loss_spike") return spec.loss_spike && spec.loss_spike->action == spec::SpikeAction::halt;
+  return !member.finished.empty();
+}
+
+bool stays_finished(const RunState& run, const spec::TrainSpec& spec) {
+  return std::all_of(run.members.begin(), run.members.end(),
+                     [&](const MemberState& member) { return stays_finished(member, run, spec); });
+}
+
+std::string why_finished(const RunState& state) {
+  std::vector<std::string> reasons;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const std::string& why = state.members[m].finished_why;
+    if (!why.empty()) reasons.push_back(state.is_ensemble ? "member " + std::to_string(m) + ": " + why : why);
+  }
+  return join(reasons, "; ");
 }
 
 namespace {
 
+// What would continue a run that these members have ended; those that the others left behind stay where they are.
 std::string advice(const RunState& state, const Setup& setup) {
-  if (state.finished == "early_stopping") return "a larger train.early_stopping.patience continues it";
-  if (state.finished == "nonfinite") return "train.on_nonfinite: skip continues it";
-  if (state.finished == "loss_spike") return "train.loss_spike.action: warn continues it";
-  if (!state.finished.empty()) return "model.init.from begins another run from its parameters";
+  std::string finished;
+  for (const MemberState& member : state.members) {
+    if (member.finished.empty() || member.left_behind || member.steps < state.step) continue;
+    finished = member.finished;
+  }
+  const bool all = stays_finished(state, setup.spec().train);
+  if (all && finished == "early_stopping") return "a larger train.early_stopping.patience continues it";
+  if (all && finished == "nonfinite") return "train.on_nonfinite: skip continues it";
+  if (all && finished == "loss_spike") return "train.loss_spike.action: warn continues it";
+  if (all) return "model.init.from begins another run from its parameters";
   if (state.step < setup.timetable.steps) return "a larger --max-steps continues it, or none";
   return "a longer train.duration continues it";
 }
@@ -187,14 +211,14 @@ std::string advice(const RunState& state, const Setup& setup) {
 std::optional<Finished> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
                                       std::optional<std::int64_t> max_steps) {
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
-  if (!stays_finished(state, setup.spec().train) &&
-      (state.step < steps || (state.evaluation_is_due && !setup.evaluations.empty())))
-    return std::nullopt;
+  const bool finished = stays_finished(state, setup.spec().train);
+  const bool evaluates = state.evaluation_is_due && !setup.evaluations.empty();
+  if (!finished && (state.step < steps || evaluates)) return std::nullopt;
   std::error_code error;
   if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end
   std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
   if (!ended || ended->steps != state.step) return std::nullopt;
-  if (state.finished.empty() && ended->exit_status != 0) return std::nullopt;  // it failed, or a signal ended it
+  if (!finished && ended->exit_status != 0) return std::nullopt;  // it failed, or a signal ended it
   ended->run_dir = run.string();
   return Finished{*ended, advice(state, setup)};
 }

@@ -43,7 +43,12 @@ struct Finished {
 std::optional<Finished> find_finished(const std::filesystem::path& run, const RunState& state, const Setup& setup,
                                       std::optional<std::int64_t> max_steps);
 
-// Whether the config still has what finished the run (RunState::finished).
-bool stays_finished(const RunState& state, const spec::TrainSpec& spec);
+// Whether the run does not continue what this member was doing: the config still has what finished it
+// (MemberState::finished), or the others have gone on without it.
+bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec);
+// Of all members.
+bool stays_finished(const RunState& run, const spec::TrainSpec& spec);
+// Why the members are finished, in words; empty where none is.
+std::string why_finished(const RunState& state);
 
 }  // namespace pmaptrain::train

@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string marker_name = ".pmaptrain";
+constexpr std::string_view step_prefix = "step-", best_prefix = "best-";
 constexpr std::string_view marker_line = "pmaptrain run folder\n";
 constexpr std::string_view marker_text =
     "pmaptrain run folder\n"
@@ -333,15 +334,18 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
     checkpoints.remove_quietly("damaged-" + name);
     checkpoints.rename(name, "damaged-" + name);
   }
-  const auto lead = [&](const std::string& link, std::int64_t step) {
-    const std::string name = checkpoint_name(step);
-    if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, step);
+  const auto lead = [&](const std::string& link, const std::string& name) {
+    if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, name);
   };
-  lead("last", resumed.step);
-  if (resumed.best_step) {
-    lead("best", *resumed.best_step);
-  } else if (checkpoint_step(checkpoints.target("best")).value_or(0) > resumed.step) {
+  lead("last", checkpoint_name(resumed.step));
+  const std::string best = checkpoints.target("best");
+  if (!resumed.best.empty()) {
+    lead("best", resumed.best);
+  } else if (best.starts_with(best_prefix) || checkpoint_step(best).value_or(0) > resumed.step) {
     checkpoints.remove("best");  // of a course that the run does not take
+  }
+  for (const std::string& name : checkpoints.names()) {
+    if (name.starts_with(best_prefix) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);
   }
 }
 
@@ -377,8 +381,6 @@ fs::path RunFolder::present_path() const {
 
 bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
 
-constexpr std::string_view step_prefix = "step-";
-
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", step_prefix, step); }
 
 std::optional<std::int64_t> checkpoint_step(std::string_view name) {
@@ -386,8 +388,17 @@ std::optional<std::int64_t> checkpoint_step(std::string_view name) {
   return whole_number(name.substr(step_prefix.size()));
 }
 
+std::string best_name(std::int64_t step) { return fmt::format("{}{:08}", best_prefix, step); }
+
 void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
-  const std::string name = checkpoint_name(step);
+  commit(checkpoint_name(step), fill);
+}
+
+void RunFolder::commit_best(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
+  commit(best_name(step), fill);
+}
+
+void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill) const {
   const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
   const Directory checkpoints = directory_.enter("checkpoints", true);
   checkpoints.remove(temporary);  // of a process that died
@@ -408,37 +419,33 @@ void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(co
     checkpoints.remove_quietly(temporary);
     throw;
   }
-  link_checkpoint("last", step);
+  if (checkpoint_step(name)) link_checkpoint("last", name);
   for (const std::string& old : {temporary, replaced, "damaged-" + name}) checkpoints.remove_quietly(old);
 }
 
-void RunFolder::link_checkpoint(const std::string& name, std::int64_t step) const {
+void RunFolder::link_checkpoint(const std::string& name, const std::string& checkpoint) const {
   const Directory checkpoints = directory_.enter("checkpoints", false);
-  checkpoints.link(checkpoint_name(step), name);
+  checkpoints.link(checkpoint, name);
   checkpoints.flush();
 }
 
 void RunFolder::prune_checkpoints(std::int64_t keep) const {
   const Directory checkpoints = directory_.enter("checkpoints", false);
-  std::vector<std::int64_t> steps;
-  for (const std::string& name : checkpoints.names()) {
-    if (const auto found = checkpoint_step(name)) steps.push_back(*found);
-  }
-  std::sort(steps.begin(), steps.end(), std::greater<>());
   const std::string best = checkpoints.target("best");
   const auto remove = [&](const std::string& name) {  // never half of one under its name
+    if (name == best) return;
     const std::string aside = ".old-" + name;
     if (checkpoints.remove_quietly(aside)) checkpoints.rename(name, aside);
     checkpoints.remove_quietly(aside);
   };
-  std::int64_t kept = 0;
-  for (const std::int64_t found : steps) {
-    const std::string name = checkpoint_name(found);
-    if (kept < keep) {
-      ++kept;
-    } else if (name != best) {
-      remove(name);
-    }
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : checkpoints.names()) {
+    if (const auto found = checkpoint_step(name)) steps.push_back(*found);
+    if (name.starts_with(best_prefix)) remove(name);
+  }
+  std::sort(steps.begin(), steps.end());
+  for (std::int64_t i = 0; i < std::ssize(steps) - keep; ++i) {
+    remove(checkpoint_name(steps[static_cast<std::size_t>(i)]));
   }
 }
 

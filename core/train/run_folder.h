@@ -24,8 +24,8 @@ struct RunFolderOptions {
   // The checkpoint that a run continues from; none where the run that is there has none and begins anew.
   struct Resumed {
     std::int64_t step = 0;
-    std::optional<std::int64_t> best_step;  // of the best checkpoint up to there
-    std::uint64_t metrics_bytes = 0;        // the length of metrics.jsonl
+    std::string best;                 // the folder of the best checkpoint up to there; empty: none
+    std::uint64_t metrics_bytes = 0;  // the length of metrics.jsonl
   };
   std::optional<Resumed> resumed = std::nullopt;
   // For the ready commands of a refusal: the command line as it would be typed, without --name, --run-dir,
@@ -71,14 +71,17 @@ class RunFolder {
   // step is replaced. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
   void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
 
+  // The same of checkpoints/best-NNNNNNNN, to which no link is made.
+  void commit_best(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
+
   // Removes the checkpoints that are not among the `keep` newest and that checkpoints/best does not lead to.
   void prune_checkpoints(std::int64_t keep) const;
 
   // Flushes a file directly in the folder to the disk, if it is there. Throws Error (failed).
   void flush_file(const std::string& name) const;
 
-  // Makes checkpoints/<name> lead to the checkpoint of `step`, in one rename. Throws Error (failed).
-  void link_checkpoint(const std::string& name, std::int64_t step) const;
+  // Makes checkpoints/<name> lead to the folder `checkpoint` beside it, in one rename. Throws Error (failed).
+  void link_checkpoint(const std::string& name, const std::string& checkpoint) const;
 
  private:
   RunFolder(std::filesystem::path path, RunFolderOptions options)
@@ -90,6 +93,7 @@ class RunFolder {
   void complete_marker();
   void replace_old(std::string_view config);
   void continue_old(std::string_view config);
+  void commit(const std::string& name, const std::function<void(const Directory&)>& fill) const;
   void tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const;
   void cut_metrics(std::uint64_t bytes);
 
@@ -104,6 +108,9 @@ class RunFolder {
 // "step-00000100", and the step of such a name; none of another.
 std::string checkpoint_name(std::int64_t step);
 std::optional<std::int64_t> checkpoint_step(std::string_view name);
+
+// "best-00000100": the best of each member of an ensemble, which are of several steps, the last of them this one.
+std::string best_name(std::int64_t step);
 
 // The steps of a run's checkpoints, ascending. Throws Error (data) when they cannot be read.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run);

@@ -1,14 +1,18 @@
 #include "core/train/run_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/train/evaluator.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
-RunReport::RunReport(const Setup& setup, Module& module) : setup_(setup), module_(module) {}
+
+RunReport::RunReport(const Setup& setup, Module& module)
+    : setup_(setup), module_(module), told_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
 void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
                       std::int64_t steps, int workers, const RunState* resumed) {
@@ -16,11 +20,16 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   if (resumed != nullptr) {
     begin_ -= duration_of(resumed->seconds);
     epoch_began_ = resumed->seconds - resumed->epoch_seconds;
-    logged_step_ = resumed->logged_step;
     logged_examples_ = examples_until(resumed->step);
-    measures_ = resumed->measures;
-    resumed_step_ = resumed->last_step;
-    unreported_ = resumed->last_epoch;
+    first_step_ = resumed->step;
+    for (std::size_t m = 0; m < told_.size(); ++m) {
+      const MemberState& state = resumed->members[m];
+      told_[m] = {state.logged_step, 0, state.last_step, state.last_epoch, -1, state.measures};
+      logged_step_ = std::max(logged_step_, state.logged_step);
+      const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
+      if (told_[m].resumed_step) told_[m].resumed_step->member = number;
+      if (told_[m].unreported) told_[m].unreported->member = number;
+    }
   }
   consumers_.assign(consumers.begin(), consumers.end());
   const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
@@ -37,25 +46,36 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   }
 }
 
-void RunReport::save(RunState& state, bool unlogged) const {
+void RunReport::save(RunState& state, std::int64_t step) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
   // The guard is asked after a line: that of a step which it takes back is no part of the state.
-  const bool taken_back = logged_step_ > state.step;
-  state.logged_step = taken_back ? before_line_.step : logged_step_;
-  state.measures = measures_;
-  state.metrics_bytes = taken_back ? before_line_.metrics_bytes : records_->metrics_bytes();
-  state.last_step = !unlogged                                            ? std::nullopt
-                    : resumed_step_ && resumed_step_->step == state.step ? resumed_step_
-                                                                         : std::optional(logged(state.step));
-  state.last_epoch = unreported_ && unreported_->step == state.step ? unreported_ : std::nullopt;
+  state.metrics_bytes = logged_step_ > state.step ? bytes_before_line_ : records_->metrics_bytes();
+  for (std::size_t m = 0; m < told_.size(); ++m) {
+    const Told& told = told_[m];
+    MemberState& member = state.members[m];
+    member.logged_step = told.logged_step > member.steps ? told.logged_before : told.logged_step;
+    member.measures = told.measures;
+    member.last_step.reset();
+    member.last_epoch.reset();
+    if (member.left_behind) continue;
+    if (state.step == step) member.last_step = last_step(step, static_cast<std::int64_t>(m));
+    if (told.unreported && told.unreported->step == member.steps) member.last_epoch = told.unreported;
+  }
 }
 
 Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
-  Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}};
+  Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
   const data::BatchPlan& batch = setup_.batch;
   event.description.push_back(setup_.source.description);
+  if (const auto& ensemble = setup_.spec().ensemble) {
+    std::vector<std::string> varied;
+    for (const spec::Varied& key : ensemble->vary) varied.push_back(key.path);
+    event.description.push_back(
+        counted(event.members, "member") + " along '" + ensemble->axis + "', which differ in " + join(varied, ", ") +
+        (event.members > 1 ? "; lines have medians, and the best and the worst loss with its member" : ""));
+  }
   event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
                               counted(batch.devices, "logical device") + ", carried by " + counted(workers, "worker"));
   event.description.push_back(
@@ -81,24 +101,73 @@ std::int64_t RunReport::examples_until(std::int64_t step) const {
   return step / steps_per_epoch * setup_.batch.examples_per_epoch + step % steps_per_epoch * setup_.batch.global;
 }
 
-double RunReport::output(std::size_t index) const { return scalar(module_, module_.output(train_entry, index)); }
-
-void RunReport::log(std::int64_t step) { report(logged(step)); }
-
-void RunReport::last_step(std::int64_t step) {
-  if (step == 0 || logged_step_ == step) return;
-  report(resumed_step_ && resumed_step_->step == step ? *resumed_step_ : logged(step));
+double RunReport::output(std::size_t index, std::int64_t member) const {
+  return scalar(module_, module_.output(train_entry, index), {0, member});
 }
 
-Logged RunReport::logged(std::int64_t step) const {
+void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
+  std::vector<Logged> lines;
+  for (const std::int64_t member : members) {
+    lines.push_back(logged(step, member));
+    lines.back().seconds = lines.front().seconds;  // the members took the step together
+    lines.back().examples_per_second = lines.front().examples_per_second;
+  }
+  report(std::move(lines));
+}
+
+std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
+    std::int64_t step, std::span<const std::int64_t> members) const {
+  std::vector<Logged> lines;
+  std::vector<EpochEnded> epochs;
+  for (const std::int64_t member : members) {
+    if (step == 0) break;
+    const Told& told = told_of(member);
+    if (auto line = last_step(step, member)) lines.push_back(std::move(*line));
+    if (told.reported_epoch_at != step) {
+      const bool known = told.unreported && told.unreported->step == step;
+      epochs.push_back(known ? *told.unreported : epoch(step, member));
+    }
+  }
+  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
+  return {std::move(lines), std::move(epochs)};
+}
+
+void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> members) {
+  auto [lines, epochs] = last_events(step, members);
+  report(std::move(lines));
+  report(std::move(epochs));
+}
+
+void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> members) {
+  const auto [lines, epochs] = last_events(step, members);
+  note(lines);
+  note(epochs);
+  records_->write_metrics(lines);
+  records_->write_metrics(epochs);
+}
+
+// None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
+std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
+  const Told& told = told_of(member);
+  if (step == 0 || told.logged_step == step) return std::nullopt;
+  if (step == first_step_) {
+    return told.resumed_step && told.resumed_step->step == step ? told.resumed_step : std::nullopt;
+  }
+  return logged(step, member);
+}
+
+Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
   Logged event;
+  event.member = setup_.member_number(member);
   event.step = step;
   event.epoch = epoch_of(step);
   std::vector<std::vector<double>> means;
-  for (std::size_t mean : setup_.roles.means) means.push_back(numbers(module_, module_.output(train_entry, mean)));
+  for (std::size_t mean : setup_.roles.means) {
+    means.push_back(numbers(module_, module_.output(train_entry, mean), {0, member}));
+  }
   event.measures = model::finish_measures(setup_.model, means);
-  event.learning_rate = output(setup_.roles.used_learning_rate);
-  event.grad_norm = output(setup_.roles.grad_norm);
+  event.learning_rate = output(setup_.roles.used_learning_rate, member);
+  event.grad_norm = output(setup_.roles.grad_norm, member);
   event.seconds = seconds_since(begin_);
   const std::int64_t examples = examples_until(step);
   const double elapsed = seconds_since(logged_at_);
@@ -106,65 +175,93 @@ Logged RunReport::logged(std::int64_t step) const {
   return event;
 }
 
-void RunReport::report(const Logged& event) {
-  logged_at_ = Clock::now();
-  logged_examples_ = examples_until(event.step);
-  before_line_ = {logged_step_, records_->metrics_bytes()};
-  logged_step_ = event.step;
-  measures_["train"] = event.measures;
-  emit(event);
+void RunReport::note(const std::vector<Logged>& lines) {
+  for (const Logged& line : lines) {
+    Told& told = told_of(line.member.value_or(0));
+    told.logged_before = std::exchange(told.logged_step, line.step);
+    told.measures["train"] = line.measures;
+  }
 }
 
-void RunReport::end_epoch(std::int64_t step, bool last) {
-  const StepRoles& roles = setup_.roles;
+void RunReport::note(const std::vector<EpochEnded>& epochs) {
+  for (const EpochEnded& epoch : epochs) {
+    Told& told = told_of(epoch.member.value_or(0));
+    told.reported_epoch_at = epoch.step;
+    told.measures["train"] = epoch.measures;
+  }
+}
+
+void RunReport::report(std::vector<Logged> lines) {
+  if (lines.empty()) return;
+  const std::int64_t step = lines.front().step;
+  logged_at_ = Clock::now();
+  logged_examples_ = examples_until(step);
+  bytes_before_line_ = records_->metrics_bytes();
+  logged_step_ = step;
+  note(lines);
+  emit(std::move(lines));
+}
+
+void RunReport::report(std::vector<EpochEnded> epochs) {
+  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
+  if (epochs.empty()) return;
+  note(epochs);
+  emit(std::move(epochs));
+}
+
+void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last) {
   const bool reports = setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
-  if (reports) report(epoch(step));
-  if (last && !reports) unreported_ = epoch(step);
+  std::vector<EpochEnded> epochs;
+  if (reports || last) {
+    for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
+  }
+  if (!reports) {
+    for (EpochEnded& epoch : epochs) told_of(epoch.member.value_or(0)).unreported = std::move(epoch);
+    epochs.clear();
+  }
+  report(std::move(epochs));
   epoch_began_ = seconds_since(begin_);
   const auto clear = [&](std::size_t input) {
     const Handle value = module_.input(train_entry, input);
     const std::vector<std::byte> zeros(module_.slice_bytes(value));
-    module_.wait(module_.write(value, every_device, zeros));
+    Ticket cleared;
+    for (const std::int64_t member : members) cleared = module_.write(value, {every_device, member}, zeros);
+    module_.wait(cleared);
   };
-  for (std::size_t sum : roles.epoch_sums) clear(sum);
-  clear(roles.epoch_examples);
-}
-
-void RunReport::last_epoch(std::int64_t step) {
-  if (step > 0 && reported_epoch_at_ != step)
-    report(unreported_ && unreported_->step == step ? *unreported_ : epoch(step));
+  for (std::size_t sum : setup_.roles.epoch_sums) clear(sum);
+  clear(setup_.roles.epoch_examples);
 }
 
 // Of no examples, where every step was skipped, there are no means.
-EpochEnded RunReport::epoch(std::int64_t step) const {
-  const double examples = scalar(module_, module_.input(train_entry, setup_.roles.epoch_examples));
+EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
+  const auto sums = [&](std::size_t input) { return numbers(module_, module_.input(train_entry, input), {0, member}); };
+  const double examples = sums(setup_.roles.epoch_examples).front();
   EpochEnded event;
+  event.member = setup_.member_number(member);
   event.step = step;
   event.epoch = epoch_of(step);
   event.examples = static_cast<std::int64_t>(examples);
   event.seconds = seconds_since(begin_) - epoch_began_;
   std::vector<std::vector<double>> means;
   for (std::size_t sum : setup_.roles.epoch_sums) {
-    means.push_back(numbers(module_, module_.input(train_entry, sum)));
+    means.push_back(sums(sum));
     for (double& value : means.back()) value /= examples;
   }
   event.measures = model::finish_measures(setup_.model, means);
   return event;
 }
 
-void RunReport::report(const EpochEnded& epoch) {
-  if (epoch.examples == 0) return;
-  reported_epoch_at_ = epoch.step;
-  measures_["train"] = epoch.measures;
-  emit(epoch);
-}
-
 // Its time is no training time.
-void RunReport::evaluated(std::int64_t step, const Evaluation& evaluation) {
-  logged_at_ += duration_of(evaluation.seconds);
-  measures_[evaluation.split] = evaluation.measures;
-  emit(Evaluated{step, epoch_of(std::max<std::int64_t>(step, 1)), evaluation.split, evaluation.measures,
-                 evaluation.examples, evaluation.seconds});
+void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps) {
+  logged_at_ += duration_of(evaluations.front().seconds);
+  std::vector<Evaluated> events;
+  for (std::size_t i = 0; i < evaluations.size(); ++i) {
+    const Evaluation& found = evaluations[i];
+    told_of(found.member).measures[found.split] = found.measures;
+    events.push_back({steps[i], epoch_of(std::max<std::int64_t>(steps[i], 1)), found.split, found.measures,
+                      found.examples, found.seconds, setup_.member_number(found.member)});
+  }
+  emit(std::move(events));
 }
 
 void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
@@ -172,9 +269,12 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.epochs = steps / setup_.timetable.steps_per_epoch;
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
-  for (const char* const split : {"train", "validation", "test"}) {
-    const auto found = measures_.find(split);
-    if (found != measures_.end()) ended.final_measures.emplace_back(split, found->second);
+  for (std::size_t m = 0; m < told_.size(); ++m) {
+    const std::map<std::string, Measures>& measures = told_[m].measures;
+    for (const char* const split : {"train", "validation", "test"}) {
+      const auto found = measures.find(split);
+      if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
+    }
   }
   ended.seconds = seconds_since(begin_);
 }

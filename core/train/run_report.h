@@ -10,7 +10,6 @@
 
 #include "core/base/clock.h"
 #include "core/runtime/backend.h"
-#include "core/train/evaluator.h"
 #include "core/train/events.h"
 #include "core/train/record_events.h"
 #include "core/train/run_folder.h"
@@ -18,6 +17,8 @@
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
+
+struct Evaluation;
 
 class RunReport {
  public:
@@ -28,25 +29,26 @@ class RunReport {
   // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, int workers, const RunState* resumed);
-  // `unlogged`: whether the state, of the last step, is to have what last_step() reports.
-  void save(RunState& state, bool unlogged) const;
+  // Into a state that says which steps the run and its members have behind them; `step` is the last that was run.
+  void save(RunState& state, std::int64_t step) const;
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
   void progressed(std::int64_t step) { emit(Progressed{step, epoch_of(step)}); }
-  // The last step's measures.
-  void log(std::int64_t step);
-  std::int64_t logged_step() const { return logged_step_; }
-  // Reports the last step of the run, unless it has been logged: from the module, or what a resumed state has of it.
-  void last_step(std::int64_t step);
+  // The step's measures, of these members, which have taken it.
+  void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
-  // interval only those at its steps are reported; the one at the `last` step is kept for last_epoch().
-  void end_epoch(std::int64_t step, bool last);
-  // Reports the epoch that ends with the run, unless it has been: its means so far.
-  void last_epoch(std::int64_t step);
-  void evaluated(std::int64_t step, const Evaluation& evaluation);
+  // interval only those at its steps are reported; the one at the `last` step is kept for last_lines().
+  void end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last);
+  // What ends with the last step of these members: that step, unless it has been logged, from the module, or what a
+  // resumed state has of it; and the epoch's means so far, unless its end has been reported.
+  void last_lines(std::int64_t step, std::span<const std::int64_t> members);
+  // The same of members that the others go on without: in metrics.jsonl alone, since what is shown is of those.
+  void left_behind(std::int64_t step, std::span<const std::int64_t> members);
+  // After so many steps of the evaluation's member.
+  void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
 
-  // Fills in what `steps` steps amount to, of what was told until now.
+  // Fills in what `steps` steps amount to, of what was told until now; `ended` has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
 
   Records& records() { return *records_; }
@@ -57,11 +59,16 @@ class RunReport {
   std::int64_t epoch_of(std::int64_t step) const;
   std::int64_t examples_until(std::int64_t step) const;
   Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
-  EpochEnded epoch(std::int64_t step) const;
-  void report(const EpochEnded& epoch);
-  Logged logged(std::int64_t step) const;
-  void report(const Logged& event);
-  double output(std::size_t index) const;
+  EpochEnded epoch(std::int64_t step, std::int64_t member) const;
+  void report(std::vector<EpochEnded> epochs);
+  std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,
+                                                                      std::span<const std::int64_t> members) const;
+  void note(const std::vector<Logged>& lines);
+  void note(const std::vector<EpochEnded>& epochs);
+  std::optional<Logged> last_step(std::int64_t step, std::int64_t member) const;
+  Logged logged(std::int64_t step, std::int64_t member) const;
+  void report(std::vector<Logged> lines);
+  double output(std::size_t index, std::int64_t member) const;
 
   const Setup& setup_;
   Module& module_;
@@ -70,15 +77,19 @@ class RunReport {
   std::vector<std::string> recorder_warnings_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
+  std::int64_t first_step_ = 0;  // where a resumed run continues
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
-  struct {
-    std::int64_t step = 0;
-    std::uint64_t metrics_bytes = 0;
-  } before_line_;  // before the last step that was logged: the one before it, and the length of the lines
-  std::optional<Logged> resumed_step_;        // the last step of the process before, where that was not logged
-  std::optional<EpochEnded> unreported_;      // the last epoch, where its end was not reported
-  std::int64_t reported_epoch_at_ = -1;       // the step of the last epoch's line
-  std::map<std::string, Measures> measures_;  // the last ones, by split
+  std::uint64_t bytes_before_line_ = 0;  // the length of the lines before the last step that was logged
+  struct Told {
+    std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before it
+    std::optional<Logged> resumed_step;               // the last step of the process before, where that was not logged
+    std::optional<EpochEnded> unreported;             // the last epoch, where its end was not reported
+    std::int64_t reported_epoch_at = -1;              // the step of the last epoch's line
+    std::map<std::string, Measures> measures;         // the last ones, by split
+  };
+  Told& told_of(std::int64_t member) { return told_[static_cast<std::size_t>(member)]; }
+  const Told& told_of(std::int64_t member) const { return told_[static_cast<std::size_t>(member)]; }
+  std::vector<Told> told_;  // by member
 };
 
 }  // namespace pmaptrain::train

@@ -45,30 +45,33 @@ Measures to_measures(const OrderedJson& list) {
   return measures;
 }
 
-// Each member of the state with its name in the document. `Visit` stores it, or loads it.
-template <class State, class Visit>
-void for_each_member(State& state, Visit&& visit) {
+// Each part of the state with its name in the document. `Visit` stores it, or loads it; `by_member` takes the parts
+// that each member of an ensemble has of its own.
+template <class State, class Visit, class ByMember>
+void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   visit("step", state.step);
-  visit("steps_skipped", state.steps_skipped);
-  visit("updates", state.updates);
+  by_member("member_steps", &MemberState::steps);
+  by_member("steps_skipped", &MemberState::steps_skipped);
+  by_member("updates", &MemberState::updates);
   visit("example_cursor", state.example_cursor);
   visit("schedule_steps", state.schedule_steps);
   visit("seconds", state.seconds);
   visit("epoch_seconds", state.epoch_seconds);
   visit("metrics_bytes", state.metrics_bytes);
-  visit("logged_step", state.logged_step);
-  visit("measures", state.measures);
-  visit("evaluated_step", state.evaluated_step);
-  visit("last_step", state.last_step);
-  visit("last_epoch", state.last_epoch);
+  by_member("logged_step", &MemberState::logged_step);
+  by_member("measures", &MemberState::measures);
+  by_member("evaluated_step", &MemberState::evaluated_step);
+  by_member("last_step", &MemberState::last_step);
+  by_member("last_epoch", &MemberState::last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
-  visit("best", state.best);
+  by_member("best", &MemberState::best);
   visit("best_mode", state.best_mode);
-  visit("early_stopping", state.early_stopping);
-  visit("reduce_on_plateau", state.plateau);
-  visit("loss_sums", state.loss_sums);
-  visit("finished", state.finished);
-  visit("finished_why", state.finished_why);
+  by_member("early_stopping", &MemberState::early_stopping);
+  by_member("reduce_on_plateau", &MemberState::plateau);
+  by_member("loss_sums", &MemberState::loss_sums);
+  by_member("finished", &MemberState::finished);
+  by_member("finished_why", &MemberState::finished_why);
+  by_member("left_behind", &MemberState::left_behind);
   visit("seed", state.seed);
   visit("data_seed", state.data_seed);
   visit("batch_size", state.batch_size);
@@ -107,11 +110,11 @@ OrderedJson stored(const std::optional<EpochEnded>& epoch) {
           {"measures", measures_json(epoch->measures)},
           {"examples", epoch->examples}};
 }
-OrderedJson stored(const RunState::Waiting& waiting) {
+OrderedJson stored(const MemberState::Waiting& waiting) {
   const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
   return {{"metric", waiting.metric}, {"mode", waiting.mode}, {"best", best}, {"waited", waiting.waited}};
 }
-OrderedJson stored(const RunState::Plateau& plateau) {
+OrderedJson stored(const MemberState::Plateau& plateau) {
   const PlateauState& state = plateau.state;
   const OrderedJson best = state.best ? number(*state.best) : OrderedJson(nullptr);
   return {{"metric", plateau.metric},
@@ -161,13 +164,13 @@ void load(const OrderedJson& json, std::optional<EpochEnded>& epoch) {
   epoch->measures = to_measures(json.at("measures"));
   epoch->examples = json.at("examples").get<std::int64_t>();
 }
-void load(const OrderedJson& json, RunState::Waiting& waiting) {
+void load(const OrderedJson& json, MemberState::Waiting& waiting) {
   waiting.metric = json.at("metric").get<std::string>();
   waiting.mode = json.at("mode").get<std::string>();
   if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
   waiting.waited = json.at("waited").get<std::int64_t>();
 }
-void load(const OrderedJson& json, RunState::Plateau& plateau) {
+void load(const OrderedJson& json, MemberState::Plateau& plateau) {
   plateau.metric = json.at("metric").get<std::string>();
   if (!json.at("best").is_null()) plateau.state.best = to_number(json.at("best"));
   plateau.state.bad_evaluations = json.at("bad_evaluations").get<std::int64_t>();
@@ -211,9 +214,12 @@ bool has_its_checksum(const std::string& text) {
 // What no run can have left.
 void check_sane(const RunState& state) {
   constexpr std::int64_t most_steps = 1'000'000'000'000;
-  const bool counts = state.step >= 0 && state.step <= most_steps && state.steps_skipped >= 0 && state.updates >= 0 &&
-                      state.steps_skipped <= state.step && state.updates <= state.step && state.logged_step >= 0 &&
-                      state.logged_step <= state.step && state.schedule_steps >= 0;
+  bool counts = state.step >= 0 && state.step <= most_steps && state.schedule_steps >= 0;
+  for (const MemberState& member : state.members) {
+    counts = counts && member.steps >= 0 && member.steps <= state.step && member.steps_skipped >= 0 &&
+             member.updates >= 0 && member.steps_skipped <= member.steps && member.updates <= member.steps &&
+             member.logged_step >= 0 && member.logged_step <= state.step;
+  }
   const bool times = state.seconds >= 0 && state.epoch_seconds >= 0;
   if (!counts || !times) throw std::invalid_argument("a number out of its range");
 }
@@ -222,7 +228,17 @@ void check_sane(const RunState& state) {
 
 std::string to_json(const RunState& state) {
   OrderedJson json;
-  for_each_member(state, [&](const char* name, const auto& member) { json[name] = stored(member); });
+  const auto by_member = [&](const char* name, auto part) {
+    if (!state.is_ensemble) {
+      json[name] = stored(state.members.front().*part);
+      return;
+    }
+    json[name] = OrderedJson::array();
+    for (const MemberState& member : state.members) json[name].push_back(stored(member.*part));
+  };
+  if (state.is_ensemble) json["members"] = state.members.size();
+  for_each_part(
+      state, [&](const char* name, const auto& part) { json[name] = stored(part); }, by_member);
   json["version"] = version;
   return with_checksum(text_of(json));
 }
@@ -236,7 +252,16 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     };
     const OrderedJson json = OrderedJson::parse(text, shallow);
     RunState state;
-    for_each_member(state, [&](const char* name, auto& member) { load(json.at(name), member); });
+    state.is_ensemble = json.contains("members");
+    if (state.is_ensemble) state.members.resize(json.at("best").size());
+    if (state.members.empty()) throw std::invalid_argument("no member");
+    const auto by_member = [&](const char* name, auto part) {
+      for (std::size_t m = 0; m < state.members.size(); ++m) {
+        load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
+      }
+    };
+    for_each_part(
+        state, [&](const char* name, auto& part) { load(json.at(name), part); }, by_member);
     check_sane(state);
     return state;
   } catch (const std::exception&) {

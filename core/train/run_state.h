@@ -23,34 +23,23 @@ struct LossSums {
   double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
 };
 
-struct RunState {
-  // Progress.
-  std::int64_t step = 0;            // steps attempted
-  std::int64_t steps_skipped = 0;   // of them, those that were not finite and changed nothing
-  std::int64_t updates = 0;         // of them, those that changed the parameters
-  std::int64_t example_cursor = 0;  // positions of the sample stream consumed
-  std::int64_t schedule_steps =
-      0;                     // the duration that the run first began with, which default lengths of schedules have
-  double seconds = 0;        // of training, over all processes
-  double epoch_seconds = 0;  // of the epoch so far
-  // The length of metrics.jsonl without the lines that were written only because the run stopped.
-  std::uint64_t metrics_bytes = 0;
+// What each member of an ensemble has of its own.
+struct MemberState {
+  std::int64_t steps = 0;          // attempted: the run's, or where it ended before the others
+  std::int64_t steps_skipped = 0;  // of them, those that were not finite and changed nothing
+  std::int64_t updates = 0;        // of them, those that changed the parameters
 
   // What was last reported.
   std::int64_t logged_step = 0;
   std::map<std::string, Measures> measures;  // by split
   std::int64_t evaluated_step = -1;
-  // What the last lines say of a run that ends here: of a step, and of an epoch, that are due no line at the log
+  // What the last lines say of a member that ends here: of a step, and of an epoch, that are due no line at the log
   // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.
   std::optional<Logged> last_step;
   std::optional<EpochEnded> last_epoch;
 
-  // A signal came before the evaluation after this step.
-  bool evaluation_is_due = false;
-
   // What evaluations decided (Decisions).
   std::optional<Best> best;
-  std::string best_mode;  // "min" or "max"
   struct Waiting {
     std::string metric, mode;
     std::optional<double> best;
@@ -65,9 +54,30 @@ struct RunState {
 
   std::optional<LossSums> loss_sums;  // none without train.loss_spike
 
-  // A run that is finished whatever its duration: "early_stopping", or the guard that ended it ("nonfinite",
+  // A member that is finished whatever the duration: "early_stopping", or the guard that ended it ("nonfinite",
   // "loss_spike", "replicas"), and why.
   std::string finished, finished_why;
+  // The others have gone on without it, and its last lines are written.
+  bool left_behind = false;
+};
+
+struct RunState {
+  // Progress.
+  std::int64_t step = 0;            // steps attempted
+  std::int64_t example_cursor = 0;  // positions of the sample stream consumed
+  std::int64_t schedule_steps =
+      0;                     // the duration that the run first began with, which default lengths of schedules have
+  double seconds = 0;        // of training, over all processes
+  double epoch_seconds = 0;  // of the epoch so far
+  // The length of metrics.jsonl without the lines that were written only because the run stopped.
+  std::uint64_t metrics_bytes = 0;
+
+  // A signal came before the evaluation after this step.
+  bool evaluation_is_due = false;
+  std::string best_mode;  // of what is best: "min" or "max"
+
+  bool is_ensemble = false;
+  std::vector<MemberState> members{1};  // one without an ensemble
 
   // What the state belongs to.
   std::uint64_t seed = 0, data_seed = 0;

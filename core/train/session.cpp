@@ -7,10 +7,8 @@
 #include "core/data/open.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/comparisons.h"
-#include "core/train/decisions.h"
-#include "core/train/evaluator.h"
-#include "core/train/guards.h"
-#include "core/train/loss_watch.h"
+#include "core/train/evaluations.h"
+#include "core/train/members.h"
 #include "core/train/record_lines.h"
 #include "core/train/run_report.h"
 #include "core/train/start.h"
@@ -24,8 +22,7 @@ class Session::Impl {
       : setup_(setup),
         options_(std::move(options)),
         timetable_(setup.timetable),
-        folder_(RunFolder::claim(options_.run_dir, options_.folder)),
-        decisions_(setup.spec()) {
+        folder_(RunFolder::claim(options_.run_dir, options_.folder)) {
     private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
     steps_ = options_.max_steps ? std::min(*options_.max_steps, timetable_.steps) : timetable_.steps;
@@ -66,16 +63,11 @@ class Session::Impl {
     check_memory(estimate_memory(setup_, backend->needs(source)), setup_);
     module_ = backend->load(source);
     reader_.emplace(*module_);
-    guards_.emplace(setup_, *reader_);
+    members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
-    loss_watch_.emplace(setup_, *module_);
     writer_.emplace(setup_, folder_, *reader_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
-    for (std::size_t i = 0; i < setup_.evaluations.size(); ++i) {
-      evaluators_.push_back(
-          std::make_unique<Evaluator>(*module_, evaluate_entry + i, setup_.evaluations[i], setup_.model));
-    }
-    ended_.comparisons = initial_comparisons(setup_);
+    evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
@@ -99,15 +91,10 @@ class Session::Impl {
 
   void continue_from(const RunState& state) {
     step_ = saved_step_ = state.step;
-    evaluated_at_ = state.evaluated_step;
-    evaluation_is_due_ = state.evaluation_is_due && !evaluators_.empty();
-    guards_->continue_from(state.steps_skipped);
-    decisions_.restore(state);
-    set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
-    loss_watch_->restore(state);
-    if (stays_finished(state, setup_.spec().train)) {
-      finished_ = state.finished;
-      finished_why_ = state.finished_why;
+    evaluation_is_due_ = state.evaluation_is_due && !evaluations_->empty();
+    members_->continue_from(state, setup_.spec().train);
+    for (const MemberRun& member : *members_) {
+      set_learning_rate_scale(*module_, setup_, member.decisions.learning_rate_scale(), member.number);
     }
   }
 
@@ -129,11 +116,12 @@ class Session::Impl {
     bool has_batch = true;
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
-    while (step_ < steps_ && (step_ == 0 || !(stopping_ || finished() || is_to_stop()))) {
+    while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
+      if (members_->leaves()) report_->left_behind(step_, members_->leave());
       module_->wait(submitted_);  // the batch of the step before is given back
       if (!has_batch && !resident) slot_ = loader_->next().slot;
       has_batch = false;
-      submitted_ = module_->submit(train_entry, slot_);
+      submitted_ = module_->submit(train_entry, slot_, 1, members_->submitted());
       ++step_;
       report_->progressed(step_);
       after_step();
@@ -146,7 +134,7 @@ class Session::Impl {
     stopping_ = is_to_stop();
     const bool last = step_ == steps_ || stopping_;
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
-    evaluation_is_due_ = !evaluators_.empty() && is_due(step_, timetable_.eval_every);
+    evaluation_is_due_ = !evaluations_->empty() && is_due(step_, timetable_.eval_every);
     const bool saves = checkpoint_is_due();
     if (step_ == 1 || is_due(step_, timetable_.log_every)) {
       log();
@@ -156,7 +144,7 @@ class Session::Impl {
     }
     if (options_.between_steps) options_.between_steps(*module_, step_);
     if (is_due(step_, timetable_.verify_every)) check_replicas();
-    if (finished_ == nonfinite || finished_ == replicas) return;
+    if ((epoch_ends || evaluation_is_due_ || saves) && members_->sound().empty()) return;
     if (epoch_ends) end_epoch(last || evaluation_is_due_);  // an evaluation may end the run
     if (evaluation_is_due_) {
       if (!evaluate_and_save() && saves) save();
@@ -173,67 +161,92 @@ class Session::Impl {
   }
   int signal() const { return options_.stop != nullptr ? options_.stop->load() : 0; }
   bool signalled() const { return signal() != 0; }
-  bool finished() const { return !finished_.empty(); }
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
-  // A guard, or early stopping, has found a reason to end the run whatever its duration.
-  void finish_for(const std::string& kind, const std::string& why) {
-    finished_ = kind;
-    finished_why_ = why;
-    report_->emit(Warned{why, kind != early_stopping});
+  // Says of a member, where there are several of which: what is told of many at once is one line.
+  void tell(const MemberRun& member, const std::string& text, bool stops) {
+    for (auto& [what, members] : told_) {
+      if (what.text != text || what.stops != stops) continue;
+      members.push_back(member.number);
+      return;
+    }
+    told_.push_back({Warned{text, stops}, {member.number}});
+  }
+  void emit_told() {
+    for (auto& [what, members] : std::exchange(told_, {})) {
+      if (setup_.spec().ensemble) what.text = names_of(members) + ": " + what.text;
+      report_->emit(what);
+    }
+  }
+
+  // A guard, or early stopping, has found a reason to end the member whatever the duration.
+  void finish(MemberRun& member, const std::string& kind, const std::string& why) {
+    members_->finish(member, kind, why, step_);
+    tell(member, why, kind != early_stopping);
   }
 
   void log() {
-    report_->log(step_);
-    guards_->check_count(step_);
+    report_->log(step_, members_->active());
+    for (const std::int64_t member : members_->active()) (*members_)[member].guards.check_count(step_);
     check_finite();
-    const std::optional<std::string> spike = finished() ? std::nullopt : loss_watch_->logged(step_);
-    if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
-      finish_for("loss_spike", *spike);
-    } else if (spike) {
-      report_->emit(Warned{*spike});
+    for (const std::int64_t number : members_->active()) {
+      MemberRun& member = (*members_)[number];
+      const std::optional<std::string> spike = member.is_finished() ? std::nullopt : member.loss_watch.logged(step_);
+      if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
+        finish(member, "loss_spike", *spike);
+      } else if (spike) {
+        tell(member, *spike, false);
+      }
     }
+    emit_told();
     folder_.check_in_place();
   }
 
+  // One step is replayed where several members have one: that takes seconds.
   void check_finite() {
-    if (!finished() && guards_->check_finite()) finish_for(nonfinite, guards_->reason());
+    bool replays = true;
+    for (const std::int64_t number : members_->active()) {
+      MemberRun& member = (*members_)[number];
+      if (member.is_finished() || !member.guards.check_finite(replays)) continue;
+      replays = false;
+      finish(member, nonfinite, member.guards.reason());
+    }
+    emit_told();
   }
   void check_replicas() {
-    if (!finished() && guards_->check_replicas(step_)) finish_for(replicas, guards_->reason());
+    for (const std::int64_t number : members_->active()) {
+      MemberRun& member = (*members_)[number];
+      if (!member.is_finished() && member.guards.check_replicas(step_))
+        finish(member, replicas, member.guards.reason());
+    }
+    emit_told();
   }
 
   void end_epoch(bool last) {
     check_data_unchanged();
-    loss_watch_->epoch_ends();
-    report_->end_epoch(step_, last);
-  }
-
-  // One of Setup::evaluations, of parameters that have so many updates behind them. Nothing where a signal left it
-  // undone.
-  std::optional<Evaluation> evaluate(std::size_t which, std::int64_t updates) {
-    set_ema_correction(*module_, setup_, updates);
-    if (updates == 0) begin_averages(*module_, setup_, true);
-    auto evaluation = evaluators_[which]->run(options_.stop);
-    if (updates == 0) begin_averages(*module_, setup_, false);
-    if (!evaluation) return std::nullopt;
-    if (which == 0) evaluated_at_ = step_;
-    report_->evaluated(step_, *evaluation);
-    return evaluation;
+    const std::vector<std::int64_t> sound = members_->sound();
+    for (const std::int64_t member : sound) (*members_)[member].loss_watch.epoch_ends();
+    report_->end_epoch(step_, sound, last);
   }
 
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
-  // the best.
+  // the best of a member.
   bool evaluate_and_save() {
-    const auto evaluation = signalled() ? std::nullopt : evaluate(0, guards_->updates());
-    if (!evaluation) {  // it stays due
+    const std::vector<Evaluation> evaluations = evaluations_->run(step_);
+    if (evaluations.empty()) {  // it stays due
       stopping_ = true;
       return false;
     }
     evaluation_is_due_ = false;
-    const bool best = decisions_.observe(step_, evaluation->measures);
-    set_learning_rate_scale(*module_, setup_, decisions_.learning_rate_scale());
-    if (decisions_.stops() && !finished()) finish_for(early_stopping, decisions_.why());
+    bool best = false;
+    for (const Evaluation& evaluation : evaluations) {
+      MemberRun& member = (*members_)[evaluation.member];
+      Decisions& decisions = member.decisions;
+      best = decisions.observe(step_, evaluation.measures) || best;
+      set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
+      if (decisions.stops() && !member.is_finished()) finish(member, early_stopping, decisions.why());
+    }
+    emit_told();
     if (best) save();
     return best;
   }
@@ -242,19 +255,14 @@ class Session::Impl {
 
   RunState state() {
     RunState state;
-    state.step = guards_->good_steps().value_or(step_);
-    state.steps_skipped = guards_->steps_skipped();
-    state.updates = guards_->updates();
+    state.is_ensemble = setup_.spec().ensemble.has_value();
+    members_->save(state, step_);
     state.example_cursor = state.step / timetable_.steps_per_epoch * setup_.batch.dataset +
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
-    state.evaluated_step = evaluated_at_;
-    state.evaluation_is_due = evaluation_is_due_ && finished_ != nonfinite;
-    state.finished = finished_;
-    state.finished_why = finished_why_;
-    decisions_.save(state);
-    loss_watch_->save(state);
-    report_->save(state, state.step == step_ && step_ > 0 && report_->logged_step() != step_);
+    state.evaluation_is_due = evaluation_is_due_ && !members_->sound().empty();
+    if (const auto& best = setup_.spec().train.checkpoint.best) state.best_mode = spec::to_string(mode_of(*best));
+    report_->save(state, step_);
     return state;
   }
 
@@ -285,7 +293,7 @@ class Session::Impl {
     const auto failure = writer_->take_failure();
     if (!failure) return;
     saved_step_ = -1;
-    decisions_.lose_best(failure->step);
+    for (MemberRun& member : *members_) member.decisions.lose_best(failure->step);
     report_->emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
   }
 
@@ -294,19 +302,19 @@ class Session::Impl {
   void finish() {
     check_finite();
     if (private_copies_) check_replicas();
-    const bool whole = step_ == timetable_.steps;  // a run that is stopped before may still have a good step
-    if (!finished() && whole && guards_->check_any_good(step_)) finish_for("skipped", guards_->reason());
+    if (step_ == timetable_.steps) check_any_good();  // a run that is stopped before may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
     settle();
     const RunState last = state();  // before the lines that are written only because the run stops
-    report_->last_step(step_);
-    report_->last_epoch(step_);
+    report_->last_lines(step_, members_->active());
     save_last(last);
-    ended_.steps_skipped = guards_->steps_skipped();
-    add_learned(ended_.comparisons, *module_);
-    if (!finished_by_guard()) evaluate_last();
-    if (const std::string skipped = guards_->skipped_steps(); !skipped.empty()) report_->emit(Warned{skipped});
+    add_results();
+    ended_.test_parameters = evaluations_->run_last(step_, folder_);
+    for (const MemberRun& member : *members_) {
+      if (const std::string skipped = member.guards.skipped_steps(); !skipped.empty()) tell(member, skipped, false);
+    }
+    emit_told();
     set_status();
     fill_totals(last.step);
     folder_.check_in_place();
@@ -318,44 +326,28 @@ class Session::Impl {
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
   }
 
-  // The split that is evaluated at intervals, unless it has been after this step, and test beside it, with the best
-  // parameters where there is a best checkpoint. A signal ends this.
-  void evaluate_last() {
-    if (evaluators_.empty() || signalled()) return;
-    if (evaluated_at_ != step_ && !evaluate(0, guards_->updates())) return;
-    if (evaluators_.size() < 2) {
-      if (setup_.evaluations.front().split == "test") ended_.test_parameters = "last";
-      return;
+  void check_any_good() {
+    for (MemberRun& member : *members_) {
+      if (!member.is_finished() && member.guards.check_any_good(step_))
+        finish(member, "skipped", member.guards.reason());
     }
-    std::int64_t evaluated = guards_->updates();
-    std::optional<Checkpoint> best;
-    try {
-      if (decisions_.best_step()) best = load_checkpoint(folder_.present_path() / "checkpoints/best");
-    } catch (const Error& error) {
-      report_->emit(Warned{"test is evaluated with the last parameters: " + error.diagnostics().front().message});
-    }
-    if (best) {
-      restore(*module_, setup_, *best);
-      evaluated = best->state.updates;
-    }
-    if (evaluate(1, evaluated)) ended_.test_parameters = best ? "best" : "last";
+    emit_told();
   }
 
-  bool finished_by_guard() const { return finished() && finished_ != early_stopping; }
-
   void set_status() {
-    const bool early = finished_ == early_stopping;
-    const bool stopped = !early && (finished() || signalled() || step_ < timetable_.steps);
+    const bool guard = members_->all_stopped_by_guards();
+    const bool early = members_->all_finished() && !guard;
+    const bool stopped = !early && (guard || signalled() || step_ < timetable_.steps);
     ended_.status = stopped ? "stopped" : "done";
-    ended_.reason = finished_by_guard() ? "guard"
-                    : signalled()       ? "signal"
-                    : early             ? "early_stopping"
-                    : !stopped          ? "duration"
-                    : step_ < steps_    ? "max_time"
-                                        : "max_steps";
-    if (finished_by_guard()) ended_.exit_status = static_cast<int>(ExitStatus::guard);
+    ended_.reason = guard            ? "guard"
+                    : signalled()    ? "signal"
+                    : early          ? "early_stopping"
+                    : !stopped       ? "duration"
+                    : step_ < steps_ ? "max_time"
+                                     : "max_steps";
+    if (guard) ended_.exit_status = static_cast<int>(ExitStatus::guard);
     if (signalled()) ended_.exit_status = 128 + signal();  // the process ends by it, whatever else happened
-    ended_.continues = stopped && !finished();
+    ended_.continues = stopped && !members_->all_finished();
   }
 
   // Training is done, but not all that was to be kept of it could be written.
@@ -378,7 +370,10 @@ class Session::Impl {
   void save_last(const RunState& state) {
     is_saved_ = true;  // or it cannot be, and a second try would end as the first
     report_->records().flush();
-    if (saved_step_ == state.step && !state.evaluation_is_due && state.finished.empty()) {
+    const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const MemberState& member) {
+      return !member.finished.empty() && !member.left_behind;
+    });
+    if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {
       // The process that wrote it may have been killed before it removed others.
       folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
     } else {
@@ -415,10 +410,17 @@ class Session::Impl {
     }
   }
 
+  // What the module has of each member at the end.
+  void add_results() {
+    for (MemberRun& member : *members_) {
+      member.steps_skipped = member.guards.steps_skipped();
+      add_learned(member.comparisons, *module_, member.number);
+    }
+  }
+
   void fill_totals(std::int64_t steps) {
-    RunState selected;
-    decisions_.save(selected);
-    ended_.best = selected.best;
+    ended_.is_ensemble = setup_.spec().ensemble.has_value();
+    for (const MemberRun& member : *members_) ended_.members.push_back(member.ended(steps));
     report_->add_totals(ended_, steps);
     ended_.run_dir = folder_.present_path().string();
   }
@@ -429,10 +431,7 @@ class Session::Impl {
     ended_.reason = "error";
     ended_.exit_status = exit_status;
     const bool failed = step_failed();
-    if (!failed) {
-      ended_.steps_skipped = guards_->steps_skipped();
-      add_learned(ended_.comparisons, *module_);
-    }
+    if (!failed) add_results();
     fill_totals(failed ? step_ - 1 : step_);
     if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and that is told already
     Records& records = report_->records();
@@ -442,8 +441,6 @@ class Session::Impl {
     for (const std::string& missing : ended_.missing) report_->emit(Warned{missing});
     report_->emit(ended_);
   }
-
-  static constexpr const char *early_stopping = "early_stopping", *nonfinite = "nonfinite", *replicas = "replicas";
 
   const Setup& setup_;
   const SessionOptions options_;
@@ -455,19 +452,16 @@ class Session::Impl {
   std::unique_ptr<Module> module_;
   int workers_ = 1;
   std::optional<SlicedReader> reader_;
-  std::optional<Guards> guards_;
+  std::optional<Members> members_;
   std::optional<RunReport> report_;
-  std::optional<LossWatch> loss_watch_;
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // of Setup::evaluations
+  std::optional<Evaluations> evaluations_;
+  std::vector<std::pair<Warned, std::vector<std::int64_t>>> told_;  // of members, and not yet emitted
   std::optional<data::Loader> loader_;
-  Decisions decisions_;
   int slot_ = 0;      // of the batch at hand
   Ticket submitted_;  // the last step
   std::int64_t step_ = 0;
   bool stopping_ = false;  // by a signal, or because the time is up
   bool evaluation_is_due_ = false;
-  std::int64_t evaluated_at_ = -1;
-  std::string finished_, finished_why_;  // RunState::finished
 
   std::optional<Clock::time_point> deadline_;  // train.max_time
 

@@ -110,7 +110,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
       model::check_targets(setup.model, *dataset, spec.data.source_place);
     }
   }
-  if (std::string note = check_initial_file(setup.model, spec.model); !note.empty()) {
+  if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).of); !note.empty()) {
     setup.loaded.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);

@@ -14,6 +14,7 @@
 #include "core/model/model.h"
 #include "core/runtime/backend.h"
 #include "core/spec/load.h"
+#include "core/train/events.h"
 #include "core/train/step_program.h"
 
 namespace pmaptrain::train {
@@ -48,6 +49,12 @@ struct Member {
 
 // Of an ensemble, model, batch and programs are those of each member: they are made for the member's mesh, exactly as
 // if the member were trained alone, and mention no other.
+// A member of an ensemble of so many; without an ensemble the only one.
+struct Membership {
+  std::int64_t member = 0;
+  std::optional<std::int64_t> of = std::nullopt;
+};
+
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
@@ -70,6 +77,13 @@ struct Setup {
   }
   // The whole one. That of a member is the program's.
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
+  Membership membership(std::int64_t member) const {
+    return {member, spec().ensemble ? std::optional(spec::members(spec())) : std::nullopt};
+  }
+  // What events and messages call this member: nothing without an ensemble.
+  MemberNumber member_number(std::int64_t member) const {
+    return spec().ensemble ? MemberNumber(member) : std::nullopt;
+  }
 };
 
 // Opens the data and checks that everything fits together. `schedule_steps`: of a resumed run, the duration that it

@@ -103,22 +103,21 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     if (program.inputs[i].group == Group::state)
       write_now(module, i, initial_state(program, setup.roles, i), every_member);
   }
-  if (checkpoint != nullptr) {
-    restore(module, setup, *checkpoint);
-    const std::int64_t skipped = checkpoint->state.steps_skipped;
-    if (setup.roles.skipped)
-      write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)), every_member);
-  }
   for (std::int64_t m = 0; m < module.source().members; ++m) {
     set_hyper_inputs(module, setup, m);
-    if (checkpoint != nullptr) continue;
+    if (checkpoint != nullptr) {
+      restore(module, setup, *checkpoint, m);
+      const std::int64_t skipped = checkpoint->state.members[static_cast<std::size_t>(m)].steps_skipped;
+      if (setup.roles.skipped) write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)), m);
+      continue;
+    }
     const spec::Spec& spec = setup.member_spec(m);
-    const InitialValues values(setup.model, spec.model, spec.seed);
+    const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m));
     for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
       write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]), m);
     }
   }
-  set_learning_rate_scale(module, setup, 1.0);
+  set_learning_rate_scale(module, setup, 1.0, every_member);
 }
 
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
@@ -126,21 +125,16 @@ double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
 }
 
 void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member) {
-  if (!setup.spec().train.ema || !setup.spec().train.ema->debias || setup.evaluations.empty()) return;
-  const Handle input = module.input("ema/correction");
-  for (std::int64_t m = 0; m < module.source().members; ++m) {
-    if (member != every_member && member != m) continue;
-    write_number(module, input, ema_correction(*setup.member_spec(m).train.ema, updates), m);
-  }
+  const auto& ema = setup.member_spec(member).train.ema;
+  if (!ema || !ema->debias || setup.evaluations.empty()) return;
+  write_number(module, module.input("ema/correction"), ema_correction(*ema, updates), member);
 }
 
-void begin_averages(Module& module, const Setup& setup, bool as_parameters) {
+void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-    for (std::int64_t m = 0; m < module.source().members; ++m) {
-      std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, m});
-      if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
-      write_now(module, setup.roles.ema[i], value, m);
-    }
+    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
+    if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
+    write_now(module, setup.roles.ema[i], value, member);
   }
 }
 
@@ -150,9 +144,9 @@ void set_learning_rate_scale(Module& module, const Setup& setup, double scale, s
   }
 }
 
-void set_loss_numbers(Module& module, const model::Model& model) {
+void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member) {
   for (const model::Number& number : model::loss_numbers(model)) {
-    write_number(module, module.input(number.name), number.value, every_member);
+    write_number(module, module.input(number.name), number.value, member);
   }
 }
 

@@ -40,15 +40,15 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
 // What evaluates moving averages divides them by it: 1 - decay^updates, or 1 without debiasing. No more than the count
 // of updates is needed, so a resumed run has the same.
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates);
-// Sets the hyper input "ema/correction" of the evaluation's entries, if there is one, of a member or of all.
-void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member = every_member);
-// Before the first update there is no average: for an evaluation the parameters stand in for it. Then it begins at
+// Sets a member's hyper input "ema/correction" of the evaluation's entries, if there is one.
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member);
+// Before its first update a member has no average: for an evaluation the parameters stand in for it. Then it begins at
 // zero.
-void begin_averages(Module& module, const Setup& setup, bool as_parameters);
+void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member);
 // Sets what optimizer.reduce_on_plateau multiplies the learning rate by, of a member or of all.
-void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member = every_member);
-// Sets what an evaluation without training reads of the config, for the only member of `module`.
-void set_loss_numbers(Module& module, const model::Model& model);
+void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member);
+// Sets what an evaluation without training reads of the config of a member, which `model` is made of.
+void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member);
 
 // Fills slot 0 of the training entry with the first batch of the training split in file order: what steps are timed on.
 void fill_first_batch(Module& module, const Setup& setup);

@@ -44,15 +44,15 @@ std::vector<double> numbers(Module& module, Handle value, Instance instance) {
   return numbers(bytes_of(module, value, instance), module.type(value).dtype);
 }
 
-double scalar(Module& module, Handle value) { return numbers(module, value).front(); }
+double scalar(Module& module, Handle value, Instance instance) { return numbers(module, value, instance).front(); }
 
 SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {}
 
-void SlicedReader::read(Handle value, std::int64_t device, const std::function<void(std::span<const std::byte>)>& use) {
+void SlicedReader::read(Handle value, Instance instance, const std::function<void(std::span<const std::byte>)>& use) {
   const std::size_t size = module_.slice_bytes(value);
   for (std::size_t offset = 0; offset < size; offset += slice_.size()) {
     const std::span<std::byte> slice(slice_.data(), std::min(slice_.size(), size - offset));
-    module_.wait(module_.read(value, device, slice, offset));
+    module_.wait(module_.read(value, instance, slice, offset));
     use(slice);
   }
 }

@@ -13,12 +13,12 @@ namespace pmaptrain::train {
 
 // The elements of a value, of any element type.
 std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype);
-// Of a module's, on one device.
+// Of a module's, on one device of a member.
 std::vector<double> numbers(Module& module, Handle value, Instance instance = 0);
 // The only one of a scalar.
-double scalar(Module& module, Handle value);
+double scalar(Module& module, Handle value, Instance instance = 0);
 
-// A value's bytes on one device.
+// A value's bytes on one device of a member.
 std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance = 0);
 
 // Reads values of any size through memory of a fixed one, which is allocated once.
@@ -29,8 +29,8 @@ class SlicedReader {
   // The module outlives this.
   explicit SlicedReader(Module& module);
   Module& module() const { return module_; }
-  // Calls `use` with the value's bytes on a device, slice by slice in order.
-  void read(Handle value, std::int64_t device, const std::function<void(std::span<const std::byte>)>& use);
+  // Calls `use` with the value's bytes on a device of a member, slice by slice in order.
+  void read(Handle value, Instance instance, const std::function<void(std::span<const std::byte>)>& use);
 
  private:
   Module& module_;

@@ -87,9 +87,18 @@ TEST_CASE("a run that is killed at any moment, again and again, continues to the
 }
 
 TEST_CASE("a run that is killed between any two of its writes continues to the same bits", "[app]") {
-  const LongRun run(45);
+  const bool ensemble = GENERATE(false, true);
+  const LongRun run(45, ensemble ? three_members() : std::vector<std::string>());
   seconds_of(run, "whole");
   const Kept whole = run.kept("whole");
+  if (ensemble) {
+    const json summary = json::parse(whole.at("summary.json"));
+    INFO(summary.dump(1));
+    REQUIRE(summary["members"][1]["finished"] == "early_stopping");
+    REQUIRE(summary["members"][1]["steps"] < 37);
+    REQUIRE(summary["members"][0]["finished"].is_null());
+    REQUIRE(summary["best"][1]["step"] != summary["best"][0]["step"]);
+  }
   REQUIRE(run_binary(run.command("begun", {"--max-steps", "37"})).status == 0);
   // The process that begins the run, or the one that continues it at step 37, is killed after so many writes.
   const auto start = [&](const std::string& trace, bool resumes, int killed_after) {

@@ -73,7 +73,14 @@ std::string differences(const Kept& a, const Kept& b) {
   return names;
 }
 
-LongRun::LongRun(int steps) {
+std::vector<std::string> three_members() {
+  return {"mesh.axes=[{members: 3}, {devices: 4}]",
+          "ensemble={axis: members, vary: {seed: [3, 4, 5], "
+          "optimizer.learning_rate.warmup_cosine_decay.peak_value: [0.01, 1.5, 0.002]}}",
+          "train.eval_every=6 steps", "train.early_stopping.patience=1"};
+}
+
+LongRun::LongRun(int steps, std::vector<std::string> set) : set_(std::move(set)) {
   train::Tensors arrays;
   add_split(arrays, "train", 90, 17, 1);
   add_split(arrays, "test", 11, -1, 2);
@@ -108,6 +115,7 @@ train:
 
 std::vector<std::string> LongRun::command(const std::string& name, const std::vector<std::string>& more) const {
   std::vector<std::string> arguments = {"run", config_, "--run-dir", path(name), "--quiet"};
+  for (const std::string& set : set_) arguments.insert(arguments.end(), {"--set", set});
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

@@ -19,8 +19,8 @@ std::string differences(const Kept& a, const Kept& b);
 class LongRun {
  public:
   // Four devices, masked batches in microbatches, dropout, a schedule with a warm-up, clipping, plateau, EMA,
-  // validation, best, early stopping, loss spikes, and some steps that are skipped.
-  explicit LongRun(int steps);
+  // validation, best, early stopping, loss spikes, and some steps that are skipped. `set` are further --set options.
+  explicit LongRun(int steps, std::vector<std::string> set = {});
 
   // The arguments of a run in the folder `name`.
   std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const;
@@ -30,7 +30,11 @@ class LongRun {
  private:
   TemporaryFolder folder_;
   std::string config_;
+  std::vector<std::string> set_;
 };
+
+// The --set options of an ensemble of three, of whom one stops early, and whose best evaluations are at several steps.
+std::vector<std::string> three_members();
 
 // The seconds that a whole run takes.
 double seconds_of(const LongRun& run, const std::string& name);

@@ -128,8 +128,9 @@ struct Screen {
 };
 
 Started started() { return {"cnn", "", 0, 2340, 468, {}}; }
-Logged logged(std::int64_t step) {
-  return {step, (step - 1) / 468 + 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0};
+Event logged(std::int64_t step) {
+  return std::vector<Logged>{
+      {step, (step - 1) / 468 + 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0}};
 }
 Ended ended(std::int64_t steps) {
   Ended event;
@@ -143,7 +144,7 @@ Terminal terminal_on(int fd, bool moving, double& clock) {
   return {fd, moving, false, false, [fd] { return columns_of(fd); }, [&clock] { return clock; }};
 }
 
-const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, 12345, 42, -1};
+const BarState half{1170, 2340, 3, 5, {{"loss", 0.4321}, {"accuracy", 0.85}}, {}, 12345, 42, -1};
 
 // Sets a variable of the environment until the end of its scope.
 class Variable {
@@ -191,6 +192,46 @@ TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "
         }
       }
     }
+  }
+}
+
+TEST_CASE("of several members the bar has the median loss, and where there is room the best and the worst",
+          "[display]") {
+  BarState members = half;
+  members.loss = pmaptrain::train::Spread{0.1234, 0.4321, 1.5, 3, 63};
+  CHECK(bar_line(members, {130, false, false}) ==
+        "epoch 3/5  [==>  ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  worst 1.5000 (63)  accuracy 0.8500  "
+        "12,345 examples/s  0:42 left");
+  CHECK(bar_line(members, {80, false, false}) ==
+        "epoch 3/5  [=====>    ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  0:42 left");
+  CHECK(bar_line(members, {60, false, false}) == bar_line(half, {60, false, false}));
+}
+
+TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss and who is best", "[display]") {
+  for (const std::int64_t members : {8, 64}) {
+    Collector output(60);
+    double clock = 100;
+    {
+      const auto shown = make_display({}, terminal_on(output.fd(), true, clock));
+      Started begin = started();
+      begin.members = members;
+      shown->on(begin);
+      std::vector<Logged> lines;
+      for (std::int64_t m = 0; m < members; ++m) {
+        lines.push_back(std::get<std::vector<Logged>>(logged(468)).front());
+        lines.back().member = m;
+        lines.back().measures[0].second += 0.01 * static_cast<double>(m);
+      }
+      shown->on(Progressed{468, 1});
+      shown->on(lines);
+      shown->on(ended(468));
+    }
+    const Screen screen(output.finish(), 60);
+    CHECK_FALSE(screen.wrapped);
+    REQUIRE(screen.rows.size() == 3);
+    const std::string median = members == 8 ? "0.4671" : "0.7471";
+    CHECK(screen.rows[0] == "step  468/2340  loss " + median + "  best 0.4321 (0)");
+    CHECK(screen.rows[1] == "epoch 1/5  [==>        ]  20%   468/2340  loss " + median + "  1:23");
   }
 }
 

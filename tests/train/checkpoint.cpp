@@ -39,14 +39,14 @@ TEST_CASE("the last checkpoint evaluates to exactly the run's final test measure
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const Trained trained = train_setup_in(root / "run", setup);
-  const train::Evaluation evaluation = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test");
-  REQUIRE(trained.ended.final_measures.size() == 2);
-  CHECK(trained.ended.final_measures[1].first == "test");
-  CHECK(evaluation.measures == trained.ended.final_measures[1].second);
+  const train::Evaluation evaluation = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front();
+  REQUIRE(trained.result().final_measures.size() == 2);
+  CHECK(trained.result().final_measures[1].first == "test");
+  CHECK(evaluation.measures == trained.result().final_measures[1].second);
   CHECK(evaluation.examples == 21);
   CHECK(evaluation.split == "test");
-  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "4", "test").measures == evaluation.measures);
-  const train::Evaluation on_train = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "train");
+  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "4", "test").front().measures == evaluation.measures);
+  const train::Evaluation on_train = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "train").front();
   CHECK(on_train.examples == 48);
   CHECK(on_train.split == "train");
 }

@@ -37,7 +37,7 @@ TEST_CASE("a checkpoint has what the step left at which it was taken, though tra
     const train::Checkpoint found =
         train::load_checkpoint(root / "run/checkpoints" / fs::path(train::checkpoint_name(step)));
     CHECK(found.state.step == step);
-    CHECK(found.state.updates == step);
+    CHECK(found.state.members.front().updates == step);
     CHECK(train::read_safetensors(found.parameters.path).at("dense_0.kernel").bytes == kernel);
   }
 }
@@ -53,9 +53,9 @@ TEST_CASE("only so many of the newest checkpoints are kept, and the best one", "
   const Trained trained = train_setup_in(
       root / "best", setup_of_text(small_images, {"train.checkpoint={every: 1 step, keep: 2, best: {metric: loss}}",
                                                   "train.duration=9 steps", "optimizer.learning_rate=3.0"}));
-  REQUIRE(trained.ended.best);
-  CHECK(trained.ended.best->metric == "loss");
-  const std::string best = train::checkpoint_name(trained.ended.best->step);
+  REQUIRE(trained.result().best);
+  CHECK(trained.result().best->metric == "loss");
+  const std::string best = train::checkpoint_name(trained.result().best->step);
   CHECK(fs::read_symlink(root / "best/checkpoints/best") == best);
   CHECK(fs::exists(root / "best/checkpoints" / fs::path(best) / "params.safetensors"));
   CHECK(checkpoints_of(root / "best").size() <= 3);
@@ -63,7 +63,7 @@ TEST_CASE("only so many of the newest checkpoints are kept, and the best one", "
   for (const train::Evaluated& evaluated : trained.of<train::Evaluated>()) {
     least = std::min(least, evaluated.measures.front().second);
   }
-  CHECK(trained.ended.best->value == least);
+  CHECK(trained.result().best->value == least);
 }
 
 TEST_CASE("a checkpoint that cannot be written during the run is said, and training goes on", "[train]") {

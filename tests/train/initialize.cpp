@@ -245,7 +245,7 @@ TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw
   CHECK(initial("{path: " + run + ", weights: raw}") == trained.parameters);
   CHECK(initial(run) != trained.parameters);
   const auto measures = [&](spec::Weights weights) {
-    return train::evaluate_checkpoint(setup.loaded, run, "last", "test", weights).measures;
+    return train::evaluate_checkpoint(setup.loaded, run, "last", "test", weights).front().measures;
   };
   CHECK(measures(spec::Weights::ema) != measures(spec::Weights::raw));
 }

@@ -141,14 +141,14 @@ TEST_CASE("a replay says what it left out, and where all is finite", "[train]") 
   train::set_initial_values(*module, setup);
   CHECK(train::replay(setup, *module, 1) ==
         "replayed with the reference kernels, every result is finite: the kernels that trained give another");
-  CHECK(train::replay(setup, *module, 1, {.flops = 1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.flops = 1}) ==
         "a microbatch is too large to replay it with the reference kernels");
-  CHECK(train::replay(setup, *module, 1, {.bytes = 1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.bytes = 1}) ==
         "a microbatch is too large to replay it with the reference kernels");
-  CHECK(train::replay(setup, *module, 1, {.seconds = -1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.seconds = -1}) ==
         "the first 0 of 4 microbatches of it were replayed, with finite results");
   const double microbatch = train::cost_of(train::program_at(setup, train::Stage::grad)).flops / 4;
-  CHECK(train::replay(setup, *module, 1, {.flops = 2 * microbatch}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.flops = 2 * microbatch}) ==
         "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update are "
         "too large to replay");
 }

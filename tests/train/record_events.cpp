@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "core/train/record_report.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/golden.h"
 #include "tests/train/file_size_limit.h"
 #include "tests/words.h"
 
@@ -32,6 +34,16 @@ using test::TemporaryFolder;
 Started started() { return {"cnn", "runs/cnn", 0, 20, 4, {"two layers"}}; }
 Logged logged() { return {2, 1, {{"loss", 0.1}, {"accuracy", 0.5}}, 0.001, 1.25, 12345.4, 2.5}; }
 
+// As a run without an ensemble emits it.
+template <class E>
+Event event_of(E of_member) {
+  return std::vector<E>{std::move(of_member)};
+}
+std::string line_of(const Event& event) {
+  const std::string line = metrics_lines(event);
+  return line.substr(0, line.find('\n'));
+}
+
 Ended ended() {
   Ended event;
   event.status = "done";
@@ -40,7 +52,8 @@ Ended ended() {
   event.epochs = 5;
   event.examples_seen = 2560;
   event.examples_skipped = 80;
-  event.final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
+  event.members = {MemberEnded{}};
+  event.members[0].final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
   event.run_dir = "runs/cnn";
   event.seconds = 83.25;
   return event;
@@ -49,22 +62,22 @@ Ended ended() {
 }  // namespace
 
 TEST_CASE("a logged step is one JSON line with the documented fields in order", "[train]") {
-  CHECK(metrics_line(logged()) ==
+  CHECK(line_of(event_of(logged())) ==
         R"({"event":"step","step":2,"epoch":1,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,"grad_norm":1.25,)"
         R"("examples_per_second":12345.4,"seconds":2.5})");
-  CHECK(metrics_line(EpochEnded{4, 1, {{"loss", 1.0}}, 100, 3.0}) ==
+  CHECK(line_of(event_of(EpochEnded{4, 1, {{"loss", 1.0}}, 100, 3.0})) ==
         R"({"event":"epoch","step":4,"epoch":1,"loss":1.0,"examples":100,"seconds":3.0})");
-  CHECK(metrics_line(Evaluated{4, 1, "test", {{"loss", 1.0}}, 50, 3.0}) ==
+  CHECK(line_of(event_of(Evaluated{4, 1, "test", {{"loss", 1.0}}, 50, 3.0})) ==
         R"({"event":"eval","step":4,"epoch":1,"split":"test","loss":1.0,"examples":50,"seconds":3.0})");
-  CHECK(metrics_line(Progressed{4, 1}).empty());
-  CHECK(metrics_line(started()).empty());
+  CHECK(metrics_lines(Progressed{4, 1}).empty());
+  CHECK(metrics_lines(started()).empty());
 }
 
 TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
   for (const double value : {1.0 / 3.0, 5e-324, 1.7976931348623157e308, static_cast<double>(0.1F), -0.0}) {
     Logged event = logged();
     event.measures = {{"loss", value}};
-    const double back = nlohmann::json::parse(metrics_line(event))["loss"].get<double>();
+    const double back = nlohmann::json::parse(line_of(event_of(event)))["loss"].get<double>();
     CHECK(back == value);
     CHECK(std::signbit(back) == std::signbit(value));
   }
@@ -73,11 +86,11 @@ TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
 TEST_CASE("numbers that are not finite are null, and the line says so", "[train]") {
   Logged event = logged();
   event.grad_norm = std::numeric_limits<double>::infinity();
-  const auto json = nlohmann::json::parse(metrics_line(event));
+  const auto json = nlohmann::json::parse(line_of(event_of(event)));
   CHECK(json["grad_norm"].is_null());
   CHECK(json["finite"] == false);
   CHECK(json["loss"] == 0.1);
-  CHECK_FALSE(nlohmann::json::parse(metrics_line(logged())).contains("finite"));
+  CHECK_FALSE(nlohmann::json::parse(line_of(event_of(logged()))).contains("finite"));
 }
 
 TEST_CASE("the summary has the documented fields", "[train]") {
@@ -92,8 +105,8 @@ TEST_CASE("the summary has the documented fields", "[train]") {
   CHECK(json["steps_skipped"] == 0);
 
   Ended nan = ended();
-  nan.final_measures[0].second[0].second = std::nan("");
-  nan.best = Best{16, "accuracy", 0.91};
+  nan.members[0].final_measures[0].second[0].second = std::nan("");
+  nan.members[0].best = Best{16, "accuracy", 0.91};
   const auto other = nlohmann::json::parse(summary_json(nan, "1.2.3"));
   CHECK(other["final"]["train"]["loss"].is_null());
   CHECK(other["finite"] == false);
@@ -106,9 +119,9 @@ TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
     Records recorder(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
     recorder.on(started());
     recorder.on(Progressed{1, 1});
-    recorder.on(logged());
-    recorder.on(EpochEnded{4, 1, {{"loss", 0.75}, {"accuracy", 0.5}}, 512, 2.0});
-    recorder.on(Evaluated{4, 1, "test", {{"loss", 0.8}, {"accuracy", 0.4}}, 1000, 2.5});
+    recorder.on(event_of(logged()));
+    recorder.on(event_of(EpochEnded{4, 1, {{"loss", 0.75}, {"accuracy", 0.5}}, 512, 2.0}));
+    recorder.on(event_of(Evaluated{4, 1, "test", {{"loss", 0.8}, {"accuracy", 0.4}}, 1000, 2.5}));
     recorder.on(Warned{"a \x1b[31mwarning"});
     recorder.on(ended());
   }
@@ -135,7 +148,7 @@ TEST_CASE("a full disk is told once for each file, never stops the training, and
   std::vector<std::string> said;
   Records records("/dev/full", folder / "log.txt", "/nonexistent/summary.json", "1",
                   [&](const std::string& text) { said.push_back(text); });
-  for (int i = 0; i < 3; ++i) records.on(logged());
+  for (int i = 0; i < 3; ++i) records.on(event_of(logged()));
   const std::string full =
       "'/dev/full' cannot be written: No space left on device; its lines are kept in memory and "
       "tried again";
@@ -291,10 +304,11 @@ TEST_CASE("numbers keep six columns where they can", "[train]") {
 
 TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[train]") {
   Ended event = ended();
-  event.final_measures.clear();
+  event.members[0].final_measures.clear();
   event.run_dir.clear();
-  event.comparisons.push_back({"dense_0.bias", {0}, {0.71}, {0.7}});
-  event.comparisons.push_back({"dense_0.kernel", std::vector<double>(10, 0.0), std::vector<double>(10, 1.5), {}});
+  event.members[0].comparisons.push_back({"dense_0.bias", {0}, {0.71}, {0.7}});
+  event.members[0].comparisons.push_back(
+      {"dense_0.kernel", std::vector<double>(10, 0.0), std::vector<double>(10, 1.5), {}});
   const std::string report = final_report(event);
   CHECK(report.find("                initial  learned    true   error\n"
                     "  dense_0.bias   0.0000   0.7100  0.7000  0.0100\n") != std::string::npos);
@@ -305,7 +319,8 @@ TEST_CASE("learned values stand beside the true ones, and long parameters are ab
 
 TEST_CASE("a report shows no error of a value whose truth is absent", "[train]") {
   Ended event = ended();
-  event.comparisons.push_back({"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
+  event.members[0].comparisons.push_back(
+      {"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
   const std::string report = final_report(event);
   CHECK(report.find("  w[1]   0.0000   1.5000  1.2500  0.2500\n"
                     "  w[2]   0.0000   1.5000       -       -\n") != std::string::npos);
@@ -333,7 +348,7 @@ TEST_CASE("a file where nobody may write says whose folder to take", "[train]") 
 
 TEST_CASE("the report counts the steps that were skipped", "[train]") {
   Ended event = ended();
-  event.steps_skipped = 2;
+  event.members[0].steps_skipped = 2;
   CHECK(final_report(event).starts_with("done after 20 steps, 2 of them skipped (5 epochs, 2,560 examples, 80 "));
   CHECK(nlohmann::json::parse(summary_json(event, "1"))["steps_skipped"] == 2);
 }
@@ -346,4 +361,100 @@ TEST_CASE("the report says why a run ended before its end", "[train]") {
   CHECK(final_report(event).starts_with("stopped by a signal after 1 step (1 epoch, "));
   event.reason = "max_steps";
   CHECK(final_report(event).starts_with("stopped at --max-steps after "));
+}
+
+namespace {
+
+// What an ensemble's run tells: one epoch of two steps, an evaluation, and its end.
+std::string log_of(std::int64_t members) {
+  const auto by_member = [&]<class E>(E event, auto change) {
+    std::vector<E> events;
+    for (std::int64_t m = 0; m < members; ++m) {
+      event.member = m;
+      event.measures = {{"loss", 0.5 + 0.01 * static_cast<double>((m * 5 + 3) % members)}, {"accuracy", 0.5}};
+      change(event, m);
+      events.push_back(event);
+    }
+    return Event(std::move(events));
+  };
+  const auto nothing = [](const auto&, std::int64_t) {};
+  const TemporaryFolder folder;
+  {
+    Records records(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
+    Started begin = started();
+    begin.members = members;
+    records.on(begin);
+    records.on(by_member(logged(), [](Logged& event, std::int64_t m) {
+      event.learning_rate = m == 0 ? 0.1 : 0.001;
+      if (m == 1) event.measures[0].second = std::nan("");
+    }));
+    records.on(by_member(EpochEnded{4, 1, {}, 512, 2.0}, nothing));
+    Event evaluated = by_member(Evaluated{4, 1, "test", {}, 1000, 2.5}, nothing);
+    std::get<std::vector<Evaluated>>(evaluated).pop_back();  // one member has ended
+    records.on(evaluated);
+    Ended end = ended();
+    end.is_ensemble = true;
+    end.members.clear();
+    for (std::int64_t m = 0; m < members; ++m) {
+      const double loss = 0.25 + 0.01 * static_cast<double>(m);
+      end.members.push_back({{{"train", {{"loss", loss}}}, {"test", {{"loss", 2 * loss}, {"accuracy", 0.9 - loss}}}},
+                             Best{10 + m, "accuracy", 0.95 - loss},
+                             20,
+                             0,
+                             "",
+                             {}});
+    }
+    end.members[2].reason = "nonfinite";
+    end.members[2].steps = 12;
+    end.members[3].reason = "early_stopping";
+    end.members[3].steps = 1600;
+    end.members[3].best.reset();
+    records.on(end);
+  }
+  CHECK(std::ranges::count(read_text(folder / "metrics.jsonl"), '\n') == 3 * members - 1);
+  return read_text(folder / "log.txt");
+}
+
+}  // namespace
+
+TEST_CASE("the log of eight members has one line for all of them, and a row for each at the end", "[train]") {
+  test::check_golden("log_of_8_members.txt", log_of(8));
+}
+
+TEST_CASE("the log of 64 members is as long, and ends with the best, the median and the worst", "[train]") {
+  test::check_golden("log_of_64_members.txt", log_of(64));
+}
+
+TEST_CASE("the measures of an ensemble are lists by member in the summary, and read back", "[train]") {
+  Ended event = ended();
+  event.is_ensemble = true;
+  event.members.push_back(event.members.front());
+  event.members[1].final_measures[0].second[0].second = std::nan("");
+  event.members[1].best = Best{16, "accuracy", 0.91};
+  event.members[1].steps = 12;
+  event.members[1].steps_skipped = 3;
+  event.members[1].reason = "early_stopping";
+  const std::string text = summary_json(event, "1");
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["final"].size() == 2);
+  CHECK(json["final"][0]["train"]["loss"] == 0.25);
+  CHECK(json["final"][1]["train"]["loss"].is_null());
+  CHECK(json["finite"] == false);
+  CHECK(json["best"][0].is_null());
+  CHECK(json["best"][1]["step"] == 16);
+  CHECK(json["steps_skipped"] == 3);
+  CHECK(json["members"][0] == nlohmann::json::parse(R"({"steps": 0, "steps_skipped": 0, "finished": null})"));
+  CHECK(json["members"][1] ==
+        nlohmann::json::parse(R"({"steps": 12, "steps_skipped": 3, "finished": "early_stopping"})"));
+  const auto found = parse_summary(text);
+  REQUIRE(found);
+  CHECK(summary_json(*found, "1") == text);
+}
+
+TEST_CASE("a line of metrics.jsonl names the member of an ensemble", "[train]") {
+  Logged event = logged();
+  event.member = 3;
+  CHECK(line_of(event_of(event)) ==
+        R"({"event":"step","step":2,"epoch":1,"member":3,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,)"
+        R"("grad_norm":1.25,"examples_per_second":12345.4,"seconds":2.5})");
 }

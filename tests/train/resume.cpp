@@ -41,8 +41,7 @@ Trained resume_in(const fs::path& run, std::vector<std::string> set, train::Sess
   const train::Setup setup = train::make_setup(std::move(loaded), state.schedule_steps);
   train::check_continues(state, setup);
   options.resume = &*point;
-  options.folder.resumed = {state.step, state.best ? std::optional(state.best->step) : std::nullopt,
-                            state.metrics_bytes};
+  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
   return train_setup_in(run, setup, options);
 }
 
@@ -234,7 +233,7 @@ TEST_CASE("a run with a longer duration ends as one that had it from the start",
   const Trained continued = resume_in(root / "run", saving(longer));
   const Trained whole = train_setup(setup_of_text(small_images, saving(longer)));
   CHECK(continued.same_bits(whole));
-  CHECK(continued.ended.final_measures == whole.ended.final_measures);
+  CHECK(continued.result().final_measures == whole.result().final_measures);
 }
 
 TEST_CASE("a run that was killed between its last checkpoint and its last lines has them once it is resumed",
@@ -253,7 +252,7 @@ TEST_CASE("a run that was killed between its last checkpoint and its last lines 
     const Trained resumed = resume_in(root / "run", set);
     CHECK(resumed.metrics == whole.metrics);
     CHECK(resumed.same_bits(whole));
-    CHECK(resumed.ended.final_measures == whole.ended.final_measures);
+    CHECK(resumed.result().final_measures == whole.result().final_measures);
     CHECK(fs::exists(summary));
   }
 }

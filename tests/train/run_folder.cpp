@@ -191,7 +191,7 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   CHECK(fs::read_symlink(checkpoints / "last") == "step-00000200");
   CHECK(entries_in(checkpoints) == 3);  // two steps and a link
 
-  folder.link_checkpoint("best", 100);
+  folder.link_checkpoint("best", "step-00000100");
   CHECK(find_checkpoint(folder.path(), "best") == checkpoints / "best");
   CHECK(find_checkpoint(folder.path(), "200") == checkpoints / "step-00000200");
   const auto [status, error] = error_of([&] { find_checkpoint(folder.path(), "300"); });

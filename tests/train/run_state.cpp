@@ -15,26 +15,27 @@ namespace {
 RunState state_with_everything() {
   RunState state;
   state.step = 17;
-  state.steps_skipped = 2;
-  state.updates = 15;
+  state.members[0].steps = 17;
+  state.members[0].steps_skipped = 2;
+  state.members[0].updates = 15;
   state.example_cursor = 272;
   state.schedule_steps = 40;
   state.seconds = 0.1;
   state.epoch_seconds = 0.05;
   state.metrics_bytes = 4096;
-  state.logged_step = 15;
-  state.measures = {{"train", {{"loss", 1.0 / 3.0}, {"accuracy", std::numeric_limits<double>::quiet_NaN()}}},
-                    {"test", {{"loss", std::numeric_limits<double>::infinity()}}}};
-  state.evaluated_step = 10;
-  state.last_step = train::Logged{17, 2, {{"loss", 0.25}}, 1e-3, 2.5, 0, 0};
-  state.last_epoch = train::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
+  state.members[0].logged_step = 15;
+  state.members[0].measures = {{"train", {{"loss", 1.0 / 3.0}, {"accuracy", std::numeric_limits<double>::quiet_NaN()}}},
+                               {"test", {{"loss", std::numeric_limits<double>::infinity()}}}};
+  state.members[0].evaluated_step = 10;
+  state.members[0].last_step = train::Logged{17, 2, {{"loss", 0.25}}, 1e-3, 2.5, 0, 0};
+  state.members[0].last_epoch = train::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
   state.evaluation_is_due = true;
-  state.best = train::Best{10, "accuracy", 0.75};
-  state.early_stopping = {"loss", "min", 0.5, 3};
-  state.plateau = {"loss", {0.5, 1, 2, 0.1}};
-  state.loss_sums = train::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
-  state.finished = "early_stopping";
-  state.finished_why = "no 'improvement' in \"five\" evaluations";
+  state.members[0].best = train::Best{10, "accuracy", 0.75};
+  state.members[0].early_stopping = {"loss", "min", 0.5, 3};
+  state.members[0].plateau = {"loss", {0.5, 1, 2, 0.1}};
+  state.members[0].loss_sums = train::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
+  state.members[0].finished = "early_stopping";
+  state.members[0].finished_why = "no 'improvement' in \"five\" evaluations";
   state.seed = std::numeric_limits<std::uint64_t>::max();
   state.data_seed = 3;
   state.batch_size = 16;
@@ -65,17 +66,17 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
     CHECK(found.step == state.step);
     CHECK(found.seed == state.seed);
     CHECK(found.evaluation_is_due == state.evaluation_is_due);
-    CHECK(found.best.has_value() == state.best.has_value());
-    CHECK(found.loss_sums.has_value() == state.loss_sums.has_value());
-    if (found.loss_sums) CHECK(found.loss_sums->means == state.loss_sums->means);
-    CHECK(found.plateau.state == state.plateau.state);
+    CHECK(found.members[0].best.has_value() == state.members[0].best.has_value());
+    CHECK(found.members[0].loss_sums.has_value() == state.members[0].loss_sums.has_value());
+    if (found.members[0].loss_sums) CHECK(found.members[0].loss_sums->means == state.members[0].loss_sums->means);
+    CHECK(found.members[0].plateau.state == state.members[0].plateau.state);
   }
   const RunState found = train::parse_run_state(train::to_json(state_with_everything()), "state.json");
-  CHECK(found.measures.at("train")[0].second == 1.0 / 3.0);
-  CHECK(std::isnan(found.measures.at("train")[1].second));
-  CHECK(std::isinf(found.measures.at("test")[0].second));
-  CHECK(found.last_step->grad_norm == 2.5);
-  CHECK(found.last_epoch->examples == 100);
+  CHECK(found.members[0].measures.at("train")[0].second == 1.0 / 3.0);
+  CHECK(std::isnan(found.members[0].measures.at("train")[1].second));
+  CHECK(std::isinf(found.members[0].measures.at("test")[0].second));
+  CHECK(found.members[0].last_step->grad_norm == 2.5);
+  CHECK(found.members[0].last_epoch->examples == 100);
 }
 
 TEST_CASE("a state that no run can have left is refused, though its checksum is right", "[train]") {
@@ -86,8 +87,8 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   };
   CHECK(is_refused(with([](RunState& s) { s.step = -5; })));
   CHECK(is_refused(with([](RunState& s) { s.step = std::numeric_limits<std::int64_t>::max(); })));
-  CHECK(is_refused(with([](RunState& s) { s.updates = 18; })));
-  CHECK(is_refused(with([](RunState& s) { s.steps_skipped = -1; })));
+  CHECK(is_refused(with([](RunState& s) { s.members[0].updates = 18; })));
+  CHECK(is_refused(with([](RunState& s) { s.members[0].steps_skipped = -1; })));
   CHECK(is_refused(with([](RunState& s) { s.seconds = std::numeric_limits<double>::quiet_NaN(); })));
   CHECK(is_refused("{\"a\": " + std::string(200'000, '[')));
 }

@@ -54,8 +54,8 @@ TEST_CASE("linear_regression.yaml learns the true values, and its logged losses 
   CHECK(trained.ended.steps == 50);
   CHECK(trained.ended.epochs == 50);
   CHECK(trained.ended.examples_seen == 50 * 800);
-  REQUIRE(trained.ended.comparisons.size() == 2);
-  for (const train::Comparison& comparison : trained.ended.comparisons) {
+  REQUIRE(trained.result().comparisons.size() == 2);
+  for (const train::Comparison& comparison : trained.result().comparisons) {
     INFO(comparison.parameter);
     check_near(comparison.learned, comparison.truth, 0.05);
   }
@@ -81,7 +81,7 @@ TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, o
     CHECK(weights[d] == weights[0]);
     CHECK(biases[d] == biases[0]);
   }
-  const train::Comparison& kernel = trained.ended.comparisons.back();
+  const train::Comparison& kernel = trained.result().comparisons.back();
   CHECK(kernel.parameter == "dense_0.kernel");
   CHECK(kernel.initial == std::vector<double>{1.0});
   CHECK(kernel.learned == std::vector<double>{weights[0]});
@@ -298,7 +298,8 @@ TEST_CASE("true values stand beside those of one dense layer, and of no other mo
     const Trained trained = train_setup(
         setup_of_config("linear_regression.yaml", {"train.duration=2 steps", std::string("model.layers=") + layers}));
     std::size_t count = 0;
-    for (const train::Comparison& comparison : trained.ended.comparisons) count += comparison.truth.empty() ? 0U : 1U;
+    for (const train::Comparison& comparison : trained.result().comparisons)
+      count += comparison.truth.empty() ? 0U : 1U;
     return count;
   };
   CHECK(truths("[{dense: 1}]") == 2);
@@ -503,7 +504,7 @@ train: {duration: 3 steps, on_nonfinite: skip}
   CHECK(trained.ended.status == "stopped");
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.exit_status == 5);
-  CHECK(trained.ended.steps_skipped == 3);
+  CHECK(trained.ended.steps_skipped() == 3);
   CHECK(trained.of<train::Warned>().back().text ==
         "all 3 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
   CHECK(trained.of<train::Warned>().back().stops);
@@ -527,7 +528,7 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(trained.ended.status == "done");
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 6);
-  CHECK(trained.ended.steps_skipped == 2);
+  CHECK(trained.ended.steps_skipped() == 2);
   CHECK(numbers(trained.state.at("step")).front() == 4);
   CHECK(trained.of<train::Warned>().back().text ==
         "2 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");

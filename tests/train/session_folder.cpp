@@ -182,8 +182,8 @@ TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[tr
   CHECK(setup.evaluations.empty());
   const Trained trained = train_setup_in(root / "run", setup);
   CHECK(trained.of<train::Evaluated>().empty());
-  CHECK(trained.ended.final_measures.size() == 1);
-  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").examples == 21);
+  CHECK(trained.result().final_measures.size() == 1);
+  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front().examples == 21);
 }
 
 TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {

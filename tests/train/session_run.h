@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -16,15 +17,23 @@ namespace pmaptrain::testing {
 using test::read_text;
 using test::TemporaryFolder;
 
-// Keeps every event.
+// Keeps every event; those by member one by one.
 class Recording : public train::Consumer {
  public:
   void on(const train::Event& event) override { events.push_back(event); }
   template <class E>
   std::vector<E> of() const {
     std::vector<E> found;
+    constexpr bool by_member = requires(E e) { e.member; };
+    using Kept = std::conditional_t<by_member, std::vector<E>, E>;
     for (const train::Event& event : events) {
-      if (const E* one = std::get_if<E>(&event)) found.push_back(*one);
+      const Kept* kept = std::get_if<Kept>(&event);
+      if (kept == nullptr) continue;
+      if constexpr (by_member) {
+        found.insert(found.end(), kept->begin(), kept->end());
+      } else {
+        found.push_back(*kept);
+      }
     }
     return found;
   }
@@ -41,6 +50,8 @@ struct Trained {
   std::vector<E> of() const {
     return recording.of<E>();
   }
+  // Of the only member.
+  const train::MemberEnded& result() const { return ended.members.front(); }
   // Everything that must be the same bits.
   bool same_bits(const Trained& other) const {
     return parameters == other.parameters && state == other.state && metrics == other.metrics;

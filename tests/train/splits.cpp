@@ -100,16 +100,16 @@ TEST_CASE("eval takes test, then validation, and any split by its name", "[train
   const std::string run = root / "run";
   CHECK(trained.of<train::Evaluated>().front().split == "validation");
   CHECK(trained.of<train::Evaluated>().front().examples == 12);
-  const train::Evaluation by_default = train::evaluate_checkpoint(setup.loaded, run, "last");
+  const train::Evaluation by_default = train::evaluate_checkpoint(setup.loaded, run, "last").front();
   CHECK(by_default.split == "test");
   CHECK(by_default.examples == 21);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "validation").measures ==
+  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "validation").front().measures ==
         trained.of<train::Evaluated>().end()[-2].measures);
   CHECK(by_default.measures == trained.of<train::Evaluated>().back().measures);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "train").examples == 36);
+  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "train").front().examples == 36);
   const spec::Loaded without_test =
       setup_of_text(small_images, {"data.validation=0.25", "data.source.synthetic_images.test=0"}).loaded;
-  CHECK(train::evaluate_checkpoint(without_test, run, "last").split == "validation");
+  CHECK(train::evaluate_checkpoint(without_test, run, "last").front().split == "validation");
 }
 
 TEST_CASE("eval on test needs no training data", "[train]") {
@@ -131,7 +131,7 @@ TEST_CASE("eval on test needs no training data", "[train]") {
     const std::string run = root / (std::string("run_") + size);
     const Trained trained = train_setup_in(run, setup);
     std::filesystem::rename(images, images + "_moved");
-    CHECK(train::evaluate_checkpoint(setup.loaded, run, "last").measures ==
+    CHECK(train::evaluate_checkpoint(setup.loaded, run, "last").front().measures ==
           trained.of<train::Evaluated>().back().measures);
     CHECK(test::refusal([&] { train::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
               .find("cannot open '" + images + "'") != std::string::npos);

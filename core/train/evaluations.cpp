@@ -1,0 +1,93 @@
+#include "core/train/evaluations.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/train/checkpoint.h"
+#include "core/train/start.h"
+
+namespace pmaptrain::train {
+
+Evaluations::Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report,
+                         const std::atomic<int>* stop)
+    : setup_(setup), module_(module), members_(members), report_(report), stop_(stop) {
+  for (std::size_t i = 0; i < setup.evaluations.size(); ++i) {
+    evaluators_.push_back(std::make_unique<Evaluator>(module, evaluate_entry + i, setup.evaluations[i], setup.model));
+  }
+}
+
+std::vector<std::int64_t> Evaluations::updates_of(const std::vector<std::int64_t>& members) const {
+  std::vector<std::int64_t> updates;
+  for (const std::int64_t member : members) updates.push_back(members_[member].guards.updates());
+  return updates;
+}
+
+std::vector<Evaluation> Evaluations::run(std::int64_t step) {
+  const std::vector<std::int64_t> sound = members_.sound();
+  return run(0, sound, updates_of(sound), step);
+}
+
+// Of the parameters that the module has of these members; `updates` of each are behind them.
+std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<std::int64_t>& members,
+                                         const std::vector<std::int64_t>& updates, std::int64_t step) {
+  if (members.empty() || is_stopped()) return {};
+  const auto begin_all = [&](bool as_parameters) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (updates[i] == 0) begin_averages(module_, setup_, as_parameters, members[i]);
+    }
+  };
+  for (std::size_t i = 0; i < members.size(); ++i) set_ema_correction(module_, setup_, updates[i], members[i]);
+  begin_all(true);
+  std::vector<Evaluation> evaluations = evaluators_[which]->run(members, stop_);
+  begin_all(false);
+  if (evaluations.empty()) return {};
+  std::vector<std::int64_t> steps;
+  for (const std::int64_t number : members) {
+    MemberRun& member = members_[number];
+    steps.push_back(member.steps(step));
+    if (which == 0) member.evaluated_at = steps.back();
+  }
+  report_.evaluated(evaluations, steps);
+  return evaluations;
+}
+
+std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
+  if (evaluators_.empty() || is_stopped()) return "";
+  std::vector<std::int64_t> all, unmeasured;
+  for (const MemberRun& member : members_) {
+    if (member.is_stopped_by_guard()) continue;
+    all.push_back(member.number);
+    if (member.evaluated_at != member.steps(step)) unmeasured.push_back(member.number);
+  }
+  if (all.empty()) return "";
+  if (!unmeasured.empty() && run(0, unmeasured, updates_of(unmeasured), step).empty()) return "";
+  if (evaluators_.size() < 2) return setup_.evaluations.front().split == "test" ? "last" : "";
+  std::vector<std::int64_t> updates = updates_of(all);
+  const bool best = restore_best(all, updates, folder);
+  if (run(1, all, updates, step).empty()) return "";
+  return best ? "best" : "last";
+}
+
+// Gives these members the parameters of their best evaluations, and says how many updates are behind those. Returns
+// whether there are any.
+bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
+                               const RunFolder& folder) {
+  const auto has_best = [](const MemberRun& member) { return member.decisions.best().has_value(); };
+  if (std::none_of(members_.begin(), members_.end(), has_best)) return false;
+  std::optional<Checkpoint> best;
+  try {
+    best = load_checkpoint(folder.present_path() / "checkpoints/best");
+  } catch (const Error& error) {
+    report_.emit(Warned{"test is evaluated with the last parameters: " + error.diagnostics().front().message});
+    return false;
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!has_best(members_[members[i]])) continue;
+    restore(module_, setup_, *best, members[i]);
+    updates[i] = best->state.members.at(static_cast<std::size_t>(members[i])).updates;
+  }
+  return true;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,127 @@
+#include "core/train/members.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/train/comparisons.h"
+#include "core/train/resume.h"
+
+namespace pmaptrain::train {
+
+MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number)
+    : number(its_number),
+      guards(setup, reader, its_number),
+      loss_watch(setup, reader.module(), its_number),
+      decisions(setup.spec()),
+      comparisons(initial_comparisons(setup, its_number)) {}
+
+// Of a member that is not finite, those before its first bad step.
+std::int64_t MemberRun::steps(std::int64_t step) const {
+  return is_finished() ? guards.good_steps().value_or(finished_at) : step;
+}
+
+void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec) {
+  const MemberState& state = run.members[static_cast<std::size_t>(number)];
+  evaluated_at = state.evaluated_step;
+  guards.continue_from(state.steps_skipped);
+  decisions.restore(state, run.best_mode);
+  loss_watch.restore(state, run.step);
+  if (!stays_finished(state, run, spec)) return;
+  finished = state.finished;
+  finished_why = state.finished_why;
+  finished_at = state.steps;
+  left_behind = state.left_behind;
+}
+
+MemberState MemberRun::state(std::int64_t step) const {
+  MemberState state;
+  state.steps = steps(step);
+  state.steps_skipped = guards.steps_skipped();
+  state.updates = guards.updates();
+  state.evaluated_step = evaluated_at;
+  state.finished = finished;
+  state.finished_why = finished_why;
+  state.left_behind = left_behind;
+  decisions.save(state);
+  loss_watch.save(state);
+  return state;
+}
+
+MemberEnded MemberRun::ended(std::int64_t step) const {
+  MemberEnded ended;
+  ended.best = decisions.best();
+  ended.steps = steps(step);
+  ended.steps_skipped = steps_skipped;
+  ended.reason = finished;
+  ended.comparisons = comparisons;
+  return ended;
+}
+
+std::string names_of(const std::vector<std::int64_t>& members) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(members.size(), most); ++i) names.push_back(std::to_string(members[i]));
+  const std::string text = (members.size() == 1 ? "member " : "members ") + join(names, ", ");
+  return members.size() <= most ? text : text + " and " + std::to_string(members.size() - most) + " more";
+}
+
+Members::Members(const Setup& setup, SlicedReader& reader) {
+  const std::int64_t count = spec::members(setup.spec());
+  members_.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t member = 0; member < count; ++member) {
+    members_.emplace_back(setup, reader, member);
+    active_.push_back(member);
+  }
+}
+
+void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
+  active_.clear();
+  for (MemberRun& member : members_) {
+    member.continue_from(run, spec);
+    if (member.is_finished()) ++finished_;
+    if (!member.left_behind) active_.push_back(member.number);
+  }
+}
+
+void Members::save(RunState& state, std::int64_t step) const {
+  state.members.clear();
+  state.step = 0;
+  for (const MemberRun& member : members_) {
+    state.members.push_back(member.state(step));
+    state.step = std::max(state.step, state.members.back().steps);
+  }
+}
+
+std::vector<std::int64_t> Members::sound() const {
+  std::vector<std::int64_t> found;
+  std::copy_if(active_.begin(), active_.end(), std::back_inserter(found),
+               [&](std::int64_t member) { return members_[static_cast<std::size_t>(member)].is_sound(); });
+  return found;
+}
+
+void Members::finish(MemberRun& member, std::string kind, std::string why, std::int64_t step) {
+  member.finished = std::move(kind);
+  member.finished_why = std::move(why);
+  member.finished_at = step;
+  ++finished_;
+}
+
+bool Members::all_stopped_by_guards() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const MemberRun& member) { return member.is_stopped_by_guard(); });
+}
+
+std::vector<std::int64_t> Members::leave() {
+  std::vector<std::int64_t> left;
+  for (const std::int64_t number : active_) {
+    MemberRun& member = (*this)[number];
+    member.left_behind = member.is_finished();
+    if (member.left_behind) left.push_back(number);
+  }
+  std::erase_if(active_, [&](std::int64_t number) { return (*this)[number].left_behind; });
+  return left;
+}
+
+}  // namespace pmaptrain::train

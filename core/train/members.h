@@ -1,0 +1,92 @@
+// What each member of an ensemble has of its own while a session trains them together. A run without an ensemble is one
+// member.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/train/decisions.h"
+#include "core/train/events.h"
+#include "core/train/guards.h"
+#include "core/train/loss_watch.h"
+#include "core/train/run_state.h"
+#include "core/train/setup.h"
+#include "core/train/values.h"
+
+namespace pmaptrain::train {
+
+// Why a member is finished, besides "loss_spike" and "skipped".
+inline constexpr const char *early_stopping = "early_stopping", *nonfinite = "nonfinite", *replicas = "replicas";
+
+struct MemberRun {
+  MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number);
+
+  std::int64_t number = 0;
+  Guards guards;
+  LossWatch loss_watch;
+  Decisions decisions;
+  std::int64_t evaluated_at = -1;
+  // MemberState's, and the step after which the member was found finished.
+  std::string finished, finished_why;
+  std::int64_t finished_at = 0;
+  bool left_behind = false;
+  // For the final report.
+  std::int64_t steps_skipped = 0;
+  std::vector<Comparison> comparisons;
+
+  bool is_finished() const { return !finished.empty(); }
+  bool is_stopped_by_guard() const { return is_finished() && finished != early_stopping; }
+  // Its parameters are what the steps of the run made of them.
+  bool is_sound() const { return finished != nonfinite && finished != replicas; }
+  // Those that it has behind it, where the run has `step`.
+  std::int64_t steps(std::int64_t step) const;
+
+  void continue_from(const RunState& run, const spec::TrainSpec& spec);
+  MemberState state(std::int64_t step) const;
+  MemberEnded ended(std::int64_t step) const;
+};
+
+// "member 3", "members 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
+std::string names_of(const std::vector<std::int64_t>& members);
+
+class Members {
+ public:
+  // Both outlive this; the reader is of the module that trains.
+  Members(const Setup& setup, SlicedReader& reader);
+
+  void continue_from(const RunState& run, const spec::TrainSpec& spec);
+  // Fills in what the run's members have after `step`, and the step of those that have most.
+  void save(RunState& state, std::int64_t step) const;
+
+  auto begin() { return members_.begin(); }
+  auto end() { return members_.end(); }
+  auto begin() const { return members_.begin(); }
+  auto end() const { return members_.end(); }
+  MemberRun& operator[](std::int64_t member) { return members_[static_cast<std::size_t>(member)]; }
+
+  // Those that take the steps, in ascending order; those that are finished since the last step are among them.
+  std::span<const std::int64_t> active() const { return active_; }
+  // The same for Module::submit, to which nothing is all.
+  std::span<const std::int64_t> submitted() const {
+    return active_.size() < members_.size() ? std::span<const std::int64_t>(active_) : std::span<const std::int64_t>();
+  }
+  // Of the active ones, those that are sound.
+  std::vector<std::int64_t> sound() const;
+
+  void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);
+  bool all_finished() const { return finished_ == std::ssize(members_); }
+  bool all_stopped_by_guards() const;
+  // Whether active() has some that are finished, which are to be left behind before the next step.
+  bool leaves() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
+  // Returns those that this leaves behind.
+  std::vector<std::int64_t> leave();
+
+ private:
+  std::vector<MemberRun> members_;
+  std::vector<std::int64_t> active_;
+  std::int64_t finished_ = 0;  // how many
+};
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,45 @@
+// An ensemble at the command line.
+#include <nlohmann/json.hpp>
+
+#include "tests/app/call.h"
+#include "tests/app/long_run.h"
+#include "tests/catch.h"
+#include "tests/words.h"
+
+using namespace pmaptrain::tests;
+using nlohmann::json;
+using pmaptrain::test::contains;
+
+TEST_CASE("eval has a line for each member of an ensemble, or for one of them", "[app]") {
+  const LongRun run(45, three_members());
+  REQUIRE(run_binary(run.command("run")).status == 0);
+  const auto eval = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", run.path("run"), "--split", "validation"});
+    return call(more);
+  };
+  const std::string lines = eval({}).out;
+  for (const char* const member : {"member 0  validation  loss ", "\nmember 1  validation", "\nmember 2  validation"}) {
+    CHECK(contains(lines, member));
+  }
+  CHECK(eval({"--member", "1"}).out.starts_with("member 1  validation  loss "));
+  const json all = json::parse(eval({"--json"}).out), one = json::parse(eval({"--json", "--member", "2"}).out);
+  REQUIRE(all.size() == 3);
+  CHECK(all[2]["member"] == 2);
+  CHECK(one["member"] == 2);
+  CHECK(one["loss"] == all[2]["loss"]);
+  CHECK(all[0]["loss"] != all[2]["loss"]);
+  const Finished beyond = eval({"--member", "3"});
+  CHECK(beyond.status == 2);
+  CHECK(contains(beyond.err, "the ensemble has no member 3\n  help: its members are 0 to 2"));
+}
+
+TEST_CASE("eval --member of a run without an ensemble is refused", "[app]") {
+  const LongRun run(45);
+  REQUIRE(run_binary(run.command("run")).status == 0);
+  const Finished refused = call({"eval", run.path("run"), "--member", "0"});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err,
+                 "member 0 is asked for, but the run is no ensemble\n  help: without --member the run's model is "
+                 "evaluated"));
+  CHECK_FALSE(json::parse(call({"eval", run.path("run"), "--json"}).out).contains("member"));
+}
