@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <set>
 
 #include "core/base/saturate.h"
 
@@ -28,139 +27,10 @@ std::string key_of(const Op& op, const CpuRequest& request) {
   return key;
 }
 
-// A request and the types that it refers to.
-struct Request {
-  std::vector<Type> operands, results;
-  CpuRequest request;
-
-  const CpuRequest& get() {
-    request.operands = operands;
-    request.results = results;
-    return request;
-  }
-};
-
-const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffers[static_cast<std::size_t>(index)]; }
-
-// Where the slice of instance `instance` of an extent's is among those of a buffer.
-std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
-  const Mesh& mesh = plan.program->mesh;
-  return mesh.position(mesh.device_at(instance, extent.axes), buffer.axes);
-}
-
-// Whether the instances of a piece have slices of their own, which then follow one another, or one for all.
-bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent) {
-  if (buffer.pool == Pool::arena) return true;
-  if (buffer.axes.empty() || buffer.pool == Pool::piece || extent.instances() == 1) return false;
-  return slice_number(plan, buffer, extent, extent.first + 1) != slice_number(plan, buffer, extent, extent.first);
-}
-
-Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent) {
-  Request out;
-  const Equation& equation = *kernel.equation;
-  out.operands = types_of(*plan.program, equation.operands);
-  out.results = types_of(*plan.program, equation.results);
-  for (std::size_t i = 0; i < kernel.operand_rows.size(); ++i) {
-    if (kernel.operand_rows[i] != Reads::whole) out.operands[i].shape.front() = extent.count;
-  }
-  for (std::size_t i = 0; i < kernel.result_rows.size(); ++i) {
-    if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;
-  }
-  if (extent.kind == Extent::Kind::chunk) {
-    const auto cut = [&](Type& type) { type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{}; };
-    for (Type& type : out.operands) cut(type);
-    for (Type& type : out.results) cut(type);
-  }
-  const bool several = is_stacked(plan, buffer_of(plan, kernel.results.front()), extent);
-  out.request.devices = several ? extent.instances() : 1;
-  for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
-    const Buffer& operand = buffer_of(plan, kernel.operands[i]);
-    out.request.stacked.push_back(out.request.devices == 1 || is_stacked(plan, operand, extent));
-    if (operand.layout == Layout::packed) {
-      out.request.packed = i;
-      out.request.stacked[i] = false;
-    }
-  }
-  if (!equation.regions.empty()) {
-    out.request.region = &equation.regions.front();
-    out.request.types = plan.program->types;
-  }
-  return out;
-}
-
 // Where item `index` of `count` stands among all, from 0 to 1.
 template <class I>
 double share(I index, I count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
-}
-
-Extent extent_of(const Cut& cut, const Block& piece) {
-  Extent extent;
-  extent.kind = Extent::Kind::piece;
-  extent.first = piece.first;
-  extent.count = piece.count;
-  extent.axes = cut.axes;
-  extent.rows = cut.rows;
-  extent.instance = cut.rows > 0 ? piece.first / cut.rows : piece.first;
-  return extent;
-}
-
-// What reads a packed buffer, of which there is one kernel, and on which cut.
-struct Reading {
-  const Kernel* kernel = nullptr;
-  int cut = 0;
-};
-
-std::map<int, Reading> readers_of_packed(const Plan& plan) {
-  std::map<int, Reading> readers;
-  const auto look = [&](const auto& self, const std::vector<Instruction>& instructions, int cut) -> void {
-    for (const Instruction& instruction : instructions) {
-      if (const Loop* const loop = instruction.as<Loop>()) self(self, loop->body, cut);
-      const Kernel* const kernel = instruction.as<Kernel>();
-      if (kernel == nullptr) continue;
-      for (int operand : kernel->operands) {
-        if (buffer_of(plan, operand).layout == Layout::packed) readers[operand] = {kernel, cut};
-      }
-    }
-  };
-  for (const Stage& stage : plan.stages) {
-    for (const PieceList& list : stage.pieces) look(look, list.instructions, list.cut);
-  }
-  return readers;
-}
-
-Extent first_piece_of(const Plan& plan, const Reading& reader) {
-  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
-  return extent_of(cut, cut.pieces.front());
-}
-
-// The bytes of an operand in the layout that the kernels of all pieces want; none where they want it as it is, or
-// disagree.
-std::size_t packed_bytes(const Plan& plan, const Reading& reader, KernelChoice choice) {
-  std::string layout;
-  std::size_t bytes = 0;
-  std::set<std::int64_t> counts;
-  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
-  for (const Block& piece : cut.pieces) {
-    if (!counts.insert(piece.count).second) continue;
-    Request request = request_of(plan, *reader.kernel, extent_of(cut, piece));
-    const auto preparation = make_preparation(reader.kernel->equation->op, request.get(), choice);
-    if (!preparation || (bytes > 0 && preparation->layout() != layout)) return 0;
-    layout = preparation->layout();
-    bytes = preparation->bytes();
-  }
-  return bytes;
-}
-
-void replace_buffers(std::vector<Instruction>& instructions, const std::map<int, int>& replaced) {
-  const auto replace = [&](int& buffer) {
-    const auto found = replaced.find(buffer);
-    if (found != replaced.end()) buffer = found->second;
-  };
-  for (Instruction& instruction : instructions) {
-    for_each_value(instruction, replace, replace);
-    if (Loop* const loop = instruction.as<Loop>()) replace_buffers(loop->body, replaced);
-  }
 }
 
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -503,32 +373,6 @@ void Bound::bind(const Exchange& exchange, const Instruction& instruction, Bindi
     to.list.add(into_result);
     into.push_back({&instruction, command});
   }
-}
-
-std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
-  const std::map<int, Reading> readers = readers_of_packed(plan);
-  if (readers.empty()) return 0;
-  use_one_thread_in_libraries();
-  Stage& first = plan.stages.front();
-  std::map<int, int> unpacked;
-  std::size_t total = 0;
-  std::erase_if(first.tasks, [&](const Instruction& instruction) {
-    const Prepare* const prepare = instruction.as<Prepare>();
-    if (prepare == nullptr) return false;
-    const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
-    if (bytes == 0) {
-      unpacked[prepare->to] = prepare->from;
-      return true;
-    }
-    plan.buffers[count_of(prepare->to)].offset = total;
-    total = sum_of(total, round_up(bytes, alignment));
-    return false;
-  });
-  for (Stage& stage : plan.stages) {
-    for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
-  }
-  if (!first.has_tasks() && first.once.empty()) plan.stages.erase(plan.stages.begin());
-  return total;
 }
 
 }  // namespace pmaptrain::cpu

@@ -10,28 +10,9 @@
 
 #include "core/ops/all.h"
 #include "core/runtime/cpu/command.h"
-#include "core/runtime/cpu/plan.h"
+#include "core/runtime/cpu/request.h"
 
 namespace pmaptrain::cpu {
-
-// What makes kernels and preparations.
-struct Kernels {
-  KernelChoice choice = KernelChoice::best;
-  // In place of make_cpu_kernel, for tests; called on the thread of the worker that will run the kernel.
-  std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make = {};
-};
-
-// What instructions are bound for: a range of rows, instances, elements, or rows of a result.
-struct Extent {
-  enum class Kind : std::uint8_t { once, chunk, part, piece } kind = Kind::once;
-  std::int64_t first = 0, count = 1;
-  AxisSet axes;               // of a chunk, or a piece: over which there are instances
-  std::int64_t instance = 0;  // of a chunk, or the first of a piece
-  std::size_t piece = 0;      // its number
-  std::int64_t rows = 0;      // of an instance, where a piece is a range of rows
-  std::int64_t whole = 0;     // elements of the array that is cut into chunks
-  std::int64_t instances() const { return kind == Kind::piece && rows == 0 ? count : 1; }
-};
 
 // A list that one worker runs.
 struct Task {
@@ -96,9 +77,5 @@ class Bound {
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
   std::map<int, std::unique_ptr<CpuPreparation>> preparations_;  // by packed buffer
 };
-
-// Asks the libraries which operands they would rather have packed. Those that they take as they are lose their Prepare
-// instruction; the others get their place in the packed pool, whose bytes are returned.
-std::size_t settle_packing(Plan& plan, const Kernels& kernels);
 
 }  // namespace pmaptrain::cpu

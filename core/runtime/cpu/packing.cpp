@@ -1,0 +1,69 @@
+// Operands in the layouts of the kernels that read them.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "core/base/saturate.h"
+#include "core/runtime/cpu/request.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+// The bytes of an operand in the layout that the kernels of all pieces want; none where they want it as it is, or
+// disagree.
+std::size_t packed_bytes(const Plan& plan, const Reading& reader, KernelChoice choice) {
+  std::string layout;
+  std::size_t bytes = 0;
+  std::set<std::int64_t> counts;
+  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
+  for (const Block& piece : cut.pieces) {
+    if (!counts.insert(piece.count).second) continue;
+    Request request = request_of(plan, *reader.kernel, extent_of(cut, piece));
+    const auto preparation = make_preparation(reader.kernel->equation->op, request.get(), choice);
+    if (!preparation || (bytes > 0 && preparation->layout() != layout)) return 0;
+    layout = preparation->layout();
+    bytes = preparation->bytes();
+  }
+  return bytes;
+}
+
+void replace_buffers(std::vector<Instruction>& instructions, const std::map<int, int>& replaced) {
+  const auto replace = [&](int& buffer) {
+    const auto found = replaced.find(buffer);
+    if (found != replaced.end()) buffer = found->second;
+  };
+  for (Instruction& instruction : instructions) {
+    for_each_value(instruction, replace, replace);
+    if (Loop* const loop = instruction.as<Loop>()) replace_buffers(loop->body, replaced);
+  }
+}
+
+}  // namespace
+
+std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
+  const std::map<int, Reading> readers = readers_of_packed(plan);
+  if (readers.empty()) return 0;
+  use_one_thread_in_libraries();
+  Stage& first = plan.stages.front();
+  std::map<int, int> unpacked;
+  std::size_t total = 0;
+  std::erase_if(first.tasks, [&](const Instruction& instruction) {
+    const Prepare* const prepare = instruction.as<Prepare>();
+    if (prepare == nullptr) return false;
+    const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
+    if (bytes == 0) {
+      unpacked[prepare->to] = prepare->from;
+      return true;
+    }
+    plan.buffers[static_cast<std::size_t>(prepare->to)].offset = total;
+    total = sum_of(total, round_up(bytes, alignment));
+    return false;
+  });
+  for (Stage& stage : plan.stages) {
+    for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
+  }
+  if (!first.has_tasks() && first.once.empty()) plan.stages.erase(plan.stages.begin());
+  return total;
+}
+
+}  // namespace pmaptrain::cpu

@@ -1,0 +1,83 @@
+#include "core/runtime/cpu/request.h"
+
+namespace pmaptrain::cpu {
+
+std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
+  const Mesh& mesh = plan.program->mesh;
+  return mesh.position(mesh.device_at(instance, extent.axes), buffer.axes);
+}
+
+bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent) {
+  if (buffer.pool == Pool::arena) return true;
+  if (buffer.axes.empty() || buffer.pool == Pool::piece || extent.instances() == 1) return false;
+  return slice_number(plan, buffer, extent, extent.first + 1) != slice_number(plan, buffer, extent, extent.first);
+}
+
+Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent) {
+  Request out;
+  const Equation& equation = *kernel.equation;
+  out.operands = types_of(*plan.program, equation.operands);
+  out.results = types_of(*plan.program, equation.results);
+  for (std::size_t i = 0; i < kernel.operand_rows.size(); ++i) {
+    if (kernel.operand_rows[i] != Reads::whole) out.operands[i].shape.front() = extent.count;
+  }
+  for (std::size_t i = 0; i < kernel.result_rows.size(); ++i) {
+    if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;
+  }
+  if (extent.kind == Extent::Kind::chunk) {
+    const auto cut = [&](Type& type) { type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{}; };
+    for (Type& type : out.operands) cut(type);
+    for (Type& type : out.results) cut(type);
+  }
+  const bool several = is_stacked(plan, buffer_of(plan, kernel.results.front()), extent);
+  out.request.devices = several ? extent.instances() : 1;
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+    const Buffer& operand = buffer_of(plan, kernel.operands[i]);
+    out.request.stacked.push_back(out.request.devices == 1 || is_stacked(plan, operand, extent));
+    if (operand.layout == Layout::packed) {
+      out.request.packed = i;
+      out.request.stacked[i] = false;
+    }
+  }
+  if (!equation.regions.empty()) {
+    out.request.region = &equation.regions.front();
+    out.request.types = plan.program->types;
+  }
+  return out;
+}
+
+Extent extent_of(const Cut& cut, const Block& piece) {
+  Extent extent;
+  extent.kind = Extent::Kind::piece;
+  extent.first = piece.first;
+  extent.count = piece.count;
+  extent.axes = cut.axes;
+  extent.rows = cut.rows;
+  extent.instance = cut.rows > 0 ? piece.first / cut.rows : piece.first;
+  return extent;
+}
+
+std::map<int, Reading> readers_of_packed(const Plan& plan) {
+  std::map<int, Reading> readers;
+  const auto look = [&](const auto& self, const std::vector<Instruction>& instructions, int cut) -> void {
+    for (const Instruction& instruction : instructions) {
+      if (const Loop* const loop = instruction.as<Loop>()) self(self, loop->body, cut);
+      const Kernel* const kernel = instruction.as<Kernel>();
+      if (kernel == nullptr) continue;
+      for (int operand : kernel->operands) {
+        if (buffer_of(plan, operand).layout == Layout::packed) readers[operand] = {kernel, cut};
+      }
+    }
+  };
+  for (const Stage& stage : plan.stages) {
+    for (const PieceList& list : stage.pieces) look(look, list.instructions, list.cut);
+  }
+  return readers;
+}
+
+Extent first_piece_of(const Plan& plan, const Reading& reader) {
+  const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
+  return extent_of(cut, cut.pieces.front());
+}
+
+}  // namespace pmaptrain::cpu

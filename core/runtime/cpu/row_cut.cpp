@@ -1,0 +1,74 @@
+#include "core/runtime/cpu/row_cut.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+class Crossing {
+ public:
+  Crossing(const Program& program, const Facts& facts, const Rows& rows)
+      : program_(program), facts_(facts), rows_(rows) {}
+
+  AxisSet run() {
+    for_each_equation(program_.equations, [&](const Equation& equation) { visit(equation); });
+    for (const Output& output : program_.outputs) add_sum(output.value);
+    for (const Input& input : program_.inputs) {
+      if (input.next) add_sum(*input.next);
+    }
+    return axes_;
+  }
+
+ private:
+  // Of a value that is read where no piece is: a sum over the rows of each device.
+  void add_sum(Value value) {
+    if (rows_.of(value) == RowKind::partial) axes_ = axes_ | rows_.axes;
+  }
+
+  void visit(const Equation& equation) {
+    const bool on_rows = rows_.runs_on_rows(equation);
+    const bool sums = equation.op.rules().communication == Communication::sum;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i];
+      if (on_rows) {
+        const Reads how = reads_of(program_, facts_, rows_, equation, i);
+        if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).domain.axes;
+        // There are as many equal rows as a device has.
+        if (how == Reads::any_rows) axes_ = axes_ | rows_.axes;
+      } else if (sums && rows_.of(operand) == RowKind::partial) {
+        axes_ = axes_ | (program_.type(operand).varying - equation.op.axes());
+      } else {
+        add_sum(operand);
+      }
+    }
+  }
+
+  const Program& program_;
+  const Facts& facts_;
+  const Rows& rows_;
+  AxisSet axes_;
+};
+
+bool reads_rows(const Program& program, const Rows& rows, const Equation& equation, std::size_t operand) {
+  if (!equation.regions.empty()) return rows.of(equation.regions.front().params[operand]) == RowKind::rows;
+  const RowKind result = rows.of(equation.results.front());
+  if (result == RowKind::uniform || rows.of(equation.operands[operand]) == RowKind::partial) return false;
+  const RowRule rule = equation.op.rows(types_of(program, equation.operands), types_of(program, equation.results));
+  return result == RowKind::rows ? !rule.reads_all_of(operand) : rule.kind == RowRule::Kind::sums;
+}
+
+}  // namespace
+
+Reads reads_of(const Program& program, const Facts& facts, const Rows& rows, const Equation& equation,
+               std::size_t operand) {
+  if (equation.op.is_loop()) {
+    const LoopRule loop = equation.op.loop();
+    return operand < static_cast<std::size_t>(loop.consts + loop.carries) ? Reads::whole : Reads::rows;
+  }
+  if (!reads_rows(program, rows, equation, operand)) return Reads::whole;
+  return rows.has_rows(program, facts, equation.operands[operand]) ? Reads::rows : Reads::any_rows;
+}
+
+AxisSet axes_not_to_cross(const Program& program, const Facts& facts, const Rows& rows) {
+  return Crossing(program, facts, rows).run();
+}
+
+}  // namespace pmaptrain::cpu
