@@ -29,6 +29,8 @@ class Crossing {
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
       if (on_rows) {
+        if (rows_.of(operand) == RowKind::partial || rows_.of(operand) == RowKind::uniform)
+          continue;  // the piece's own
         const Reads how = reads_of(program_, facts_, rows_, equation, i);
         if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).domain.axes;
         // There are as many equal rows as a device has.
