@@ -40,7 +40,7 @@ class Loader::Ring {
         resident_(is_resident(samplers_.front(), plan)),
         buffers_(std::move(slots)) {
     assert(buffers_.size() % samplers_.size() == 0);
-    assert(slots() >= (resident_ ? 1 : 2));
+    assert(this->slots() >= (resident_ ? 1 : 2));
     if (!resident_) {
       const BlockSignals blocked;
       try {
