@@ -185,6 +185,17 @@ update %w = %w2
   for (const Block& piece : all.cuts.front().pieces) CHECK(piece.count == 3);
 }
 
+TEST_CASE("a piece has four rows at least", "[runtime]") {
+  const auto pieces = [](const std::string& rows) {
+    return cpu::make_plan(test::program_of("mesh a=1\nparams %w:f32[512,512]{}\nbatch %x:f32[" + rows +
+                                           ",512]{a}\n%y = matmul %x, %w\nreturn y = %y\n"))
+        .pieces();
+  };
+  CHECK(pieces("7") == 1);
+  CHECK(pieces("8") == 2);
+  CHECK(pieces("16") == 4);
+}
+
 TEST_CASE("the same global batch has the same pieces, and bits, on any mesh", "[runtime]") {
   const auto program = [](std::int64_t devices) {
     return test::program_of("mesh a=1\nparams %w:f32[8,4]{}\nbatch %x:f32[" + std::to_string(24 / devices) +

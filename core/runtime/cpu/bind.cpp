@@ -135,6 +135,10 @@ Address Bound::address(int index, const Extent& extent, bool rows) const {
   const Buffer& b = buffer(index);
   Address address{base_of(b), b.offset};
   if (b.pool == Pool::arena || b.pool == Pool::piece) return address;
+  if (b.pieces > 0) {
+    address.offset += extent.piece * b.slice_bytes();
+    return address;
+  }
   if (rows && !b.axes.empty()) {
     address.offset += count_of(extent.first) * (b.slice_bytes() / count_of(extent.rows));
     return address;
@@ -227,6 +231,12 @@ void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to,
   into.push_back({&instruction, product});
 }
 
+// From the slice of a piece's instance to that of the next.
+std::size_t Bound::slices_between(const Buffer& b, const Extent& extent) const {
+  if (b.pool == Pool::arena) return 1;
+  return count_of(slice_number(plan_, b, extent, extent.first + 1) - slice_number(plan_, b, extent, extent.first));
+}
+
 CopyRuns Bound::copy_of(const Copy& copy, Binding to) {
   const Buffer &from = buffer(copy.from), &into = buffer(copy.to);
   const Extent& extent = to.extent;
@@ -235,7 +245,7 @@ CopyRuns Bound::copy_of(const Copy& copy, Binding to) {
   to.list.add(address(copy.to, extent));
   runs.count = is_stacked(plan_, into, extent) ? count_of(extent.instances()) : 1;
   runs.bytes = extent.kind == Extent::Kind::chunk ? size_of(into.dtype) * count_of(extent.count) : into.slice_bytes();
-  runs.from_stride = is_stacked(plan_, from, extent) ? from.slice_bytes() : 0;
+  if (is_stacked(plan_, from, extent)) runs.from_stride = from.slice_bytes() * slices_between(from, extent);
   runs.to_stride = into.slice_bytes();
   return runs;
 }

@@ -60,6 +60,7 @@ class Bound {
   void bind_pieces(const PieceList& list, BoundStage& bound);
   void bind_task(const Instruction& instruction, BoundStage& bound);
 
+  std::size_t slices_between(const Buffer& b, const Extent& extent) const;
   CopyRuns copy_of(const Copy& copy, Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
   // What the instance of a result that `device` holds is made from.

@@ -23,17 +23,21 @@ constexpr std::int64_t few_pieces = 4;
 // And no library computes as fast on fewer rows than these.
 constexpr std::int64_t piece_rows = 4;
 
-// Of all devices.
+// Of all devices; none of a scalar.
 std::int64_t rows_of(const Program& program, const Type& type) {
-  return type.shape.empty() ? 1 : type.shape.front() * program.mesh.group_size(type.varying);
+  return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
 }
 
+// Of the batch, in one iteration of the loop over microbatches.
 std::int64_t most_rows(const Program& program) {
-  std::int64_t most = 1;
+  std::int64_t most = 0, iterations = 1;
   for (const Input& input : program.inputs) {
     if (input.group == Group::batch) most = std::max(most, rows_of(program, program.type(input.value)));
   }
-  return most;
+  for (const Equation& equation : program.equations) {
+    if (equation.op.is_loop()) iterations = std::max(iterations, equation.op.loop().iterations);
+  }
+  return most / iterations;
 }
 
 }  // namespace
@@ -48,9 +52,10 @@ std::optional<std::size_t> packable_operand(const Program& program, const Equati
 std::int64_t pieces_for(const Program& program, double work) {
   if (work < tiny_work) return 1;
   auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, first_pieces));
-  const std::int64_t rows = most_rows(program);
-  const double more = std::min(work / more_work, static_cast<double>(most_pieces));
-  pieces = std::max(pieces, std::min(static_cast<std::int64_t>(more), rows / piece_rows));
+  pieces = std::max(pieces, static_cast<std::int64_t>(std::min(work / more_work, static_cast<double>(most_pieces))));
+  if (const std::int64_t rows = most_rows(program); rows > 0) {
+    pieces = std::min(pieces, std::max<std::int64_t>(1, rows / piece_rows));
+  }
   for_each_equation(program.equations, [&](const Equation& equation) {
     const std::optional<std::size_t> matrix = packable_operand(program, equation);
     const Type& result = program.type(equation.results.front());

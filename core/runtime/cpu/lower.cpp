@@ -15,6 +15,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   for (const Type& type : program.types) {
     if (!type.varying.empty()) sets.insert(type.varying.bits());
   }
+  if (options_.private_copies) sets.insert(all().bits());
   out_.varies_in_parts = sets.size() > 1;
   out_.facts = analyse(program);
   out_.rows = find_rows(program, out_.facts);
@@ -44,7 +45,7 @@ void Lowering::cut_by_rows() {
   const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross(program_, out_.facts, rows));
   // Pieces within one device are worth their number where there are few devices.
   const bool many = span == 1 && instances > 1 && instances >= out_.target;
-  if (many || (options_.private_copies && rows.axes != all())) {
+  if (many) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
     rows.count = 0;
     return;
@@ -82,6 +83,15 @@ int Lowering::readable(const ValueInfo& read, const ValueInfo& reader) const {
   if (read.of == Class::chunked) same = reader.of == Class::chunked && reader.axes == read.axes && !read.by_task;
   if (read.of == Class::varying) same = reader.of == Class::varying && reader.cut == read.cut;
   return std::max(first_, read.stage + (same ? 0 : 1));
+}
+
+int Lowering::first_stage(const Equation& equation, std::size_t operand, int root, const ValueInfo& reader) const {
+  const ValueInfo& read = out_.info(root);
+  const int stage = readable(read, reader);
+  // All rows are there after a barrier, though each piece may read its own before.
+  const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
+                         reads_of(program_, out_.facts, out_.rows, equation, operand) != Reads::rows;
+  return needs_all ? std::max(stage, read.stage + 1) : stage;
 }
 
 const Input* Lowering::input_of(int root) const {
@@ -173,7 +183,9 @@ void Lowering::lower_local(const Equation& equation) {
   for (Value operand : equation.operands) kernel.operands.push_back(source(operand, how.cut));
   if (loop_ == nullptr) {
     how.stage = first_;
-    for (int root : kernel.operands) how.stage = std::max(how.stage, readable(out_.info(root), how));
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+      how.stage = std::max(how.stage, first_stage(equation, i, kernel.operands[i], how));
+    }
   }
   const bool on_rows = rows_cut_ >= 0 && how.cut == rows_cut_;
   for (Value result : equation.results) {
@@ -270,10 +282,14 @@ void Lowering::lower_loop(const Equation& equation) {
   for (Value operand : equation.operands) operands.push_back(source(operand, how.cut));
   if (loop_ == nullptr) {
     how.stage = first_;
-    for (int root : operands) how.stage = std::max(how.stage, readable(out_.info(root), how));
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      how.stage = std::max(how.stage, first_stage(equation, i, operands[i], how));
+    }
   }
 
   Loop out;
+  std::vector<int> carried;
+  std::vector<Copy> narrow;
   out.equation = &equation;
   out.iterations = loop.iterations;
   const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
@@ -289,8 +305,14 @@ void Lowering::lower_loop(const Equation& equation) {
       }
       if (on_rows) own.kind = out_.rows.of(result), own.axes = {};
       define(result, own);
-      info(param) = info(result);
-      out.before.push_back({operands[i], result.id});
+      int carry = result.id;
+      if (loop_ == nullptr && !on_rows && stored(type(result)) != how.axes) {
+        carry = out_.add_like(carry);
+        narrow.push_back({carry, result.id});
+      }
+      carried.push_back(carry);
+      info(param) = out_.info(carry);
+      out.before.push_back({operands[i], carry});
     } else {
       if (on_rows) own.kind = RowKind::rows;
       if (type(param).varying.empty() && !options_.private_copies) own.axes = {};
@@ -303,18 +325,26 @@ void Lowering::lower_loop(const Equation& equation) {
   for (const Equation& inner : region.equations) lower_equation(inner);
   loop_ = outer;
   loop_like_ = outer_like;
-  append_yields(equation, region, out);
+  append_yields(region, carried, out);
   add(std::move(out), how, how.stage);
+  // What varies over fewer axes than the loop is one value for each of these again.
+  for (const Copy& copy : narrow) {
+    ValueInfo own;
+    own.axes = stored(out_.type(copy.to));
+    own.cut = cut_for(own);
+    own.stage = how.stage + 1;
+    define(Value{copy.to}, own);
+    out_.add(copy, own, own.stage, 0);
+  }
 }
 
-void Lowering::append_yields(const Equation& equation, const Region& region, Loop& loop) {
+void Lowering::append_yields(const Region& region, const std::vector<int>& carries, Loop& loop) {
   std::vector<Copy> last;
   for (std::size_t i = 0; i < region.results.size(); ++i) {
-    const int carry = equation.results[i].id;
+    const int carry = carries[i];
     int from = info(region.results[i]).root;
     if (from == carry) continue;
-    const bool is_carry =
-        std::any_of(equation.results.begin(), equation.results.end(), [&](Value other) { return other.id == from; });
+    const bool is_carry = std::find(carries.begin(), carries.end(), from) != carries.end();
     if (is_carry) {
       const int aside = out_.add_like(carry);
       loop.body.emplace_back(Copy{from, aside});

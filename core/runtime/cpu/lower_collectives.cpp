@@ -27,7 +27,7 @@ void Lowering::lower_collective(const Equation& equation) {
 
 bool Lowering::starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const {
   return operand.of == Class::varying && !operand.complete && operand.kind == RowKind::whole &&
-         operand.axes == of.varying && (of.varying - equation.op.axes()).empty();
+         operand.axes == of.varying && of.varying == all() && (of.varying - equation.op.axes()).empty();
 }
 
 void Lowering::lower_reduction(const Equation& equation) {

@@ -43,6 +43,9 @@ class Lowering {
   // The first stage in which an instruction like `reader` may read the value of a root: what other workers write needs
   // a barrier in between.
   int readable(const ValueInfo& read, const ValueInfo& reader) const;
+  // The first in which `equation`, computed like `reader`, may read its operand, whose root is `root`.
+  int first_stage(const Equation& equation, std::size_t operand, int root, const ValueInfo& reader) const;
+  // The input whose value this is; null for any other.
   const Input* input_of(int root) const;
 
   // The root to read where instructions run on the pieces of `cut` (-1: on none). A sum over rows is complete after a
@@ -93,8 +96,8 @@ class Lowering {
     bool in_parts = false;  // nothing is left to combine
   };
 
-  // Whether the slices of a value are added up piece by piece: where they are computed, and the sum over all of them is
-  // wanted.
+  // Whether the slices of a value are added up piece by piece: where they are computed, and the sum over all devices is
+  // wanted. With private copies the order is the same.
   bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
   // Pieces have their addends, in accumulators or as they are; after a barrier these are combined in order.
@@ -126,7 +129,7 @@ class Lowering {
 
   // After the body, what it yields becomes the carries. A yield that is itself a carry is copied aside first, so that
   // carries may change places.
-  void append_yields(const Equation& equation, const Region& region, Loop& loop);
+  void append_yields(const Region& region, const std::vector<int>& carries, Loop& loop);
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const;
 

@@ -58,7 +58,7 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
   const PoolSizes& pass = sizes.passing;
   const std::int64_t rounds = (sizes.members + sizes.workers - 1) / sizes.workers;
   return 10 * rounds * sizes.workers <= 11 * sizes.members &&
-         sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators) <= most_passing;
+         sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_passing;
 }
 
 // To settle the packing, libraries are asked for their layouts, which takes time.

@@ -168,6 +168,9 @@ class Planner {
     buffer.axes = info(root).axes;
     buffer.pool = pool_of(root);
     buffer.elements = numel(type(root));
+    if (buffer.pool == Pool::device && info(root).kind == RowKind::partial) {
+      buffer.pieces = static_cast<std::int64_t>(lowered_.cuts[static_cast<std::size_t>(info(root).cut)].pieces.size());
+    }
     return buffer;
   }
 

@@ -44,7 +44,8 @@ enum class Layout : std::uint8_t {
 struct Buffer {
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
-  AxisSet axes;  // over which there are distinct instances
+  AxisSet axes;             // over which there are distinct instances
+  std::int64_t pieces = 0;  // or so many pieces that have a slice each: of sums over rows that cross a barrier
   Pool pool = Pool::arena;
   // Whether it outlives a run of the entry: inputs and outputs. All other memory serves every entry of a module.
   bool kept = false;

@@ -24,7 +24,7 @@ std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
 void give_place(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes) {
   std::size_t& pool = size_of_pool(sizes, buffer.pool);
   buffer.offset = pool;
-  const auto slices = static_cast<std::size_t>(mesh.group_size(buffer.axes));
+  const auto slices = static_cast<std::size_t>(buffer.pieces > 0 ? buffer.pieces : mesh.group_size(buffer.axes));
   pool = sum_of(pool, round_up(product_of(buffer.slice_bytes(), slices), alignment));
 }
 
