@@ -260,6 +260,8 @@ TEST_CASE("random programs over two axes run as the interpreter says, with passe
     INFO("seed " << seed << "\n" << to_text(*program));
     const test::Values inputs = test::random_inputs(*program, seed);
     const test::Values expected = test::interpreted(*program, inputs, 4);
+    const bool first = test::run(program, inputs, {2, false, 1, false}) == test::interpreted(*program, inputs, 1);
+    REQUIRE(first);
     check_plans(program, inputs, expected);
     Program passed = sink_pvary(hoist(simplify(*program)));
     passed = fuse(fuse_epilogues(std::move(passed)));
