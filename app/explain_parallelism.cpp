@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/validate_report.h"
 #include "core/base/text.h"
 
 namespace pmaptrain::app {

@@ -43,6 +43,7 @@ class Unroller {
   }
   std::vector<Value> now(const std::vector<Value>& values) const {
     std::vector<Value> all;
+    all.reserve(values.size());
     for (Value value : values) all.push_back(now(value));
     return all;
   }
