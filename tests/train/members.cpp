@@ -321,6 +321,29 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
             "model.init.from.member");
 }
 
+TEST_CASE("a member without a finite evaluation has no best checkpoint to evaluate or to start from", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  train::SessionOptions options;
+  options.between_steps = damage(1, 1);
+  const train::Setup setup = setup_of_text(ensemble, {"train.duration=6 steps", "train.ema=null"});
+  CHECK_FALSE(train_setup_in(run, setup, options).ended.members[1].best);
+  const auto evaluate = [&](const char* checkpoint, std::int64_t member) {
+    return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
+  };
+  const std::string none = "member 1 has no best checkpoint: no evaluation of it was finite | ";
+  CHECK(test::refusal([&] { evaluate("best", 1); }, ExitStatus::usage) ==
+        none + "--checkpoint last takes the parameters after its last step");
+  CHECK(evaluate("best", 2).size() == 1);
+  CHECK(evaluate("last", 1).size() == 1);
+  const auto start = [&](const std::string& from) {
+    setup_of_text(ensemble, {"train.ema=null", "model.init={from: {path: " + run + ", " + from + "}}"});
+  };
+  CHECK(test::refusal([&] { start("checkpoint: best, member: 1"); }, ExitStatus::usage) ==
+        none + "model.init.from.checkpoint: last takes the parameters after its last step");
+  CHECK(test::refusal([&] { start("checkpoint: best, member: 2"); }, ExitStatus::usage) == "accepted");
+}
+
 TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
