@@ -120,11 +120,11 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
 int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
-  const std::string why = train::why_finished(state);
-  if (!why.empty()) text += ": " + printable(why);
+  const std::vector<std::string> why = train::why_finished(state);
+  if (!why.empty()) text += ": " + printable(join(why, "; "));
   if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, {why}))
+  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
                                     : train::final_report(finished.ended, color));
   return finished.ended.exit_status;
 }

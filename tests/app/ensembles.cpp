@@ -48,6 +48,9 @@ TEST_CASE("the errors of run --json are those of every member, whenever its guar
     CHECK(message.starts_with("member " + std::to_string(m) + ": step "));
     CHECK(contains(result.err, "error: " + message + "\n"));
   }
+  const Finished again = run_binary({"run", folder / "run", "--resume", "--json"});
+  CHECK(again.status == 5);
+  CHECK(json::parse(again.out)["errors"] == errors);
 }
 
 TEST_CASE("eval --member of a run without an ensemble is refused", "[app]") {

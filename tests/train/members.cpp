@@ -175,7 +175,22 @@ TEST_CASE("a run whose members are all stopped by the guard ends with its exit s
   REQUIRE(finished);
   CHECK(finished->ended.exit_status == 5);
   CHECK(finished->advice == "train.on_nonfinite: skip continues it");
-  CHECK(train::why_finished(point->checkpoint.state).starts_with("member 0: step 5: "));
+  const std::vector<std::string> why = train::why_finished(point->checkpoint.state);
+  REQUIRE(why.size() == 3);
+  CHECK(why.front().starts_with("member 0: step 5: "));
+}
+
+TEST_CASE("why a run is finished is one text for all members that have it in common", "[train]") {
+  train::RunState state;
+  CHECK(train::why_finished(state).empty());
+  state.members.front().finished_why = "one";
+  CHECK(train::why_finished(state) == std::vector<std::string>{"one"});
+  state.is_ensemble = true;
+  state.members.resize(64);
+  for (train::MemberState& member : state.members) member.finished_why = "no better loss";
+  state.members[5].finished_why = "not finite";
+  CHECK(train::why_finished(state) ==
+        std::vector<std::string>{"members 0, 1, 2, 3, 4, 6, 7, 8 and 55 more: no better loss", "member 5: not finite"});
 }
 
 // The NaN stays in the parameter, so every step after it is left out.
