@@ -116,6 +116,11 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
   return to_text(document);
 }
 
+std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
+  const bool color = display::use_color(options.display.color, streams.out_fd);
+  return train::final_report(ended, color, display::columns_of(streams.out_fd));
+}
+
 // A run that --resume finds finished, with its status.
 int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
@@ -123,9 +128,8 @@ int tell_finished(const train::Finished& finished, const train::RunState& state,
   const std::vector<std::string> why = train::why_finished(state);
   if (!why.empty()) text += ": " + printable(join(why, "; "));
   if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
-  const bool color = display::use_color(options.display.color, streams.out_fd);
   deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
-                                    : train::final_report(finished.ended, color));
+                                    : report(finished.ended, options, streams));
   return finished.ended.exit_status;
 }
 
@@ -206,9 +210,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     ended = run.run(consumers);
   }
   if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
-  const bool color = display::use_color(options.display.color, streams.out_fd);
   const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
-  deliver(streams.out, options.json ? summary(ended, errors) : train::final_report(ended, color));
+  deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
   deliver(streams.err, train::how_to_continue(ended));
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {
