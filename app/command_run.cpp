@@ -83,20 +83,23 @@ std::filesystem::path run_folder(const RunOptions& options, const spec::Spec& sp
   return itself ? std::filesystem::path(options.config.config) : std::filesystem::path("runs") / spec.name;
 }
 
-// Remembers why a guard stopped the run.
-class GuardMessage : public train::Consumer {
+// Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
+class GuardMessages : public train::Consumer {
  public:
   void on(const train::Event& event) override {
     const auto* warned = std::get_if<train::Warned>(&event);
-    if (warned != nullptr && warned->stops) text = warned->text;
+    if (warned != nullptr && warned->stops) texts.push_back(warned->text);
   }
-  std::string text = "a guard stopped the training";
+  std::vector<std::string> texts;
 };
 
 // Why a run that was trained ends with another status than 0.
-std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::string& guard) {
+std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<std::string>& guards) {
   std::vector<Diagnostic> errors;
-  if (ended.reason == "guard") errors.push_back({"guard", {}, guard});
+  if (ended.reason == "guard") {
+    for (const std::string& guard : guards) errors.push_back({"guard", {}, guard});
+    if (guards.empty()) errors.push_back({"guard", {}, "a guard stopped the training"});
+  }
   for (const std::string& missing : ended.missing) {
     errors.push_back(
         {"resource", {}, missing, "the checkpoint is complete: pmaptrain eval " + shell_quoted(ended.run_dir)});
@@ -113,16 +116,20 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
   return to_text(document);
 }
 
+std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
+  const bool color = display::use_color(options.display.color, streams.out_fd);
+  return train::final_report(ended, color, display::columns_of(streams.out_fd));
+}
+
 // A run that --resume finds finished, with its status.
 int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
-  const std::string why = train::why_finished(state);
-  if (!why.empty()) text += ": " + printable(why);
+  const std::vector<std::string> why = train::why_finished(state);
+  if (!why.empty()) text += ": " + printable(join(why, "; "));
   if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
-  const bool color = display::use_color(options.display.color, streams.out_fd);
   deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
-                                    : train::final_report(finished.ended, color));
+                                    : report(finished.ended, options, streams));
   return finished.ended.exit_status;
 }
 
@@ -184,7 +191,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.stop = options.display.stop = StopSignals::flag();
 
   train::Ended ended;
-  GuardMessage guard;
+  GuardMessages guards;
   std::optional<StopSignals> signals;
   {
     train::Setup setup = train::make_setup(
@@ -197,15 +204,14 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       if (finished) return tell_finished(*finished, resume->checkpoint.state, options, streams);
     }
     const auto display = display::make_display(options.display);
-    train::Consumer* const consumers[] = {display.get(), &guard};
+    train::Consumer* const consumers[] = {display.get(), &guards};
     train::Session run(setup, std::move(session));
     signals.emplace();  // until here a signal simply ends the process: nothing has been written
     ended = run.run(consumers);
   }
   if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
-  const bool color = display::use_color(options.display.color, streams.out_fd);
-  const std::vector<Diagnostic> errors = errors_of(ended, guard.text);
-  deliver(streams.out, options.json ? summary(ended, errors) : train::final_report(ended, color));
+  const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
+  deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
   deliver(streams.err, train::how_to_continue(ended));
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {

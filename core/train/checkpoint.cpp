@@ -209,6 +209,18 @@ RunState load_run_state(const std::filesystem::path& checkpoint) {
   return parse_run_state(text, path.string());
 }
 
+void check_has_best(const std::filesystem::path& checkpoint, std::int64_t member, const std::string& last) {
+  const RunState state = load_run_state(checkpoint);
+  const auto index = static_cast<std::size_t>(member);
+  if (index >= state.members.size() || state.members[index].best) return;
+  throw Error(ExitStatus::usage,
+              Diagnostic{"usage",
+                         {},
+                         "member " + std::to_string(member) + " has no best checkpoint: no evaluation of it was finite",
+                         last + " takes the parameters after its last step",
+                         {}});
+}
+
 Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint{folder, load_run_state(folder), {}, {}};
   checkpoint.parameters = load_file(folder, "params.safetensors", checkpoint.state);

@@ -109,6 +109,7 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const data::Split split = chosen_split(spec.data, name);
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
+  if (checkpoint == "best" && member) check_has_best(folder, *member, "--checkpoint last");
   const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split);
   const data::Dataset& dataset = *data.of(split);
   const model::Model model = model::make_model(spec, dataset.input(), dataset.target());

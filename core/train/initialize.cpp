@@ -144,6 +144,11 @@ void InitialValues::choose_member(Membership membership) {
     refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.of),
                   choice + ", from which every member starts");
   }
+  std::error_code ignored;
+  if (asked && spec_.initial_from->checkpoint == "best" &&
+      std::filesystem::is_directory(spec_.initial_from->path, ignored)) {
+    check_has_best(std::filesystem::path(file_.path).parent_path(), *asked, "model.init.from.checkpoint: last");
+  }
   whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";
   file_.tensors = file_.of_member(asked.value_or(membership.member));
 }

@@ -67,6 +67,24 @@ std::string names_of(const std::vector<std::int64_t>& members) {
   return members.size() <= most ? text : text + " and " + std::to_string(members.size() - most) + " more";
 }
 
+void MemberTexts::add(std::int64_t member, const std::string& text, bool stops) {
+  for (auto& [told, members] : texts_) {
+    if (told.text != text || told.stops != stops) continue;
+    members.push_back(member);
+    return;
+  }
+  texts_.push_back({Warned{text, stops}, {member}});
+}
+
+std::vector<Warned> MemberTexts::take(bool is_ensemble) {
+  std::vector<Warned> texts;
+  for (auto& [told, members] : std::exchange(texts_, {})) {
+    if (is_ensemble) told.text = names_of(members) + ": " + told.text;
+    texts.push_back(std::move(told));
+  }
+  return texts;
+}
+
 Members::Members(const Setup& setup, SlicedReader& reader) {
   const std::int64_t count = spec::members(setup.spec());
   members_.reserve(static_cast<std::size_t>(count));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/train/decisions.h"
@@ -50,6 +51,17 @@ struct MemberRun {
 
 // "member 3", "members 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
 std::string names_of(const std::vector<std::int64_t>& members);
+
+// Texts about members: what is told of many at once is one text, which names them.
+class MemberTexts {
+ public:
+  void add(std::int64_t member, const std::string& text, bool stops);
+  // In the order of their first members, and leaves none. Without an ensemble no member is named.
+  std::vector<Warned> take(bool is_ensemble);
+
+ private:
+  std::vector<std::pair<Warned, std::vector<std::int64_t>>> texts_;
+};
 
 class Members {
  public:

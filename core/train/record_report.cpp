@@ -29,13 +29,26 @@ std::string pad(const std::string& text, int width, bool left) {
   return left ? text + std::string(gap, ' ') : std::string(gap, ' ') + text;
 }
 
-// Left-aligned names, right-aligned numbers; the first rows are the heading.
-std::string table(const std::vector<Row>& rows, bool color, std::size_t headings = 1) {
+// Of the columns of a table.
+std::vector<int> widths_of(const std::vector<Row>& rows) {
   std::vector<int> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
+  return widths;
+}
+
+// Whether the table's lines, with two spaces before every column, are no wider than so many columns of a terminal.
+bool fits(const std::vector<Row>& rows, int columns) {
+  int width = 0;
+  for (const int column : widths_of(rows)) width += 2 + column;
+  return columns <= 0 || width <= columns;
+}
+
+// Left-aligned names, right-aligned numbers; the first rows are the heading.
+std::string table(const std::vector<Row>& rows, bool color, std::size_t headings = 1) {
+  const std::vector<int> widths = widths_of(rows);
   std::string text;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     std::string line = "  ";
@@ -204,11 +217,14 @@ std::vector<Row> rows_by_measure(const std::vector<Column>& columns) {
   return rows;
 }
 
-std::string members_table(const Ended& ended, bool color) {
+std::string members_table(const Ended& ended, bool color, int terminal_columns) {
   const std::vector<Column> columns = columns_of(ended);
   if (columns.empty()) return "";
-  if (ended.members.size() > shown_members) return "\n" + table(rows_by_measure(columns), color);
-  return "\n" + table(rows_by_member(ended, columns), color, 2);
+  if (ended.members.size() <= shown_members) {
+    const std::vector<Row> rows = rows_by_member(ended, columns);
+    if (fits(rows, terminal_columns)) return "\n" + table(rows, color, 2);
+  }
+  return "\n" + table(rows_by_measure(columns), color);
 }
 
 // The members that ended before the run did: "1 member ended by nonfinite: 3 (step 12)".
@@ -247,10 +263,10 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
 
 }  // namespace
 
-std::string final_report(const Ended& ended, bool color) {
+std::string final_report(const Ended& ended, bool color, int columns) {
   std::string text = headline(ended, color);
   text += ended.members.size() == 1 ? member_report(ended, ended.members.front(), color)
-                                    : members_table(ended, color) + finished_members(ended);
+                                    : members_table(ended, color, columns) + finished_members(ended);
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;
 }

@@ -10,6 +10,7 @@
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
 #include "core/train/decisions.h"
+#include "core/train/members.h"
 #include "core/train/record_events.h"
 
 namespace pmaptrain::train {
@@ -179,13 +180,15 @@ bool stays_finished(const RunState& run, const spec::TrainSpec& spec) {
                      [&](const MemberState& member) { return stays_finished(member, run, spec); });
 }
 
-std::string why_finished(const RunState& state) {
-  std::vector<std::string> reasons;
+std::vector<std::string> why_finished(const RunState& state) {
+  MemberTexts texts;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
     const std::string& why = state.members[m].finished_why;
-    if (!why.empty()) reasons.push_back(state.is_ensemble ? "member " + std::to_string(m) + ": " + why : why);
+    if (!why.empty()) texts.add(static_cast<std::int64_t>(m), why, false);
   }
-  return join(reasons, "; ");
+  std::vector<std::string> reasons;
+  for (Warned& told : texts.take(state.is_ensemble)) reasons.push_back(std::move(told.text));
+  return reasons;
 }
 
 namespace {

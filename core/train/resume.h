@@ -48,7 +48,7 @@ std::optional<Finished> find_finished(const std::filesystem::path& run, const Ru
 bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec);
 // Of all members.
 bool stays_finished(const RunState& run, const spec::TrainSpec& spec);
-// Why the members are finished, in words; empty where none is.
-std::string why_finished(const RunState& state);
+// Why the members are finished, in words: a text for all that have it in common. Empty where none is finished.
+std::vector<std::string> why_finished(const RunState& state);
 
 }  // namespace pmaptrain::train

@@ -163,20 +163,9 @@ class Session::Impl {
   bool signalled() const { return signal() != 0; }
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
-  // Says of a member, where there are several of which: what is told of many at once is one line.
-  void tell(const MemberRun& member, const std::string& text, bool stops) {
-    for (auto& [what, members] : told_) {
-      if (what.text != text || what.stops != stops) continue;
-      members.push_back(member.number);
-      return;
-    }
-    told_.push_back({Warned{text, stops}, {member.number}});
-  }
+  void tell(const MemberRun& member, const std::string& text, bool stops) { told_.add(member.number, text, stops); }
   void emit_told() {
-    for (auto& [what, members] : std::exchange(told_, {})) {
-      if (setup_.spec().ensemble) what.text = names_of(members) + ": " + what.text;
-      report_->emit(what);
-    }
+    for (const Warned& told : told_.take(setup_.spec().ensemble.has_value())) report_->emit(told);
   }
 
   // A guard, or early stopping, has found a reason to end the member whatever the duration.
@@ -455,7 +444,7 @@ class Session::Impl {
   std::optional<Members> members_;
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
-  std::vector<std::pair<Warned, std::vector<std::int64_t>>> told_;  // of members, and not yet emitted
+  MemberTexts told_;  // not yet emitted
   std::optional<data::Loader> loader_;
   int slot_ = 0;      // of the batch at hand
   Ticket submitted_;  // the last step

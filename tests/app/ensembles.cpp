@@ -33,6 +33,26 @@ TEST_CASE("eval has a line for each member of an ensemble, or for one of them", 
   CHECK(contains(beyond.err, "the ensemble has no member 3\n  help: its members are 0 to 2"));
 }
 
+TEST_CASE("the errors of run --json are those of every member, whenever its guard stopped it", "[app]") {
+  const TemporaryFolder folder;
+  const Finished result =
+      run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--json", "--set",
+                  "mesh.axes=[{trials: 3}, {batch: 8}]", "--set",
+                  "ensemble={axis: trials, vary: {optimizer.learning_rate: [1.0e+30, 1.0e+3, 10.0]}}", "--set",
+                  "train.log_every=1 steps"});
+  CHECK(result.status == 5);
+  const json errors = json::parse(result.out)["errors"];
+  REQUIRE(errors.size() == 3);
+  for (std::size_t m = 0; m < 3; ++m) {
+    const std::string message = errors[m]["message"];
+    CHECK(message.starts_with("member " + std::to_string(m) + ": step "));
+    CHECK(contains(result.err, "error: " + message + "\n"));
+  }
+  const Finished again = run_binary({"run", folder / "run", "--resume", "--json"});
+  CHECK(again.status == 5);
+  CHECK(json::parse(again.out)["errors"] == errors);
+}
+
 TEST_CASE("eval --member of a run without an ensemble is refused", "[app]") {
   const LongRun run(45);
   REQUIRE(run_binary(run.command("run")).status == 0);

@@ -175,7 +175,22 @@ TEST_CASE("a run whose members are all stopped by the guard ends with its exit s
   REQUIRE(finished);
   CHECK(finished->ended.exit_status == 5);
   CHECK(finished->advice == "train.on_nonfinite: skip continues it");
-  CHECK(train::why_finished(point->checkpoint.state).starts_with("member 0: step 5: "));
+  const std::vector<std::string> why = train::why_finished(point->checkpoint.state);
+  REQUIRE(why.size() == 3);
+  CHECK(why.front().starts_with("member 0: step 5: "));
+}
+
+TEST_CASE("why a run is finished is one text for all members that have it in common", "[train]") {
+  train::RunState state;
+  CHECK(train::why_finished(state).empty());
+  state.members.front().finished_why = "one";
+  CHECK(train::why_finished(state) == std::vector<std::string>{"one"});
+  state.is_ensemble = true;
+  state.members.resize(64);
+  for (train::MemberState& member : state.members) member.finished_why = "no better loss";
+  state.members[5].finished_why = "not finite";
+  CHECK(train::why_finished(state) ==
+        std::vector<std::string>{"members 0, 1, 2, 3, 4, 6, 7, 8 and 55 more: no better loss", "member 5: not finite"});
 }
 
 // The NaN stays in the parameter, so every step after it is left out.
@@ -319,6 +334,29 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
         own +
             "/checkpoints/last/params.safetensors is not of an ensemble, and has no members | leave out "
             "model.init.from.member");
+}
+
+TEST_CASE("a member without a finite evaluation has no best checkpoint to evaluate or to start from", "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  train::SessionOptions options;
+  options.between_steps = damage(1, 1);
+  const train::Setup setup = setup_of_text(ensemble, {"train.duration=6 steps", "train.ema=null"});
+  CHECK_FALSE(train_setup_in(run, setup, options).ended.members[1].best);
+  const auto evaluate = [&](const char* checkpoint, std::int64_t member) {
+    return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
+  };
+  const std::string none = "member 1 has no best checkpoint: no evaluation of it was finite | ";
+  CHECK(test::refusal([&] { evaluate("best", 1); }, ExitStatus::usage) ==
+        none + "--checkpoint last takes the parameters after its last step");
+  CHECK(evaluate("best", 2).size() == 1);
+  CHECK(evaluate("last", 1).size() == 1);
+  const auto start = [&](const std::string& from) {
+    setup_of_text(ensemble, {"train.ema=null", "model.init={from: {path: " + run + ", " + from + "}}"});
+  };
+  CHECK(test::refusal([&] { start("checkpoint: best, member: 1"); }, ExitStatus::usage) ==
+        none + "model.init.from.checkpoint: last takes the parameters after its last step");
+  CHECK(test::refusal([&] { start("checkpoint: best, member: 2"); }, ExitStatus::usage) == "accepted");
 }
 
 TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {

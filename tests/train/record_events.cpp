@@ -425,6 +425,29 @@ TEST_CASE("the log of 64 members is as long, and ends with the best, the median 
   test::check_golden("log_of_64_members.txt", log_of(64));
 }
 
+TEST_CASE("the table of the members is no wider than the terminal", "[train]") {
+  Ended event = ended();
+  event.is_ensemble = true;
+  event.run_dir.clear();
+  const Measures measures = {{"loss", 0.25}, {"accuracy", 0.5}, {"mean_absolute_error", 0.125}};
+  event.members.assign(3, {{{"train", measures}, {"test", measures}}, std::nullopt, 20, 0, "", {}});
+  const auto widest = [](const std::string& report) {
+    std::istringstream lines(report.substr(report.find("\n\n")));
+    std::size_t most = 0;
+    for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+    return static_cast<int>(most);
+  };
+  const std::string unlimited = final_report(event), narrow = final_report(event, false, 60);
+  const int width = widest(unlimited);
+  CHECK(width > 60);
+  CHECK(final_report(event, false, width) == unlimited);
+  CHECK(final_report(event, false, width - 1) == narrow);
+  CHECK(unlimited.find("member 2") != std::string::npos);
+  CHECK(narrow.find("member 2") == std::string::npos);
+  CHECK(narrow.find("median") != std::string::npos);
+  CHECK(widest(narrow) <= 60);
+}
+
 TEST_CASE("the measures of an ensemble are lists by member in the summary, and read back", "[train]") {
   Ended event = ended();
   event.is_ensemble = true;
