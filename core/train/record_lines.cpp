@@ -59,6 +59,7 @@ std::string rate_text(const std::vector<Logged>& lines) {
 
 double median_grad_norm(const std::vector<Logged>& lines) {
   std::vector<double> norms;
+  norms.reserve(lines.size());
   for (const Logged& line : lines) norms.push_back(line.grad_norm);
   return spread_of("grad_norm", norms, std::vector<std::int64_t>(norms.size())).median;
 }

@@ -29,10 +29,12 @@ template <class E>
 MemberSummary summary_of(const std::vector<E>& of_members) {
   MemberSummary summary;
   std::vector<std::int64_t> members;
+  members.reserve(of_members.size());
   for (const E& of_member : of_members) members.push_back(of_member.member.value_or(0));
   for (std::size_t i = 0; i < of_members.front().measures.size(); ++i) {
     const std::string& name = of_members.front().measures[i].first;
     std::vector<double> values;
+    values.reserve(of_members.size());
     for (const E& of_member : of_members) values.push_back(of_member.measures[i].second);
     const Spread spread = spread_of(name, values, members);
     if (i == 0) summary.loss = spread;
