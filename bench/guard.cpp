@@ -54,16 +54,18 @@ class SlowKernel final : public CpuKernel {
 // machine's cores do.
 class Steps {
  public:
-  // `waste`: seconds that every kernel loses for each device that it serves, as an engine would that does something
-  // device by device.
+  // `waste`: seconds that every kernel loses for each device of a step, as an engine would that does something device
+  // by device.
   Steps(const std::string& config, std::int64_t devices, double waste) {
     spec::Overrides overrides;
     overrides.devices = devices;
     const train::Setup setup = train::make_setup(spec::load(config, overrides));
     CpuBackendOptions options{.workers = 1};
     if (waste > 0) {
-      options.make_kernel = [waste](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
-        return std::make_unique<SlowKernel>(make_cpu_kernel(op, request), waste * static_cast<double>(request.devices));
+      const auto pieces = static_cast<double>(cpu::make_plan(setup.training).pieces());
+      const double each = waste * static_cast<double>(devices) / pieces;
+      options.make_kernel = [each](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+        return std::make_unique<SlowKernel>(make_cpu_kernel(op, request), each);
       };
     }
     module_ = CpuBackend(options).load(train::step_source(setup));
