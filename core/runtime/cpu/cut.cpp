@@ -17,7 +17,7 @@ constexpr double tiny_work = 1 << 18;
 
 // Fewer rows than these leave the inner loops of a large product short, above all where its matrix is read from beyond
 // the caches. Still a few workers should have a piece each.
-constexpr std::int64_t product_rows = 16, large_rows = 64;
+constexpr std::int64_t product_rows = 20, large_rows = 64;
 constexpr std::int64_t large_matrix = std::int64_t{1} << 20;
 constexpr std::int64_t few_pieces = 4;
 // And no library computes as fast on fewer rows than these.
