@@ -116,6 +116,11 @@ int run(const Options& options) {
       for (const std::int64_t devices : {8, 2, 64}) networks.push_back(primitives(options, team, network, devices));
     }
     for (const std::int64_t devices : {8, 2}) networks.push_back(primitives(options, team, mlp(), devices));
+    networks.push_back(primitives(options, team, wide_mlp(), 2));
+    if (has_bf16_instructions()) {
+      for (const Network& network : {cnn(), wide_mlp()})
+        networks.push_back(primitives(options, team, in_bf16(network), 2));
+    }
     document["primitives"] = networks;
   }
   if (options.json) fmt::print("{}\n", document.dump(2));

@@ -19,7 +19,8 @@ const dnnl::engine& engine() {
   return engine;
 }
 
-memory::desc any(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+constexpr auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
+memory::desc any(const Dims& dims, memory::data_type dtype) { return {dims, dtype, memory::format_tag::any}; }
 
 struct Argument {
   int index;  // DNNL_ARG_...
@@ -46,6 +47,9 @@ void fill(memory& array) {
       std::generate_n(static_cast<float*>(data), size / sizeof(float), [&] { return uniform(random); });
       break;
     }
+    case memory::data_type::bf16:  // 1
+      std::generate_n(static_cast<std::uint16_t*>(data), size / 2, [] { return std::uint16_t{0x3F80}; });
+      break;
     case memory::data_type::s32:
       std::generate_n(static_cast<std::int32_t*>(data), size / 4,
                       [&] { return static_cast<std::int32_t>(random() % 4); });
@@ -71,7 +75,7 @@ dnnl::primitive_attr attributes(bool relu) {
 class Walk {
  public:
   Walk(const Network& network, std::int64_t batch)
-      : n_(batch), h_(network.height), w_(network.width), c_(network.channels) {
+      : n_(batch), h_(network.height), w_(network.width), c_(network.channels), dtype_(network.bf16 ? bf16 : f32) {
     for (const Layer& layer : network.layers) {
       const bool first = forward_.empty();
       switch (layer.kind) {
@@ -125,10 +129,10 @@ class Walk {
     const Dims ones = {1, 1};
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const dnnl::convolution_forward::primitive_desc forward(engine(), prop_kind::forward_training, algorithm, any(x),
-                                                            any(kernel), any({layer.features}), any(y), ones, ones,
+                                                            any(kernel), sums({layer.features}), any(y), ones, ones,
                                                             ones, attributes(layer.relu));
-    const dnnl::convolution_backward_weights::primitive_desc weights(engine(), algorithm, any(x), any(kernel),
-                                                                     any({layer.features}), any(y), ones, ones, ones,
+    const dnnl::convolution_backward_weights::primitive_desc weights(engine(), algorithm, any(x), sums(kernel),
+                                                                     sums({layer.features}), any(y), ones, ones, ones,
                                                                      forward, attributes(false));
     const dnnl::convolution_backward_data::primitive_desc data(engine(), algorithm, any(x), any(kernel), any(y), ones,
                                                                ones, ones, forward, attributes(false));
@@ -142,10 +146,10 @@ class Walk {
     const std::int64_t in = c_ * h_ * w_;
     const Dims x = {n_, in}, kernel = {layer.features, in}, y = {n_, layer.features};
     const dnnl::inner_product_forward::primitive_desc forward(engine(), prop_kind::forward_training, any(x),
-                                                              any(kernel), any({layer.features}), any(y),
+                                                              any(kernel), sums({layer.features}), any(y),
                                                               attributes(layer.relu));
     const dnnl::inner_product_backward_weights::primitive_desc weights(
-        engine(), any(x), any(kernel), any({layer.features}), any(y), forward, attributes(false));
+        engine(), any(x), sums(kernel), sums({layer.features}), any(y), forward, attributes(false));
     const dnnl::inner_product_backward_data::primitive_desc data(engine(), any(x), any(kernel), any(y), forward,
                                                                  attributes(false));
     const double flops = 2.0 * static_cast<double>(n_ * in * layer.features);
@@ -182,7 +186,12 @@ class Walk {
   // Multiplications with a 3-wide kernel along a side of `size`: at either end one falls on the padding.
   static std::int64_t taps(std::int64_t size) { return 3 * size - 2; }
 
+  memory::desc any(const Dims& dims) const { return limits::any(dims, dtype_); }
+  // Of a bias and the gradients of parameters.
+  static memory::desc sums(const Dims& dims) { return limits::any(dims, f32); }
+
   std::int64_t n_, h_, w_, c_;
+  memory::data_type dtype_;
   int convs_ = 0, denses_ = 0, pools_ = 0;
   memory::desc latest_;
   std::vector<Recipe> forward_, backward_;
@@ -264,6 +273,19 @@ Network mlp() {
   using enum Layer::Kind;
   return {"mlp", 1, 1, 784, 256, {{dense, 512, true}, {dense, 512, true}, {dense, 10}}};
 }
+
+Network wide_mlp() {
+  using enum Layer::Kind;
+  return {"wide_mlp", 1, 1, 784, 256, {{dense, 4096, true}, {dense, 4096, true}, {dense, 10}}};
+}
+
+Network in_bf16(Network network) {
+  network.name += "_bf16";
+  network.bf16 = true;
+  return network;
+}
+
+bool has_bf16_instructions() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16; }
 
 NetworkTime measure(Team& team, const Network& network, std::int64_t devices, double seconds) {
   if (network.batch % devices != 0 || devices % team.size() != 0) {

@@ -16,17 +16,22 @@ struct Layer {
   bool relu = false;          // conv and dense: as a post-op
 };
 
-// Convolutions are 3x3 with stride 1 and padding SAME, pooling is 2x2 with stride 2; all with a bias, in f32.
+// Convolutions are 3x3 with stride 1 and padding SAME, pooling is 2x2 with stride 2; all with a bias.
 struct Network {
-  std::string_view name;
+  std::string name;
   std::int64_t height, width, channels;  // of the input; 1x1 for vectors
   std::int64_t batch;                    // over all devices
   std::vector<Layer> layers;
+  bool bf16 = false;  // activations and kernels; biases and the gradients of parameters are f32, as everything else is
 };
 
 Network cnn();            // 32x32x3, as configs/cnn.yaml
 Network fashion_mnist();  // 28x28x1, as configs/fashion_mnist.yaml
 Network mlp();            // 784-512-512-10, as bench/configs/mlp.yaml
+Network wide_mlp();       // 784-4096-4096-10, as bench/configs/wide_mlp.yaml
+// The same in bf16; its name ends in _bf16.
+Network in_bf16(Network network);
+bool has_bf16_instructions();
 
 struct PrimitiveTime {
   std::string name;            // conv_0 forward

@@ -1,12 +1,15 @@
 """One work in JAX on the CPU: pmap over host devices with donated buffers, or one plain jit.
 
-    jax_peer.py linear_regression|cnn|mlp pmap|jit DEVICES SECONDS
+    jax_peer.py linear_regression|cnn|mlp|wide_mlp pmap|jit|jit-bf16 DEVICES SECONDS
+
+With bf16, parameters are cast to bfloat16 for the layers; they, Adam and the loss stay float32.
 """
 
 import os
 import sys
 
-work, variant, devices, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+work, devices, seconds = sys.argv[1], int(sys.argv[3]), float(sys.argv[4])
+variant, _, precision = sys.argv[2].partition("-")
 if variant == "pmap":
     # Read when the library is loaded.
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={devices}"
@@ -43,7 +46,7 @@ def conv_relu_pool(parameters, x):
 
 
 def cross_entropy(logits, labels):
-    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32)), labels[:, None], axis=1)
     return -jnp.mean(chosen)
 
 
@@ -73,8 +76,9 @@ if work == "linear_regression":
 elif work == "cnn":
     loss, parameters = cnn_loss, [layer(3, 3, 3, 32), layer(3, 3, 32, 64), layer(4096, 10)]
     batch, adam = (normal(128, 32, 32, 3), labels(128)), True
-elif work == "mlp":
-    loss, parameters = mlp_loss, [layer(784, 512), layer(512, 512), layer(512, 10)]
+elif work in ("mlp", "wide_mlp"):
+    width = 512 if work == "mlp" else 4096
+    loss, parameters = mlp_loss, [layer(784, width), layer(width, width), layer(width, 10)]
     batch, adam = (normal(256, 784), labels(256)), True
 else:
     sys.exit(f"jax_peer.py: there is no work '{work}'")
@@ -98,7 +102,12 @@ def adam_update(state, gradients, rate=1e-3, b1=0.9, b2=0.999, eps=1e-8):
 
 
 def step(state, x, y):
-    value, gradients = jax.value_and_grad(loss)(state["parameters"], x, y)
+    def in_precision(parameters, x, y):
+        if precision == "bf16":
+            parameters, x = jax.tree.map(lambda array: array.astype(jnp.bfloat16), (parameters, x))
+        return loss(parameters, x, y)
+
+    value, gradients = jax.value_and_grad(in_precision)(state["parameters"], x, y)
     if variant == "pmap":
         value, gradients = jax.lax.pmean((value, gradients), "devices")
     return (adam_update if adam else sgd)(state, gradients), value

@@ -1,8 +1,9 @@
 """One work in PyTorch on the CPU.
 
-    torch_peer.py linear_regression|cnn|mlp VARIANT DEVICES SECONDS
+    torch_peer.py linear_regression|cnn|mlp|wide_mlp VARIANT DEVICES SECONDS
 
-VARIANT joins words with '-': eager or compile, then perhaps channels_last; or ddp, DistributedDataParallel over gloo
+VARIANT joins words with '-': eager or compile, then perhaps channels_last, and autocast (to bfloat16) or bf16 (all of
+it, parameters and Adam too); or ddp, DistributedDataParallel over gloo
 with one process for each device. Otherwise DEVICES sets the size of linear regression's batch, which is one process's.
 """
 
@@ -35,17 +36,23 @@ def cnn(channels_last):
     return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
 
 
-def mlp():
+def mlp(width):
     model = nn.Sequential(
-        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+        nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
     )
     x, y = torch.randn(256, 784), torch.randint(0, 10, (256,))
     return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
 
 
-def stepper(model, loss, optimizer, x, y, compiled=False):
+def in_bf16(model, loss, optimizer, x, y):
+    # The optimizer keeps the parameters, whose elements change type, and has no slots yet.
+    return model.to(torch.bfloat16), loss, optimizer, x.to(torch.bfloat16), y
+
+
+def stepper(model, loss, optimizer, x, y, compiled=False, autocast=False):
     def forward(inputs, targets):
-        return loss(model(inputs), targets)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            return loss(model(inputs), targets)
 
     if compiled:
         forward = torch.compile(forward)
@@ -109,10 +116,14 @@ def main():
         elif work == "cnn":
             parts = cnn("channels_last" in variant)
         elif work == "mlp":
-            parts = mlp()
+            parts = mlp(512)
+        elif work == "wide_mlp":
+            parts = mlp(4096)
         else:
             sys.exit(f"torch_peer.py: there is no work '{work}'")
-        result = measure(stepper(*parts, compiled="compile" in variant), seconds)
+        if "bf16" in variant:
+            parts = in_bf16(*parts)
+        result = measure(stepper(*parts, compiled="compile" in variant, autocast="autocast" in variant), seconds)
     report(result | {"version": torch.__version__})
 
 
