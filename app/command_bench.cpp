@@ -20,7 +20,7 @@ Json to_json(const train::Benchmark& b, const train::Setup& setup) {
           {"first_step_seconds", b.first_step_seconds},
           {"peak_rss_bytes", b.peak_rss_bytes},
           {"flops_per_step", b.flops_per_step},
-          {"precision", "float32"},
+          {"precision", spec::to_string(setup.spec().precision)},
           {"logical_devices", setup.mesh().devices()},
           {"workers", b.workers},
           {"machine",

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -11,15 +12,14 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/evaluator.h"
+#include "core/train/members.h"
 #include "core/train/record_lines.h"
-#include "core/train/run_folder.h"
 
 namespace pmaptrain::app {
 namespace {
 
-Json document_of(const train::Evaluation& result, const std::string& run, const std::string& step,
-                 train::MemberNumber member) {
-  Json document{{"run", run}, {"checkpoint", step}};
+Json document_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member) {
+  Json document{{"run", run}, {"checkpoint", result.checkpoint}};
   if (member) document["member"] = *member;
   document["split"] = result.split;
   document["examples"] = result.examples;
@@ -33,12 +33,23 @@ Json document_of(const train::Evaluation& result, const std::string& run, const 
   return document;
 }
 
-std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& step,
-                    train::MemberNumber member) {
+std::string line_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member) {
   std::string line = member ? fmt::format("member {}  ", *member) + result.split : result.split;
   for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
   return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
-                            train::duration(result.seconds), step, printable(run));
+                            train::duration(result.seconds), result.checkpoint, printable(run));
+}
+
+// What is told of the members that have no best checkpoint.
+std::vector<std::string> left_out(const spec::Spec& spec, const std::vector<train::Evaluation>& results) {
+  std::vector<std::int64_t> missing(static_cast<std::size_t>(spec::members(spec)));
+  std::iota(missing.begin(), missing.end(), 0);
+  for (const train::Evaluation& result : results) std::erase(missing, result.member);
+  if (missing.empty()) return {};
+  return {train::names_of(missing) + (missing.size() == 1 ? " has" : " have") + " no best checkpoint and " +
+          (missing.size() == 1 ? "is" : "are") + " left out: no evaluation gave " +
+          (missing.size() == 1 ? "it" : "them") +
+          " a best value; --checkpoint last has the parameters after the last step"};
 }
 
 }  // namespace
@@ -73,24 +84,23 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   }
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
-  const std::filesystem::path folder = train::find_checkpoint(config.config, checkpoint.value_or("last"));
-  const std::string step = std::filesystem::canonical(folder).filename().string();
   if (!json) print_notes(loaded.notes, streams);
   const std::vector<train::Evaluation> results =
       train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split, weights, member);
+  if (!member) print_warnings(left_out(loaded.spec, results), streams);
   const auto number = [&](const train::Evaluation& result) {
     return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
   };
   if (json) {
     Json documents = Json::array();
     for (const train::Evaluation& result : results) {
-      documents.push_back(document_of(result, config.config, step, number(result)));
+      documents.push_back(document_of(result, config.config, number(result)));
     }
     streams.out << to_text(loaded.spec.ensemble && !member ? documents : documents.front());
     return 0;
   }
   for (const train::Evaluation& result : results) {
-    streams.out << line_of(result, config.config, step, number(result));
+    streams.out << line_of(result, config.config, number(result));
   }
   return 0;
 }

@@ -78,14 +78,13 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
     if (files.contains(input.name)) continue;
     const Type& type = program.type(input.value);
     const std::string shape = tuple_text(array_shape(type, program.mesh));
-    missing.push_back(
-        {"usage",
-         {},
-         fmt::format("{} input '{}' has no value: it is {}, an array of shape {}", to_string(input.group), input.name,
-                     to_string(type, program.mesh), shape),
-         fmt::format("--input {0}={0}.npy, written in Python by np.save('{0}.npy', np.zeros({1}, np.{2}))", input.name,
-                     shape, numpy_name(type.dtype)),
-         {}});
+    missing.push_back({"usage",
+                       {},
+                       fmt::format("{} input '{}' has no value: it is {}, an array of shape {}", to_string(input.group),
+                                   input.name, to_string(type, program.mesh), shape),
+                       fmt::format("--input {0}={0}.npy, written in Python by np.save('{0}.npy', np.zeros({1}, {2}))",
+                                   input.name, shape, numpy_expression(type.dtype)),
+                       {}});
   }
   if (!missing.empty()) throw Error(ExitStatus::usage, std::move(missing));
   for (const Input& input : program.inputs) {

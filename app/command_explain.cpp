@@ -30,8 +30,9 @@ std::string explain_kernels(const train::Setup& setup, const Backend& backend, b
 std::string program_text(const train::Setup& setup, train::Stage stage) {
   std::string text;
   if (const auto& ensemble = setup.spec().ensemble) {
-    text = fmt::format("# the program of one member; it runs for {} along axis '{}'\n",
-                       counted(std::ssize(setup.members), "member"), ensemble->axis);
+    text = fmt::format("# {} along axis '{}': each runs this program, that of one member, on {} of its own\n",
+                       counted(std::ssize(setup.members), "member"), ensemble->axis,
+                       counted(setup.training->mesh.devices(), "logical device"));
   }
   const bool what_runs = stage == train::Stage::final;
   return text + to_text(what_runs ? *setup.training : train::program_at(setup, stage), {.origins = true});
@@ -83,7 +84,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   const Source source = train::run_source(setup);
   const Needs needs = backend->needs(source);
   const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
-  train::check_memory(estimate, setup);
+  train::check_memory(estimate, setup, *backend, source);
   if (memory) {
     streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n" << memory_text(estimate);
   }

@@ -23,7 +23,7 @@ std::string element_text(DType dtype, std::span<const std::byte> value, std::siz
     T number{};
     std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
     if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (FloatingElement<T>) {
       return std::isfinite(number) ? exact(number) : number_text(static_cast<double>(number));
     } else {
       return fmt::format("{}", number);
@@ -89,6 +89,7 @@ std::string tuple_text(const Shape& shape) {
 
 std::string numpy_name(DType dtype) {
   switch (dtype) {
+    case DType::bf16: return "bfloat16";
     case DType::f32: return "float32";
     case DType::f64: return "float64";
     case DType::i32: return "int32";
@@ -99,6 +100,8 @@ std::string numpy_name(DType dtype) {
   }
   return "bool";
 }
+
+std::string numpy_expression(DType dtype) { return (dtype == DType::bf16 ? "ml_dtypes." : "np.") + numpy_name(dtype); }
 
 train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value) {
   train::Tensor array{type.dtype, array_shape(type, mesh), {}};
@@ -119,7 +122,7 @@ train::Tensor read_array(const std::string& path, const std::string& input, cons
                                            tuple_text(shape), numpy_name(type.dtype));
   if (data::name_of(file.element) != to_string(type.dtype)) {
     fail_data(fmt::format("'{}' holds {}; {}", path, data::name_of(file.element), expected),
-              fmt::format("in Python: np.save('{}', x.astype(np.{}))", path, numpy_name(type.dtype)));
+              fmt::format("in Python: np.save('{}', x.astype({}))", path, numpy_expression(type.dtype)));
   }
   if (file.shape != shape) {
     fail_data(fmt::format("'{}' has shape {}; {}", path, tuple_text(file.shape), expected),

@@ -22,8 +22,10 @@ using OnDevice = std::function<std::vector<std::byte>(std::int64_t device)>;
 Shape array_shape(const Type& type, const Mesh& mesh);
 // "(8, 4)", "(8,)", "()"
 std::string tuple_text(const Shape& shape);
-// "float32": NumPy's name.
+// "float32": NumPy's name, or that of ml_dtypes.
 std::string numpy_name(DType dtype);
+// "np.float32", "ml_dtypes.bfloat16"
+std::string numpy_expression(DType dtype);
 
 train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value);
 

@@ -12,11 +12,13 @@ Json element(DType dtype, std::span<const std::byte> value, std::size_t index) {
   return dispatch(dtype, [&]<class T>() -> Json {
     T number{};
     std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bf16>) {
       // As the nearest short decimal: 0.1 and not 0.10000000149. What is not finite prints as null.
-      if (std::isfinite(number)) return std::strtod(exact(number).c_str(), nullptr);
+      const auto wide = static_cast<float>(number);
+      return std::isfinite(wide) ? Json(std::strtod(exact(wide).c_str(), nullptr)) : Json(wide);
+    } else {
+      return number;
     }
-    return number;
   });
 }
 
@@ -37,7 +39,7 @@ Json value_json(DType dtype, const Shape& shape, std::span<const std::byte> valu
 
 bool all_finite(DType dtype, std::span<const std::byte> value) {
   return dispatch(dtype, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (FloatingElement<T>) {
       for (std::size_t i = 0; i < value.size(); i += sizeof(T)) {
         T number{};
         std::memcpy(&number, value.data() + i, sizeof number);

@@ -86,15 +86,25 @@ Layout layout(const train::Setup& setup, const data::Field& field, bool images) 
   return result;
 }
 
+bool is_mixed(const train::Setup& setup) { return setup.spec().precision == spec::PrecisionPolicy::mixed_bfloat16; }
+
+// The element type is shown where it is not the same for all layers.
 std::string layers_text(const train::Setup& setup) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
   for (const model::PlannedLayer* layer : setup.model.leaves()) {
     const std::int64_t count = parameters_of(*layer);
-    rows.push_back({layer->name, layer->kind, tuple(layer->output), count == 0 ? "-" : with_commas(count)});
+    const std::string dtype = is_mixed(setup) ? std::string(to_string(layer->compute)) + " " : "";
+    rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count)});
   }
   rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
   return columns(rows, {false, false, false, true});
+}
+
+std::string precision_text(const train::Setup& setup) {
+  if (!is_mixed(setup)) return "";
+  return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
+         "gradients, optimizer, loss and metrics are f32\n";
 }
 
 std::string batch_text(const train::Setup& setup) {
@@ -251,7 +261,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
   report.backend = backend->name();
   report.workers = backend->workers(source);
   report.memory = train::estimate_memory(setup, backend->needs(source));
-  train::check_memory(report.memory, setup);
+  train::check_memory(report.memory, setup, *backend, source);
   report.cost = train::cost_of(setup);
   if (setup.mesh().devices() < 2) {
     report.warnings.emplace_back(
@@ -274,6 +284,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
                      rate_text(setup));
   out += schedule_text(setup);
+  out += precision_text(setup);
   out += layers_text(setup) + "\n";
   out += batch_text(setup) + "\n";
   out += steps_text(setup) + "\n";
@@ -304,6 +315,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   }
   json["workers"] = report.workers;
   json["backend"] = report.backend;
+  json["precision"] = spec::to_string(setup.spec().precision);
   json["parameters"] = setup.model.parameter_count();
   json["batch"] = {{"global", batch.global},
                    {"per_device", batch.rows_per_device},
@@ -346,6 +358,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
                               {"kind", layer->kind},
                               {"output_shape", layer->output},
                               {"parameters", parameters_of(*layer)}});
+    if (is_mixed(setup)) json["layers"].back()["dtype"] = to_string(layer->compute);
   }
   json["warnings"] = report.warnings;
   json["notes"] = setup.loaded.notes;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ namespace pmaptrain::display {
 namespace {
 
 constexpr int least_bar = 6, most_bar = 32;  // columns
+constexpr int priority_of_epoch = 6;         // the metrics and the speed come after it
 
 std::string repeat(std::string_view text, int count) {
   std::string result;
@@ -61,7 +63,10 @@ int total_width(const std::vector<Part>& parts) {
   return width;
 }
 
-std::vector<Part> parts_of(const BarState& state, double fraction) {
+// Of the loss of several members the best and the worst: with their members, or beside the median in short.
+enum class Extremes : std::uint8_t { named, short_form };
+
+std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extremes) {
   std::vector<Part> parts;
   const std::string total = std::to_string(state.steps);
   if (state.epoch > 0) {
@@ -70,7 +75,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction) {
       const std::string epochs = std::to_string(state.epochs);
       epoch = fmt::format("{:>{}}/{}", epoch, epochs.size(), epochs);
     }
-    parts.push_back({"epoch", epoch, 0, 5});
+    parts.push_back({"epoch", epoch, 0, priority_of_epoch});
   }
   parts.push_back({"", "", 2, 1, false, true});
   // Rounded down: 100 % is said only of what is complete.
@@ -78,25 +83,40 @@ std::vector<Part> parts_of(const BarState& state, double fraction) {
   parts.push_back({"", fmt::format("{:>{}}/{}", state.step, total.size(), total), 2, 3});
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
-    const int priority = i == 0 ? 2 : 6 + static_cast<int>(i);
+    const int priority = i == 0 ? 2 : priority_of_epoch + static_cast<int>(i);
     parts.push_back({printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
     if (i > 0 || !state.loss) continue;
-    const auto extreme = [&](const char* label, double loss, std::int64_t member) {
-      parts.push_back({label, fmt::format("{:>6} ({})", train::compact(loss), member), 2, 6});
+    const train::Spread& loss = *state.loss;
+    if (extremes == Extremes::short_form) {
+      const std::string range = fmt::format("({} to {})", train::compact(loss.best), train::compact(loss.worst));
+      parts.push_back({"", range, 1, 4});
+      continue;
+    }
+    const auto extreme = [&](const char* label, double of_member, std::int64_t member) {
+      parts.push_back({label, fmt::format("{:>6} ({})", train::compact(of_member), member), 2, 4});
     };
-    extreme("best", state.loss->best, state.loss->best_member);
-    extreme("worst", state.loss->worst, state.loss->worst_member);
+    extreme("best", loss.best, loss.best_member);
+    extreme("worst", loss.worst, loss.worst_member);
   }
   if (state.examples_per_second > 0 && state.examples_per_second < 1e15) {
     parts.push_back({with_commas(std::llround(state.examples_per_second)), "examples/s", 2, 1000});
     std::swap(parts.back().label, parts.back().value);  // the words are what is dimmed
   }
   if (state.seconds >= 0) {
-    parts.push_back({"", train::duration(state.seconds), 2, 4});
+    parts.push_back({"", train::duration(state.seconds), 2, 5});
   } else if (state.seconds_left >= 0) {
-    parts.push_back({"left", train::clock_time(state.seconds_left), 2, 4});
+    parts.push_back({"left", train::clock_time(state.seconds_left), 2, 5});
   }
   return parts;
+}
+
+// With the best and the worst member by name, if only the epoch, the metrics and the speed have to go for it.
+std::vector<Part> parts_that_fit(const BarState& state, double fraction, int width) {
+  std::vector<Part> parts = parts_of(state, fraction, Extremes::named);
+  for (Part& part : parts) part.kept = part.priority < priority_of_epoch;
+  const bool fits = total_width(parts) <= width;
+  for (Part& part : parts) part.kept = false;
+  return fits || !state.loss ? parts : parts_of(state, fraction, Extremes::short_form);
 }
 
 // Words that follow their number.
@@ -107,7 +127,7 @@ bool label_last(const Part& part) { return part.label == "left" || part.label ==
 std::string bar_line(const BarState& state, const BarStyle& style) {
   const double fraction =
       state.steps > 0 ? std::clamp(static_cast<double>(state.step) / static_cast<double>(state.steps), 0.0, 1.0) : 0.0;
-  std::vector<Part> parts = parts_of(state, fraction);
+  std::vector<Part> parts = parts_that_fit(state, fraction, style.width);
   std::vector<Part*> order;
   order.reserve(parts.size());
   for (Part& part : parts) order.push_back(&part);

@@ -27,8 +27,8 @@ struct BarStyle {
 };
 
 // For example "epoch 2/5 [=====>    ]  38% 890/2340  loss 0.4321  12,345 examples/s  0:42 left". Where it does not fit,
-// parts go, the least important first: speed, metrics, the best and the worst member, epoch, time left, step, loss, the
-// bar. The percentage stays.
+// parts go, the least important first: speed, metrics, epoch, the names of the best and the worst member, time left,
+// the best and the worst loss, step, loss, the bar. The percentage stays.
 std::string bar_line(const BarState& state, const BarStyle& style);
 
 }  // namespace pmaptrain::display

@@ -47,18 +47,37 @@ int width_of(const Line& line) {
   return width;
 }
 
-// What fits in `width` columns: the most expendable fields go, then the alignment.
-Line fitted(Line line, int width) {
+// How expendable is what goes next of a field: it, or first its unit.
+int next_of(const Field& field) { return std::max(field.expendable, field.expendable_unit); }
+
+// What is left of a line so that it fits in `width` columns, or is as short as it can be: the most expendable parts go
+// first, the alignment among them.
+Line shortened(Line line, int width) {
   while (width_of(line) > width) {
     const auto most = std::max_element(line.fields.begin(), line.fields.end(),
-                                       [](const Field& a, const Field& b) { return a.expendable <= b.expendable; });
-    if (most == line.fields.end() || most->expendable == 0) {
+                                       [](const Field& a, const Field& b) { return next_of(a) <= next_of(b); });
+    const int next = most == line.fields.end() ? 0 : next_of(*most);
+    if (next < train::expendable_alignment && line.lead > 0) {
       line.lead = 0;
-      break;
+      continue;
     }
-    line.fields.erase(most);
+    if (next == 0) break;
+    if (most->expendable_unit > 0) {
+      most->unit.clear();
+      most->expendable_unit = 0;
+    } else {
+      line.fields.erase(most);
+    }
   }
   return line;
+}
+
+// A line that has to be folded all the same keeps its units.
+Line fitted(const Line& line, int width) {
+  Line with_units = line, short_line = shortened(line, width);
+  if (width_of(short_line) <= width) return short_line;
+  for (Field& field : with_units.fields) field.expendable_unit = 0;
+  return shortened(std::move(with_units), width);
 }
 
 // The line with its end. With `width` above 0 it is made to fit, and what must stay is folded between its fields.

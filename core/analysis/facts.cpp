@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/graph/type_list.h"
-
 namespace pmaptrain {
 namespace {
 
@@ -11,14 +9,11 @@ class Analyser {
  public:
   explicit Analyser(const Program& program) : program_(program) {
     facts_.values.resize(program.types.size());
-    for (std::size_t i = 0; i < program.types.size(); ++i) facts_.values[i].domain.axes = program.types[i].varying;
+    for (std::size_t i = 0; i < program.types.size(); ++i) facts_.values[i].axes = program.types[i].varying;
   }
 
   Facts run() {
-    for (const Input& input : program_.inputs) {
-      define(input.value, 0);
-      at(input.value).domain.rows = input.group == Group::batch && !program_.type(input.value).shape.empty();
-    }
+    for (const Input& input : program_.inputs) define(input.value, 0);
     for (const Equation& equation : program_.equations) visit(equation);
     ++number_;
     for (const Output& output : program_.outputs) use(output.value);
@@ -58,11 +53,9 @@ class Analyser {
     for (Value operand : equation.operands) use(operand);
     if (equation.op.is_loop()) return visit_loop(equation);
     const int stage = stage_of(equation);
-    const bool rows = keeps_rows(equation);
     for (Value result : equation.results) {
       define(result, stage);
       if (equation.op.rules().view) alias(result, equation.operands.front());
-      at(result).domain.rows = rows;
     }
     // A region that is no loop computes inside of its equation.
     for (const Region& region : equation.regions) visit_inside(region, stage);
@@ -79,20 +72,6 @@ class Analyser {
 
   void alias(Value result, Value operand) { at(result).root = at(operand).root; }
 
-  bool keeps_rows(const Equation& equation) {
-    const std::span<const Type> operands = operand_types_.of(program_, equation.operands);
-    const std::span<const Type> results = result_types_.of(program_, equation.results);
-    const RowRule rule = equation.op.rows(operands, results);
-    if (rule.kind != RowRule::Kind::keeps) return false;
-    bool any = false;
-    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      if (rule.reads_all_of(i)) continue;
-      if (!at(equation.operands[i]).domain.rows) return false;
-      any = true;
-    }
-    return any;
-  }
-
   // The body runs several times: what it reads from outside lives until its end.
   void visit_loop(const Equation& equation) {
     const LoopRule loop = equation.op.loop();
@@ -102,8 +81,6 @@ class Analyser {
     for (std::size_t i = 0; i < region.params.size(); ++i) {
       define(region.params[i], stage);
       if (i < consts) alias(region.params[i], equation.operands[i]);
-      const bool slice = i >= consts + static_cast<std::size_t>(loop.carries);
-      at(region.params[i]).domain.rows = slice && at(equation.operands[i]).domain.rows;
     }
     for (const Equation& inner : region.equations) visit(inner);
     for (Value result : region.results) use(result);
@@ -116,7 +93,6 @@ class Analyser {
 
   const Program& program_;
   Facts facts_;
-  TypeList operand_types_, result_types_;
   int number_ = 0;
 };
 
@@ -129,7 +105,7 @@ bool may_overwrite(const Program& program, const Facts& facts, const Equation& e
   if (!equation.op.rules().elementwise || facts.root_of(operand).defined == 0) return false;
   const Type &from = program.type(operand), &to = program.type(result);
   return numel(from) == numel(to) && size_of(from.dtype) == size_of(to.dtype) &&
-         facts.of(operand).domain.axes == facts.of(result).domain.axes && facts.dies_at(operand, number);
+         facts.of(operand).axes == facts.of(result).axes && facts.dies_at(operand, number);
 }
 
 }  // namespace pmaptrain

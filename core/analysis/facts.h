@@ -1,6 +1,6 @@
 // What can be said about the values of a program from the program alone: where they vary, which share memory, which
 // collectives come before them, how long they live. Backends start from these facts, and none appears here: the CPU's
-// lowering takes domains, roots, uses and stages from them and orders its instructions further; the interpreter frees a
+// lowering takes axes, roots, uses and stages from them and orders its instructions further; the interpreter frees a
 // value after its last use.
 #pragma once
 
@@ -11,16 +11,8 @@
 
 namespace pmaptrain {
 
-// Over which axes a value has distinct instances, and whether its dimension 0 may be cut: whether each row of it is
-// computed from the same rows of other such values, back to the rows of the batch.
-struct Domain {
-  AxisSet axes;
-  bool rows = false;
-  friend bool operator==(const Domain&, const Domain&) = default;
-};
-
 struct ValueFacts {
-  Domain domain;
+  AxisSet axes;  // over which the value has distinct instances
   // The value whose memory this one is: its own id, or that of the operand of a view. A loop's parameters that are the
   // same in every iteration are the operands.
   std::int32_t root = -1;

@@ -195,7 +195,7 @@ class Trial {
       } else {
         // What is complete, and has the same rows on every device.
         fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole &&
-               facts_.root_of(operand).domain.axes == rows_.axes;
+               facts_.root_of(operand).axes == rows_.axes;
         kind(param) = RowKind::rows;
         any = true;
       }
@@ -241,7 +241,7 @@ bool Rows::runs_on_rows(const Equation& equation) const {
 bool Rows::has_rows(const Program& program, const Facts& facts, Value value) const {
   const Type& type = program.type(value);
   return of(value) == RowKind::rows ||
-         (of(value) == RowKind::whole && type.varying == axes && facts.root_of(value).domain.axes == axes &&
+         (of(value) == RowKind::whole && type.varying == axes && facts.root_of(value).axes == axes &&
           !type.shape.empty() && type.shape[0] == count);
 }
 

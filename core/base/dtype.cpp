@@ -5,32 +5,39 @@
 namespace pmaptrain {
 namespace {
 
-struct Row {
-  DType dtype;
-  std::string_view name;
-  std::size_t size;
-};
-
-constexpr std::array rows{
-    Row{DType::f32, "f32", 4}, Row{DType::f64, "f64", 8}, Row{DType::i32, "i32", 4},      Row{DType::i64, "i64", 8},
-    Row{DType::u8, "u8", 1},   Row{DType::u32, "u32", 4}, Row{DType::boolean, "bool", 1},
-};
-
-const Row& row(DType dtype) { return rows[static_cast<std::size_t>(dtype)]; }
+constexpr std::array dtypes{DType::bf16, DType::f32, DType::f64, DType::i32,
+                            DType::i64,  DType::u8,  DType::u32, DType::boolean};
+static_assert(dtypes.size() == static_cast<std::size_t>(DType::boolean) + 1, "boolean is the last");
 
 }  // namespace
 
-std::size_t size_of(DType dtype) { return row(dtype).size; }
+std::size_t size_of(DType dtype) {
+  return dispatch(dtype, []<class T>() { return sizeof(T); });
+}
 
-std::string_view to_string(DType dtype) { return row(dtype).name; }
+std::string_view to_string(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return "bf16";
+    case DType::f32: return "f32";
+    case DType::f64: return "f64";
+    case DType::i32: return "i32";
+    case DType::i64: return "i64";
+    case DType::u8: return "u8";
+    case DType::u32: return "u32";
+    case DType::boolean: return "bool";
+  }
+  return {};
+}
 
 std::optional<DType> parse_dtype(std::string_view text) {
-  for (const Row& candidate : rows) {
-    if (candidate.name == text) return candidate.dtype;
+  for (const DType dtype : dtypes) {
+    if (to_string(dtype) == text) return dtype;
   }
   return std::nullopt;
 }
 
-bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+bool is_floating(DType dtype) {
+  return dispatch(dtype, []<class T>() { return FloatingElement<T>; });
+}
 
 }  // namespace pmaptrain

@@ -3,17 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
+#include "core/base/bf16.h"
+
 namespace pmaptrain {
 
-enum class DType : std::uint8_t { f32, f64, i32, i64, u8, u32, boolean };
+enum class DType : std::uint8_t { bf16, f32, f64, i32, i64, u8, u32, boolean };
 
 // Bytes of one element. A boolean is one byte, 0 or 1.
 std::size_t size_of(DType dtype);
 
-// "f32", "f64", "i32", "i64", "u8", "u32", "bool".
+// "bf16", "f32", "f64", "i32", "i64", "u8", "u32", "bool".
 std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view text);
 
@@ -24,6 +27,7 @@ bool is_floating(DType dtype);
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   switch (dtype) {
+    case DType::bf16: return f.template operator()<bf16>();
     case DType::f32: return f.template operator()<float>();
     case DType::f64: return f.template operator()<double>();
     case DType::i32: return f.template operator()<std::int32_t>();
@@ -35,11 +39,44 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return f.template operator()<bool>();
 }
 
-// As dispatch, for the two floating types. Precondition: is_floating(dtype).
+// As dispatch, for the types that sums and products are computed in. Precondition: `dtype` is one of them: not bf16,
+// which is computed in f32, and not bool.
+template <class F>
+decltype(auto) dispatch_arithmetic(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f.template operator()<float>();
+    case DType::f64: return f.template operator()<double>();
+    case DType::i32: return f.template operator()<std::int32_t>();
+    case DType::i64: return f.template operator()<std::int64_t>();
+    case DType::u8: return f.template operator()<std::uint8_t>();
+    case DType::u32: return f.template operator()<std::uint32_t>();
+    case DType::bf16:
+    case DType::boolean: break;
+  }
+  std::abort();
+}
+
+// As dispatch, for the floating types that sums and products are computed in. Precondition: `dtype` is f32 or f64.
+template <class F>
+decltype(auto) dispatch_floating_arithmetic(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f.template operator()<float>();
+    case DType::f64: return f.template operator()<double>();
+    case DType::bf16:
+    case DType::i32:
+    case DType::i64:
+    case DType::u8:
+    case DType::u32:
+    case DType::boolean: break;
+  }
+  std::abort();
+}
+
+// As dispatch, for the floating types. Precondition: is_floating(dtype).
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, F&& f) {
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return f.template operator()<float>();
+  if (dtype == DType::bf16) return f.template operator()<bf16>();
+  return dispatch_floating_arithmetic(dtype, f);
 }
 
 }  // namespace pmaptrain

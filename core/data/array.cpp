@@ -8,6 +8,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/base/bf16.h"
+
 namespace pmaptrain::data {
 namespace {
 
@@ -44,6 +46,7 @@ decltype(auto) dispatch(Element element, F&& f) {
     case Element::i32: return f.template operator()<std::int32_t>();
     case Element::u64: return f.template operator()<std::uint64_t>();
     case Element::i64: return f.template operator()<std::int64_t>();
+    case Element::bf16: return f.template operator()<bf16>();
     case Element::f32: return f.template operator()<float>();
     case Element::f64: return f.template operator()<double>();
   }
@@ -71,6 +74,7 @@ std::string_view name_of(Element element) {
     case Element::i32: return "i32";
     case Element::u64: return "u64";
     case Element::i64: return "i64";
+    case Element::bf16: return "bf16";
     case Element::f32: return "f32";
     case Element::f64: return "f64";
   }

@@ -13,12 +13,14 @@
 
 namespace pmaptrain::data {
 
-enum class Element : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
+enum class Element : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, bf16, f32, f64 };
 
 std::size_t size_of(Element element);
 // "bool", "u8", ..., "f64"
 std::string_view name_of(Element element);
-constexpr bool is_floating(Element element) { return element == Element::f32 || element == Element::f64; }
+constexpr bool is_floating(Element element) {
+  return element == Element::bf16 || element == Element::f32 || element == Element::f64;
+}
 
 // Row-major. bytes.size() equals the product of the shape and the size of an element.
 struct Array {

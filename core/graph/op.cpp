@@ -19,6 +19,9 @@ class AttributePrinter : public AttributeVisitor {
   void field(std::string_view name, bool& value) override { add(name, value ? "true" : "false"); }
   bool leaves_out_usual() const override { return true; }
   void field(std::string_view name, DType& value) override { add(name, std::string(to_string(value))); }
+  void field(std::string_view name, std::optional<DType>& value) override {
+    if (value) add(name, std::string(to_string(*value)));
+  }
   void field(std::string_view name, AxisSet& value) override {
     add(name, mesh_ != nullptr ? mesh_->to_string(value) : "{#" + std::to_string(value.bits()) + "}");
   }
@@ -57,6 +60,10 @@ class KeyMaker : public AttributeVisitor {
   void field(std::string_view /*name*/, double& value) override { add_number(value); }
   void field(std::string_view /*name*/, bool& value) override { add(value); }
   void field(std::string_view /*name*/, DType& value) override { add(value); }
+  void field(std::string_view /*name*/, std::optional<DType>& value) override {
+    add(value.has_value());
+    add(value.value_or(DType::f32));
+  }
   void field(std::string_view /*name*/, AxisSet& value) override { add(value.bits()); }
   void field(std::string_view /*name*/, std::vector<std::int64_t>& value) override {
     add(value.size());
@@ -126,6 +133,14 @@ std::vector<Type> Op::infer_unchecked(const InferContext& context) const {
   std::vector<Type> results = rules_->infer(op_.get(), context);
   for (Type& result : results) result.varying = varying;
   return results;
+}
+
+RowRule Op::rows(std::span<const Type> operands, std::span<const Type> results) const {
+  if (rules_->rows == nullptr) return {};
+  const RowRule rule = rules_->rows(op_.get(), operands, results);
+  const bool rounds = rule.kind == RowRule::Kind::sums &&
+                      std::any_of(results.begin(), results.end(), [](const Type& t) { return t.dtype == DType::bf16; });
+  return rounds ? RowRule{} : rule;
 }
 
 std::string to_string(const Op& op, const Mesh* mesh) {

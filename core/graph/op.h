@@ -37,6 +37,7 @@ class AttributeVisitor {
   virtual void field(std::string_view name, double& value) = 0;
   virtual void field(std::string_view name, bool& value) = 0;
   virtual void field(std::string_view name, DType& value) = 0;
+  virtual void field(std::string_view name, std::optional<DType>& value) = 0;
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
   virtual void field(std::string_view name, std::vector<double>& value) = 0;
@@ -49,6 +50,7 @@ class AttributeVisitor {
   void seldom(std::string_view name, T& value, const T& usual) {
     if (!leaves_out_usual() || value != usual) field(name, value);
   }
+  void seldom(std::string_view name, std::optional<DType>& value) { seldom(name, value, std::optional<DType>()); }
   void flag(std::string_view name, bool& value) { seldom(name, value, false); }
 };
 
@@ -101,7 +103,8 @@ struct RowRule {
     whole,  // a row of a result may need every row of the operands
     keeps,  // row i of each result needs row i of the operands, but for those of `whole_operands`
     sums,   // the results are sums over the rows of all operands alike, so that running the op on several devices' rows
-            // laid one after another gives the sum of their results
+            // laid one after another gives the sum of their results. Op::rows takes a sum of bf16 for `whole`: it is
+            // rounded once, of all rows
   };
   Kind kind = Kind::whole;
   std::uint32_t whole_operands =
@@ -128,6 +131,7 @@ enum class Communication : std::uint8_t {
   none,
   sum,         // an elementwise sum over the group; any number of operands
   extreme,     // likewise the largest or the smallest
+  scatter,     // a sum over the group, of which each device has its own part; one operand
   exchange,    // any other collective; one operand
   coordinate,  // none, but each device has its own value
 };
@@ -318,9 +322,7 @@ class Op {
 
   // The axes that an op over named axes works over (collectives, pvary, axis_index); none for every other op.
   AxisSet axes() const { return rules_->axes != nullptr ? rules_->axes(op_.get()) : AxisSet(); }
-  RowRule rows(std::span<const Type> operands, std::span<const Type> results) const {
-    return rules_->rows != nullptr ? rules_->rows(op_.get(), operands, results) : RowRule();
-  }
+  RowRule rows(std::span<const Type> operands, std::span<const Type> results) const;
   // Of an op that repeats its region.
   LoopRule loop() const { return rules_->loop(op_.get()); }
   bool is_loop() const { return rules_->loop != nullptr; }

@@ -44,6 +44,9 @@ class AttributeParser : public AttributeVisitor {
   void field(std::string_view name, DType& value) override {
     if (seek(name)) value = parse_dtype_token(lexer_);
   }
+  void field(std::string_view name, std::optional<DType>& value) override {
+    if (seek(name)) value = parse_dtype_token(lexer_);
+  }
   void field(std::string_view name, AxisSet& value) override {
     if (seek(name)) value = parse_axes(lexer_, mesh_, op_);
   }
@@ -90,7 +93,8 @@ class AttributeParser : public AttributeVisitor {
   static DType parse_dtype_token(Lexer& lexer) {
     const Token word = lexer.expect_word("an element type");
     if (const auto dtype = parse_dtype(word.text)) return *dtype;
-    lexer.fail(word, "'" + word.text + "' is not an element type", "there are f32, f64, i32, i64, u8, u32 and bool");
+    lexer.fail(word, "'" + word.text + "' is not an element type",
+               "there are bf16, f32, f64, i32, i64, u8, u32 and bool");
   }
 
   static Shape parse_shape(Lexer& lexer) {

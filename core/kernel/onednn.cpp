@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/base/error.h"
 
@@ -24,6 +25,20 @@ std::string_view to_string(dnnl_status_t status) {
 }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+dnnl_data_type_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return dnnl_bf16;
+    case DType::f32: return dnnl_f32;
+    case DType::f64:
+    case DType::i32:
+    case DType::i64:
+    case DType::u8:
+    case DType::u32:
+    case DType::boolean: break;
+  }
+  std::abort();  // kernels leave these to the reference
+}
 
 Memory make_memory(std::string_view op, const_dnnl_memory_desc_t desc) {
   dnnl_memory_t memory = nullptr;
@@ -52,28 +67,28 @@ void expect(dnnl_status_t status, std::string_view op, std::string_view what) {
   fail_running(message);
 }
 
-Desc strided(std::string_view op, const Shape& dims, const Shape& strides) {
+Desc strided(std::string_view op, DType dtype, const Shape& dims, const Shape& strides) {
   dnnl_memory_desc_t desc = nullptr;
-  expect(
-      dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(dims.size()), dims.data(), dnnl_f32, strides.data()),
-      op, "a memory layout");
+  expect(dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(dims.size()), dims.data(), data_type(dtype),
+                                              strides.data()),
+         op, "a memory layout");
   return Desc(desc);
 }
 
-Desc any_layout(std::string_view op, const Shape& dims) {
+Desc any_layout(std::string_view op, DType dtype, const Shape& dims) {
   dnnl_memory_desc_t desc = nullptr;
-  expect(dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
+  expect(dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()), dims.data(), data_type(dtype),
                                           dnnl_format_tag_any),
          op, "a memory layout of its choice");
   return Desc(desc);
 }
 
-Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-  return strided(op, {n, c, h, w}, {h * w * c, 1, w * c, c});
+Desc image(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return strided(op, dtype, {n, c, h, w}, {h * w * c, 1, w * c, c});
 }
 
-Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
-  return strided(op, {o, c, h, w}, {1, o, w * c * o, c * o});
+Desc conv_kernel(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
+  return strided(op, dtype, {o, c, h, w}, {1, o, w * c * o, c * o});
 }
 
 Attributes attributes(std::string_view op, bool relu) {
@@ -103,7 +118,7 @@ const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument) {
 }
 
 Argument relu_slope() {
-  static const Desc scalar = strided("relu", {1}, {1});
+  static const Desc scalar = strided("relu", DType::f32, {1}, {1});
   return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_WEIGHTS, scalar.get(), {Location::In::negative_zero, 0}};
 }
 
@@ -291,8 +306,10 @@ void Sequence::run(const CpuArguments& arguments) {
   }
   expect(dnnl_stream_wait(stream_.get()), op_, "the end of an execution");
   for (std::size_t call = 0; relu_elements_ > 0 && call < static_cast<std::size_t>(calls_); ++call) {
-    auto* const y = reinterpret_cast<float*>(arguments.results[0] + call * result_stride_[0]);
-    for (std::size_t i = 0; i < relu_elements_; ++i) y[i] = 0.0F > y[i] ? 0.0F : y[i];
+    dispatch_floating(relu_dtype_, [&]<class T>() {
+      auto* const y = reinterpret_cast<T*>(arguments.results[0] + call * result_stride_[0]);
+      for (std::size_t i = 0; i < relu_elements_; ++i) y[i] = 0 > y[i] ? T{0} : y[i];
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 // Owning handles for oneDNN's C API. The C API, because with it the argument arrays of an execution
 // are built once; its C++ wrapper builds a hash map for each.
 //
-// Everything is f32 at the boundary, in plain layouts; scratch memory is the caller's.
+// Arrays are f32 or bf16, in plain layouts at the boundary; scratch memory is the caller's.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -37,13 +37,13 @@ dnnl_engine_t engine();
 // Throws Error (failed) that names the op and what was asked of the library.
 void expect(dnnl_status_t status, std::string_view op, std::string_view what);
 
-// f32 of logical sizes `dims` (in oneDNN's order, channels before height), `strides` elements between neighbours.
-Desc strided(std::string_view op, const Shape& dims, const Shape& strides);
-// f32 in any layout: the primitive chooses.
-Desc any_layout(std::string_view op, const Shape& dims);
+// Elements of logical sizes `dims` (in oneDNN's order, channels before height), `strides` elements between neighbours.
+Desc strided(std::string_view op, DType dtype, const Shape& dims, const Shape& strides);
+// In any layout: the primitive chooses.
+Desc any_layout(std::string_view op, DType dtype, const Shape& dims);
 // A row-major NHWC image and a row-major HWIO kernel, with oneDNN's logical sizes NCHW and OIHW.
-Desc image(std::string_view op, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
-Desc conv_kernel(std::string_view op, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
+Desc image(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
+Desc conv_kernel(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
 
 // Attributes for scratch memory from the caller and f32 computed in f32, whatever the environment variables of the
 // library say. With `relu`, the primitive passes its result through relu and needs the argument relu_slope.
@@ -106,9 +106,12 @@ class Sequence : public CpuKernel {
   void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc,
                bool once = false);
 
-  // After the primitives, relu is applied to the first result by a loop of ours, for primitives that are slow to
-  // follow.
-  void relu_after(std::int64_t elements) { relu_elements_ = static_cast<std::size_t>(elements); }
+  // After the primitives, relu is applied to the first result, of `dtype`, by a loop of ours, for primitives that are
+  // slow to follow.
+  void relu_after(DType dtype, std::int64_t elements) {
+    relu_dtype_ = dtype;
+    relu_elements_ = static_cast<std::size_t>(elements);
+  }
 
   // Sets implementation() to the library's name of this primitive, the one that takes most of the time.
   void named(const PrimitiveDesc& desc);
@@ -141,6 +144,7 @@ class Sequence : public CpuKernel {
   std::size_t reserved_ = 0;
   std::size_t largest_pad_ = 0;    // shared by all primitives: it follows the reserved memory
   std::size_t relu_elements_ = 0;  // of the first result in one call
+  DType relu_dtype_ = DType::f32;
   std::string implementation_;
   Stream stream_;
 };

@@ -8,9 +8,12 @@
 namespace pmaptrain::model {
 namespace {
 
+// Of values that are stored in a narrow type, `function` is computed in the type of the parameters.
 PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
   PlannedLayer layer = in.start();
-  layer.apply = [function = std::move(function)](const LayerCall& call, Value x) { return function(call.b, x); };
+  layer.apply = [function = std::move(function), storage = in.precision.storage](const LayerCall& call, Value x) {
+    return cast(call.b, function(call.b, cast(call.b, x, storage)), call.b.type(x).dtype);
+  };
   return layer;
 }
 
@@ -22,8 +25,11 @@ Value sigmoid(Builder& b, Value x) {
 
 }  // namespace
 
+// Exact in every type.
 std::optional<PlannedLayer> plan(const spec::Relu&, const LayerInput& in) {
-  return elementwise(in, [](Builder& b, Value x) { return b.emit(ops::Relu{}, {x}); });
+  PlannedLayer layer = in.start_as_given();
+  layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
+  return layer;
 }
 
 std::optional<PlannedLayer> plan(const spec::Tanh&, const LayerInput& in) {

@@ -35,8 +35,8 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
   if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
   const ops::Conv op{conv.strides, window.padding, false, conv.kernel_dilation, groups};
   layer.apply = [op, use_bias = conv.use_bias](const LayerCall& call, Value x) {
-    return use_bias ? call.b.emit(op, {x, call.parameters[0], call.parameters[1]})
-                    : call.b.emit(op, {x, call.parameters[0]});
+    const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);
+    return use_bias ? call.b.emit(op, {x, kernel, call.parameters[1]}) : call.b.emit(op, {x, kernel});
   };
   return layer;
 }

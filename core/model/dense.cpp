@@ -18,8 +18,10 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
       in.parameter("kernel", {features_in, dense.features}, {InitializerKind::lecun_normal, features_in}));
   if (dense.use_bias) layer.parameters.push_back(in.parameter("bias", {dense.features}, {}));
   layer.apply = [use_bias = dense.use_bias](const LayerCall& call, Value x) {
-    return use_bias ? call.b.emit(ops::Matmul{}, {x, call.parameters[0], call.parameters[1]})
-                    : call.b.emit(ops::Matmul{}, {x, call.parameters[0]});
+    // The bias is added to the sum before that is rounded.
+    const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);
+    return use_bias ? call.b.emit(ops::Matmul{}, {x, kernel, call.parameters[1]})
+                    : call.b.emit(ops::Matmul{}, {x, kernel});
   };
   return layer;
 }

@@ -12,16 +12,17 @@ std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput&
   PlannedLayer layer = in.start();
   layer.draws = dropout.rate > 0.0;
   const std::string rate = "dropout/" + layer.name + "/rate", scale = "dropout/" + layer.name + "/scale";
-  if (layer.draws) layer.numbers = {{rate, dropout.rate, DType::f32}, {scale, 1.0 / (1.0 - dropout.rate), in.dtype}};
-  layer.apply = [draws = layer.draws, rate, scale](const LayerCall& call, Value x) {
+  if (layer.draws)
+    layer.numbers = {{rate, dropout.rate, DType::f32}, {scale, 1.0 / (1.0 - dropout.rate), in.precision.storage}};
+  layer.apply = [draws = layer.draws, rate, scale, storage = in.precision.storage](const LayerCall& call, Value x) {
     if (!call.training || !draws) return x;
     assert(call.key && call.rows);
     Builder& b = call.b;
     const Shape shape = b.type(x).shape;
     const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {*call.key, *call.rows});
     const Value keep = b.emit(ops::Ge{}, {uniform, call.numbers[rate]});
-    const Value scaled = mul(b, x, call.numbers[scale]);
-    return select(b, keep, scaled, scalar_like(b, x, 0.0));
+    const Value scaled = mul(b, cast(b, x, storage), call.numbers[scale]);
+    return cast(b, select(b, keep, scaled, scalar_like(b, scaled, 0.0)), b.type(x).dtype);
   };
   return layer;
 }

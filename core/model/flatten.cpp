@@ -5,7 +5,7 @@ namespace pmaptrain::model {
 
 // Reshapes each example to a vector, row-major.
 std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
-  PlannedLayer layer = in.start();
+  PlannedLayer layer = in.start_as_given();
   layer.output = {numel(in.shape)};
   layer.apply = [features = numel(in.shape)](const LayerCall& call, Value x) {
     Builder& b = call.b;
@@ -39,7 +39,7 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
                          " elements of its input " + in.shown(),
                      "use sizes with the product " + std::to_string(elements));
   }
-  PlannedLayer layer = in.start();
+  PlannedLayer layer = in.start_as_given();
   layer.output = shape;
   layer.apply = [shape](const LayerCall& call, Value x) {
     Shape rows = {call.b.type(x).shape.front()};

@@ -33,7 +33,8 @@ Value apply(Builder& b, const Model& model, const Forward& forward) {
   assert(forward.parameters.size() == model.parameters.size());
   Value x = prepare_inputs(b, model, forward.inputs);
   std::size_t parameter = 0, key = 0;
-  for (const PlannedLayer* layer : model.leaves()) {
+  const std::vector<const PlannedLayer*> layers = model.leaves();
+  for (const PlannedLayer* layer : layers) {
     const Builder::Scope scope(b, {layer->name, layer->place});
     LayerCall call{
         b, forward.parameters.subspan(parameter, layer->parameters.size()), forward.training, forward.numbers, {}, {}};
@@ -41,7 +42,9 @@ Value apply(Builder& b, const Model& model, const Forward& forward) {
       call.key = forward.dropout_keys[key++];
       call.rows = forward.rows;
     }
-    x = layer->apply(call, x);
+    x = layer->apply(call, cast(b, x, layer->compute));
+    // The output is the last layer's: a product there has a result of the model's type.
+    if (layer == layers.back()) x = cast(b, x, model.dtype);
     parameter += layer->parameters.size();
   }
   return x;

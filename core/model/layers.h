@@ -42,15 +42,23 @@ struct LayerCall {
   std::optional<Value> rows = {};
 };
 
+// Element types. Products accumulate in f32 whatever their operands are.
+struct Precision {
+  DType storage =
+      DType::f32;  // of parameters and gradients, of the loss, and of a layer's sums and nonlinear functions
+  DType compute = DType::f32;  // of the operands of products, of activations and their cotangents
+};
+
 struct PlannedLayer {
   std::string name;  // its path: block.conv_0
   std::string kind;  // "conv"
   Place place;
-  Shape output;  // of one example
+  DType compute = DType::f32;  // of its input and output
+  Shape output;                // of one example
   std::vector<Parameter> parameters;
   bool draws = false;                // draws random numbers in training
   std::vector<Number> numbers = {};  // that its training reads
-  // x [B, input...] -> [B, output...]; empty for a nested list.
+  // x [B, input...] -> [B, output...], both of `compute`; empty for a nested list.
   std::function<Value(const LayerCall& call, Value x)> apply;
   std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
 };
@@ -60,15 +68,24 @@ struct LayerInput {
   const spec::Layer& layer;
   std::string name;  // the layer's path
   Shape shape;
-  DType dtype = DType::f32;
+  Precision precision;
+  DType given;  // of the layer before
   std::vector<Diagnostic>& errors;
 
-  PlannedLayer start() const { return {name, spec::to_string(layer.kind), layer.place, shape, {}, false, {}, {}}; }
+  PlannedLayer start() const {
+    return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}};
+  }
+  // Of a layer that moves or selects elements: under mixed precision these keep their type.
+  PlannedLayer start_as_given() const {
+    PlannedLayer planned = start();
+    if (precision.compute != precision.storage) planned.compute = given;
+    return planned;
+  }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {
     return {name + "." + field, std::move(of), initializer, layer.place};
   }
   // "f32[28,28,1]"
-  std::string shown() const { return std::string(to_string(dtype)) + to_string(shape); }
+  std::string shown() const { return std::string(to_string(precision.storage)) + to_string(shape); }
   // Reports an error at the place of the layer.
   std::optional<PlannedLayer> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});
@@ -96,9 +113,10 @@ std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput&
 std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
 
-// Plans the layers of one list in order. Their paths begin with `prefix`; `shape` is the shape of an example before the
-// list, and after it on return. Returns false if a layer does not fit, after reporting that to `errors`.
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, DType dtype, Shape& shape,
-               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
+// Plans the layers of one list in order. Their paths begin with `prefix`; `given` and `shape` are the element type and
+// the shape of an example before the list, and after it on return. Returns false if a layer does not fit, after
+// reporting that to `errors`.
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, DType& given,
+               Shape& shape, std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::model

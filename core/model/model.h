@@ -44,7 +44,7 @@ struct PlannedMetric {
 };
 
 struct Model {
-  DType dtype = DType::f32;  // of parameters, activations and gradients
+  DType dtype = DType::f32;  // of parameters, their gradients and the output
   data::Field input, target;
   std::optional<spec::Normalize> normalize;
   Place normalize_place;

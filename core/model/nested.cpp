@@ -5,8 +5,8 @@
 
 namespace pmaptrain::model {
 
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, DType dtype, Shape& shape,
-               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors) {
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, DType& given,
+               Shape& shape, std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;
   for (const spec::Layer& layer : list) {
     if (!names.insert(layer.name).second) {
@@ -16,10 +16,13 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
                         "give one of them another name: {name: ..., " + spec::to_string(layer.kind) + ": ...}",
                         {}});
     }
-    const LayerInput in{layer, prefix + layer.name, shape, dtype, errors};
+    Precision own = precision;
+    if (layer.precision == spec::PrecisionPolicy::float32) own.compute = own.storage;
+    const LayerInput in{layer, prefix + layer.name, shape, own, given, errors};
     std::optional<PlannedLayer> planned = std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
     if (!planned) return false;
     shape = planned->output;
+    given = planned->compute;
     out.push_back(std::move(*planned));
   }
   return true;
@@ -27,7 +30,10 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
 
 std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in) {
   PlannedLayer nested = in.start();
-  if (!plan_list(layers.layers, in.name + ".", in.dtype, nested.output, nested.layers, in.errors)) return std::nullopt;
+  nested.compute = in.given;
+  if (!plan_list(layers.layers, in.name + ".", in.precision, nested.compute, nested.output, nested.layers, in.errors)) {
+    return std::nullopt;
+  }
   return nested;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 // The checks and the geometry shared by both kinds of pooling; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
-std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, MakeOp make_op) {
+std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, PlannedLayer layer, MakeOp make_op) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "move flatten and dense layers after the pooling");
@@ -19,7 +19,6 @@ std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in,
                          ", which does not fit into its input " + in.shown(),
                      "use a smaller window_shape, padding: SAME, or fewer pooling layers before it");
   }
-  PlannedLayer layer = in.start();
   layer.output = {window.output[0], window.output[1], in.shape[2]};
   layer.apply = [op = make_op(window)](const LayerCall& call, Value x) { return call.b.emit(op, {x}); };
   return layer;
@@ -28,13 +27,13 @@ std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in,
 }  // namespace
 
 std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in) {
-  return plan_pooling(pool, in, [&](const Window& window) {
+  return plan_pooling(pool, in, in.start_as_given(), [&](const Window& window) {
     return ops::MaxPool{pool.window_shape, pool.strides, window.padding};
   });
 }
 
 std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in) {
-  return plan_pooling(pool, in, [&](const Window& window) {
+  return plan_pooling(pool, in, in.start(), [&](const Window& window) {
     return ops::AvgPool{pool.window_shape, pool.strides, window.padding, pool.count_include_pad};
   });
 }
@@ -47,9 +46,11 @@ std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& i
   }
   PlannedLayer layer = in.start();
   layer.output = {in.shape[2]};
-  layer.apply = [pixels = in.shape[0] * in.shape[1]](const LayerCall& call, Value x) {
-    const Value sum = call.b.emit(ops::ReduceSum{{1, 2}}, {x});
-    return div(call.b, sum, static_cast<double>(pixels));
+  layer.apply = [pixels = in.shape[0] * in.shape[1], storage = in.precision.storage](const LayerCall& call, Value x) {
+    ops::ReduceSum sum_of{{1, 2}};
+    if (call.b.type(x).dtype != storage) sum_of.preferred_element_type = storage;
+    const Value sum = call.b.emit(sum_of, {x});
+    return cast(call.b, div(call.b, sum, static_cast<double>(pixels)), call.b.type(x).dtype);
   };
   return layer;
 }

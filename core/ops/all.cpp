@@ -4,6 +4,7 @@
 #include <concepts>
 #include <unordered_map>
 
+#include "core/kernel/in_f32.h"
 #include "core/ops/list.h"
 
 namespace pmaptrain {
@@ -31,6 +32,14 @@ concept UsesReference = requires {
   { T::cpu } -> std::convertible_to<UseReference>;
 };
 template <class T>
+concept ComputesInF32 = requires {
+  requires T::in_f32;
+};
+template <class T>
+concept CpuTakesBf16 = requires {
+  requires T::cpu_takes_bf16;
+};
+template <class T>
 concept IsRuntimeOp = requires {
   { T::cpu } -> std::convertible_to<RuntimeOp>;
 };
@@ -42,7 +51,14 @@ constexpr KernelRules kernel_rules() {
   static_assert(HasCpuKernel<T> || UsesReference<T> || IsRuntimeOp<T>,
                 "this op lacks its CPU kernel: cpu(const CpuRequest&), or UseReference or RuntimeOp with a reason");
   KernelRules rules;
-  if constexpr (HasReference<T>) {
+  rules.in_f32 = ComputesInF32<T>;
+  rules.cpu_takes_bf16 = CpuTakesBf16<T>;
+  if constexpr (ComputesInF32<T>) {
+    rules.reference = [](const void* op, const ReferenceCall& call) {
+      const auto reference = [op](const ReferenceCall& wide) { static_cast<const T*>(op)->reference(wide); };
+      has_bf16(call) ? call_in_f32(call, reference) : reference(call);
+    };
+  } else if constexpr (HasReference<T>) {
     rules.reference = [](const void* op, const ReferenceCall& call) { static_cast<const T*>(op)->reference(call); };
   }
   if constexpr (HasCpuKernel<T>) {
@@ -97,19 +113,22 @@ const KernelRules& kernels_of(const Op& op) {
 
 std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& request, KernelChoice choice) {
   const KernelRules& rules = kernels_of(op);
+  const bool copies = rules.in_f32 && has_bf16(request);
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
-  if (choice == KernelChoice::best && rules.cpu != nullptr) {
+  if (choice == KernelChoice::best && rules.cpu != nullptr && (!copies || rules.cpu_takes_bf16)) {
     if (auto kernel = rules.cpu(op.data(), request)) return kernel;
   }
-#else
-  (void)choice;
 #endif
+  if (copies) {
+    return make_kernel_in_f32(request, [&](const CpuRequest& wide) { return make_cpu_kernel(op, wide, choice); });
+  }
   return make_reference_kernel(op.shared(), rules.reference, request);
 }
 
 std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request, KernelChoice choice) {
   const KernelRules& rules = kernels_of(op);
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
+  if (rules.in_f32 && !rules.cpu_takes_bf16 && has_bf16(request)) return nullptr;
   if (choice == KernelChoice::best && rules.prepare != nullptr) return rules.prepare(op.data(), request);
 #else
   (void)rules, (void)request, (void)choice;

@@ -15,6 +15,9 @@ const OpSet& all_ops();
 // interpreter carries out itself (pvary, axis_index, loop), which have neither.
 struct KernelRules {
   ReferenceFunction reference = nullptr;
+  // Whether elements of bf16 are computed in f32, on copies: `reference` does so itself. `cpu` and `prepare` are given
+  // them only if cpu_takes_bf16, and may leave them to the copies.
+  bool in_f32 = false, cpu_takes_bf16 = false;
   std::unique_ptr<CpuKernel> (*cpu)(const void* op, const CpuRequest& request) = nullptr;
   void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
   // The operand that the CPU kernel takes faster in a layout of its own, and the copy into that layout. Null from

@@ -18,13 +18,14 @@
 namespace pmaptrain {
 namespace {
 
-// What repeats or reduces along dimensions of size 1 only is a view.
+// What repeats or reduces along dimensions of size 1 only is a view, unless it changes the element type.
 void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
     const bool folds = equation.op.as<ops::ReduceSum>() != nullptr || equation.op.as<ops::ReduceMax>() != nullptr;
     if (!folds && equation.op.as<ops::Broadcast>() == nullptr) continue;
-    const Shape& to = program.type(equation.results.front()).shape;
-    if (numel(program.type(equation.operands.front())) == numel(to) && numel(to) > 0) equation.op = ops::Reshape{to};
+    const Type &from = program.type(equation.operands.front()), &to = program.type(equation.results.front());
+    if (from.dtype != to.dtype || numel(from) != numel(to) || numel(to) == 0) continue;
+    equation.op = ops::Reshape{to.shape};
   }
 }
 

@@ -6,32 +6,10 @@
 #include "core/graph/passes.h"
 #include "core/ops/list.h"
 #include "core/passes/chains.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
-
-// How often each value of a program is used.
-class Uses {
- public:
-  explicit Uses(const Program& program) : by_value_(program.types.size()) {
-    for_each_equation(program.equations, [&](const Equation& equation) {
-      for (Value operand : equation.operands) add(operand);
-      for (const Region& region : equation.regions) {
-        for (Value result : region.results) add(result);
-      }
-    });
-    for (const Output& output : program.outputs) add(output.value);
-    for (const Input& input : program.inputs) {
-      if (input.next) add(*input.next);
-    }
-  }
-  int of(Value value) const { return by_value_[static_cast<std::size_t>(value.id)]; }
-
- private:
-  void add(Value value) { ++by_value_[static_cast<std::size_t>(value.id)]; }
-
-  std::vector<int> by_value_;
-};
 
 // One list of equations, of the program or of a region.
 class EpilogueFuser {
@@ -117,10 +95,12 @@ class EpilogueFuser {
 
   void take_sum(std::size_t at) {
     const Value dy = equations_[at].operands[0];
-    if (equations_[at].op.as<ops::ReduceSum>()->dims != std::vector<std::int64_t>{0, 1, 2}) return;
+    const auto& sum = *equations_[at].op.as<ops::ReduceSum>();
+    if (sum.dims != std::vector<std::int64_t>{0, 1, 2}) return;
     for (std::size_t i = 0; i < at; ++i) {
       const auto* gradient = gone_[i] ? nullptr : equations_[i].op.as<ops::ConvKernelGrad>();
       if (gradient == nullptr || gradient->bias || equations_[i].operands[1] != dy) continue;
+      if (gradient->preferred_element_type != sum.preferred_element_type) continue;
       ops::ConvKernelGrad fused = *gradient;
       fused.bias = true;
       equations_[i].op = fused;

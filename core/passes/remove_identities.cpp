@@ -36,6 +36,10 @@ class Remover {
         for (Value& result : region.results) replace(result);
       }
       note_ones(equation);
+      if (equation.op.as<ops::Cast>() != nullptr &&
+          program_.type(equation.operands[0]) == program_.type(equation.results[0])) {
+        same_as_[equation.results[0].id] = equation.operands[0];
+      }
       if (equation.op.as<ops::Mul>() == nullptr) continue;
       for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
         const Value x = equation.operands[i], factor = equation.operands[1 - i];

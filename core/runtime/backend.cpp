@@ -7,6 +7,7 @@ namespace pmaptrain {
 std::size_t Needs::total() const { return sum_of(parameters, state, batches, gradients, temporaries, kernels); }
 
 Module::Module(Source source) : source_(std::move(source)) {
+  for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {

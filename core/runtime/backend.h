@@ -172,6 +172,10 @@ class Module {
   // once, a read past the end. Throw Error (failed).
   void check_write(Handle input, Instance instance, std::size_t size) const;
   void check_read(Handle value, Instance instance, std::size_t offset, std::size_t size) const;
+  // What submit() runs for: these members, or all where none are named.
+  std::span<const std::int64_t> members_or_all(std::span<const std::int64_t> members) const {
+    return members.empty() ? std::span<const std::int64_t>(all_members_) : members;
+  }
   const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
 
  private:
@@ -179,6 +183,7 @@ class Module {
   void check_member(std::int64_t member) const;
 
   Source source_;
+  std::vector<std::int64_t> all_members_;
   std::vector<ModuleValue> values_;
   std::map<std::string_view, std::int32_t> inputs_;                // handles by name
   std::vector<std::map<std::string_view, std::int32_t>> outputs_;  // by entry

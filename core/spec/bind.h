@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/spec/check.h"
@@ -36,6 +38,9 @@ void bind_ensemble(Node& config, const BindAlone& alone, std::vector<Diagnostic>
 
 // The axis of a checked ensemble, if the mesh has it.
 std::optional<int> ensemble_axis(const Node& config, const Mesh& mesh);
+
+// Notes about options that set the sizes of these axes.
+std::vector<std::string> option_notes(std::span<const Node> axes);
 
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);

@@ -155,7 +155,8 @@ class DataBinder {
         named = named | AxisSet::of(*found);
       }
     }
-    if (unknown) return;
+    const bool ensemble_known = members || config_.find("ensemble") == nullptr;
+    if (unknown || !ensemble_known) return;
     const AxisSet missing = usable - named;
     for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
       if (!missing.contains(axis)) continue;

@@ -19,7 +19,7 @@ struct Variable {
   const Key* key;
 };
 
-// The keys of a checked config that may vary: those that it has, defaults included, and data.seed.
+// The keys of a checked config that may vary: those that it has, defaults included.
 class Variables {
  public:
   explicit Variables(const Node& config) { add_children(root_key(), config, ""); }
@@ -34,17 +34,17 @@ class Variables {
   void add_children(const Key& key, const Node& map, const std::string& above) {
     for (const Key* other : children(key)) {
       const std::string path = path_below(above, other->name());
-      if (const Node* value = get(&map, other->name())) {
-        add(*other, *value, path);
-      } else if (other->varies && other->type == Type::seed) {
-        found.push_back({path, other});
-      }
+      if (const Node* value = get(&map, other->name())) add(*other, *value, path);
     }
   }
 
   void add(const Key& key, const Node& value, const std::string& path) {
     if (key.varies && value.is(Kind::scalar)) {
       found.push_back({path, &key});
+    } else if (key.type == Type::scales) {
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        found.push_back({path_below(path, std::to_string(i) + ".1"), &key});
+      }
     } else if (value.is(Kind::map)) {
       add_children(key, value, path);
     } else if (key.type == Type::choices || key.type == Type::maps) {
@@ -122,15 +122,28 @@ class EnsembleBinder {
     const std::optional<int> found = spec.mesh.mesh.find(ensemble.axis);
     if (!found) {
       reporter_.report(*axis, "the mesh has no axis '" + ensemble.axis + "'",
-                       suggest(ensemble.axis, spec.mesh.mesh.names(), "axes"));
+                       suggest(ensemble.axis, spec.mesh.mesh.names(), "axes"),
+                       option_notes(get_path(&config_, "mesh.axes")->items));
       return;
     }
     members_ = spec.mesh.mesh.size(*found);
+    axis_ = std::span(get_path(&config_, "mesh.axes")->items).subspan(static_cast<std::size_t>(*found), 1);
+    share_data_seed(spec);
     vary(*config_.find("ensemble"), spec.data.source, ensemble);
     for (std::int64_t m = 0; m < members_; ++m) ensemble.alone.push_back(member(ensemble, m));
   }
 
  private:
+  // The members share the order of the data. The resolved config says it, so that a member can be trained alone.
+  void share_data_seed(Spec& spec) {
+    const Node* const seed = get(&config_, "seed");
+    if (seed == nullptr || get(&config_, "data") == nullptr || get_path(&config_, "data.seed") != nullptr) return;
+    Node value = *seed;
+    value.fallback = true;
+    config_.find("data")->add(scalar_at(*seed, "seed"), std::move(value));  // the last key of its row
+    spec.data.seed = spec.seed;
+  }
+
   // Keys in nested maps as dotted ones, each with a list.
   void flatten(const Node& map, const std::string& prefix, Node& result) const {
     for (std::size_t i = 0; i < map.keys.size(); ++i) {
@@ -198,7 +211,7 @@ class EnsembleBinder {
     for (const Variable& variable : variables.found) paths.push_back(variable.path);
     const std::string all = "keys of this config that can: " + join(paths, ", ");
     const Node* const value = get_path(&config_, key.text);
-    if (const Key* known = find_key(key.text); known != nullptr && known->varies && value != nullptr) {
+    if (const Key* known = find_key(key.text); known != nullptr && known->or_number && value != nullptr) {
       refuse_schedule(key, *value, paths);
     } else if (resolve(config_, key.text).exists) {
       reporter_.report(key, "'" + key.text + "' cannot vary between the members of an ensemble", all);
@@ -226,15 +239,21 @@ class EnsembleBinder {
       reporter_.report(list,
                        key.text + " has " + counted(static_cast<std::int64_t>(list.items.size()), "value") + " for " +
                            counted(members_, "member"),
-                       "give one value for each member, in order; the lists of several keys are paired");
+                       "give one value for each member, in order; the lists of several keys are paired",
+                       option_notes(axis_));
       list.kind = Kind::invalid;
       return;
     }
     Key each = *variable.key;
-    if (each.or_number) each.type = Type::number;  // a schedule has other equations
+    // A schedule has other equations; of pairs only the scale varies.
+    if (each.or_number || each.type == Type::scales) each.type = Type::number;
+    if (variable.key->type == Type::scales) {
+      each.path = "scale";
+      each.example = "scale: 0.1";
+    }
     for (Node& value : list.items) {
       if (!value.valid()) continue;
-      value = check_leaf(each, key, value, reporter_);
+      value = check_leaf(each, value, reporter_);
       if (!value.valid() || !variable.key->structural) continue;
       double number = 0;
       store(&value, number);
@@ -256,10 +275,6 @@ class EnsembleBinder {
       const auto at = static_cast<std::size_t>(m);
       const Node& list = values_[i];
       if (list.valid() && list.items[at].valid()) node_at(config, ensemble.vary[i].path) = list.items[at];
-    }
-    const Node* const seed = get(&config_, "seed");
-    if (seed != nullptr && get_path(&config, "data.seed") == nullptr && get(&config, "data") != nullptr) {
-      node_at(config, "data.seed") = *seed;
     }
     std::vector<Diagnostic> found;
     Spec spec = alone_(config, found);
@@ -292,7 +307,8 @@ class EnsembleBinder {
   std::vector<Diagnostic>& errors_;
   const Reporter reporter_;
   std::int64_t members_ = 1;
-  std::vector<Node> values_;  // by Ensemble::vary: the checked lists
+  std::span<const Node> axis_;  // that of the members
+  std::vector<Node> values_;    // by Ensemble::vary: the checked lists
 };
 
 }  // namespace

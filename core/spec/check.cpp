@@ -41,7 +41,7 @@ class Checker {
       case Type::choice: return choice(key, at, value, std::string(key.name()));
       case Type::choices: return choices(key, at, value);
       case Type::maps: return maps(key, at, value);
-      default: return check_leaf(key, at, value, reporter_);
+      default: return check_leaf(key, value, reporter_);
     }
   }
 
@@ -129,7 +129,7 @@ class Checker {
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
-    if (is_number(key, value)) return check_leaf(key.like.empty() ? key : *find_key(key.like), at, value, reporter_);
+    if (is_number(key, value)) return check_leaf(key.like.empty() ? key : *find_key(key.like), value, reporter_);
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {

@@ -26,9 +26,8 @@ class Reporter {
 // default of `name`.
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors);
 
-// Checks one value of a key without keys below it. `at` is the node of the key, the place of errors about missing
-// parts.
-Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporter& reporter);
+// Checks one value of a key without keys below it.
+Node check_leaf(const Key& key, const Node& value, const Reporter& reporter);
 
 // "did you mean 'x'?", or "valid keys: a, b, c".
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what);

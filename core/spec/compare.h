@@ -16,8 +16,9 @@ struct ChangedKey {
   bool is_default = false;    // whether the new value is a default
 };
 
-// The keys in which `loaded` differs from the resolved config `before`, in order. Throws Error (usage), which
-// names `file`, if `before` is no YAML.
+// The keys in which `loaded` differs from the resolved config `before`, in order. The axes of the mesh are one key,
+// such as "replicas=2 shards=4", but for that of the ensemble, "mesh.axes.NAME": its place among them says nothing.
+// Throws Error (usage), which names `file`, if `before` is no YAML.
 std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded);
 
 }  // namespace pmaptrain::spec

@@ -45,18 +45,13 @@ std::string nearest_multiples(const std::string& key, std::int64_t value, std::i
   return key + (below == 0 ? "" : to_string(below) + " or ") + to_string(above) + " would divide";
 }
 
-// Notes about options that set the sizes of axes.
-std::vector<std::string> option_notes(const Node& axes) {
-  std::vector<std::string> notes;
-  for (const Node& axis : axes.items) {
-    const Node& size = axis.items.front();
-    if (!size.source || !size.source->option) continue;
-    const std::string& argument = size.source->lines.front();
-    const bool names_itself = argument.starts_with("--");
-    notes.push_back("'" + axis.keys.front().text + "' is " + size.text + " because of " +
-                    (names_itself ? "" : size.source->file + " ") + argument);
-  }
-  return notes;
+// Whether every axis that the config names is one of the mesh. Otherwise it is not known over which ones the batch is
+// split.
+bool axes_are_known(const Spec& spec, const Node& config) {
+  if (config.find("ensemble") != nullptr && !ensemble_axis(config, spec.mesh.mesh)) return false;
+  const Node* const data = path_of(config, "data", "axes");
+  return data != nullptr && std::all_of(data->items.begin(), data->items.end(),
+                                        [&](const Node& axis) { return spec.mesh.mesh.find(axis.text).has_value(); });
 }
 
 void check_examples(const Interval& interval, const Node* node, std::int64_t batch, const Reporter& reporter,
@@ -69,6 +64,19 @@ void check_examples(const Interval& interval, const Node* node, std::int64_t bat
 
 }  // namespace
 
+std::vector<std::string> option_notes(std::span<const Node> axes) {
+  std::vector<std::string> notes;
+  for (const Node& axis : axes) {
+    const Node& size = axis.items.front();
+    if (!size.source || !size.source->option) continue;
+    const std::string& argument = size.source->lines.front();
+    const bool names_itself = argument.starts_with("--");
+    notes.push_back("'" + axis.keys.front().text + "' is " + size.text + " because of " +
+                    (names_itself ? "" : size.source->file + " ") + argument);
+  }
+  return notes;
+}
+
 std::string division(std::int64_t value, std::int64_t by) {
   return to_string(value) + " = " + to_string(by) + " × " + to_string(value / by) + " + " + to_string(value % by);
 }
@@ -79,7 +87,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   const Node* micro = path_of(config, "data", "microbatches");
   const Node* whole = path_of(config, "data", "batch_size");
   const Node* per_device = path_of(config, "data", "batch_size_per_device");
-  if (axes == nullptr || (whole == nullptr && per_device == nullptr)) return;
+  if (axes == nullptr || (whole == nullptr && per_device == nullptr) || !axes_are_known(spec, config)) return;
   if (std::holds_alternative<BatchAll>(spec.data.batch_size)) return;
 
   const Mesh mesh = member_mesh(spec);
@@ -98,7 +106,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   // With remainder: mask, the rows of each device are padded to a size that divides.
   if (!mask && batch % devices != 0) {
     std::string help = nearest_multiples("", batch, devices * microbatches, most);
-    std::vector<std::string> notes = option_notes(*axes);
+    std::vector<std::string> notes = option_notes(axes->items);
     if (microbatches > 1)
       notes.push_back("the rows of each device are split into " + to_string(microbatches) + " microbatches");
     reporter.report(
@@ -112,7 +120,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
     reporter.report(*micro,
                     "microbatches " + to_string(microbatches) + " does not divide the " + to_string(rows) +
                         " examples of each device: " + division(rows, microbatches),
-                    help, option_notes(*axes));
+                    help, option_notes(axes->items));
   }
   const TrainSpec& train = spec.train;
   check_examples(train.duration, path_of(config, "train", "duration"), batch, reporter, "duration");

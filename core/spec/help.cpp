@@ -85,7 +85,7 @@ std::vector<std::string> lines_of_variables() {
   std::vector<std::string> lines;
   for (const Key& key : keys()) {
     if (!key.varies) continue;
-    std::string line = "`" + key.path + "`";
+    std::string line = "`" + key.path + (key.type == Type::scales ? ".0.1` (the scale of the first pair)" : "`");
     if (key.structural) line += " (not " + exact(key.structural->value) + ": " + std::string(key.structural->why) + ")";
     lines.push_back(std::move(line));
   }

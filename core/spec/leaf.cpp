@@ -1,4 +1,6 @@
 // Checks one value of one key: type, range and canonical form.
+#include "core/spec/leaf.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -27,17 +29,27 @@ std::string example_of(const Key& key) {
 
 bool number_like(std::string_view text) { return parse_number(text).ok() || parse_integer(text).ok(); }
 
+}  // namespace
+
+Node wrong_value(const Key& key, const Node& value, const Reporter& reporter) {
+  std::string help = example_of(key);
+  if (value.is(Kind::scalar) && value.quoted && number_like(value.text)) {
+    help = "quoted values are text: remove the quotes, " + value.text;
+  }
+  return reporter.report(value, name_of(key) + " takes " + takes(key) + ", not " + describe(value), help);
+}
+
+Node empty_value(const Key& key, const Node& value, const Reporter& reporter) {
+  return reporter.report(value, name_of(key) + " is empty", example_of(key));
+}
+
+namespace {
+
 class Leaf {
  public:
   Leaf(const Key& key, const Reporter& reporter) : key_(key), reporter_(reporter) {}
 
-  Node wrong(const Node& value) const {
-    std::string help = example_of(key_);
-    if (value.is(Kind::scalar) && value.quoted && number_like(value.text)) {
-      help = "quoted values are text: remove the quotes, " + value.text;
-    }
-    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value), help);
-  }
+  Node wrong(const Node& value) const { return wrong_value(key_, value, reporter_); }
 
   // Reports a scalar that is not a valid number.
   Node bad_number(const Node& value, NumberError error) const {
@@ -321,47 +333,6 @@ class Leaf {
                 [&](const Node& pair) { return list(pair, 2, [&](const Node& amount) { return integer(amount); }); });
   }
 
-  Node axes(const Node& at, const Node& value) const {
-    if ((value.is(Kind::map) || value.is(Kind::sequence)) && value.items.empty()) return wrong_empty(value);
-    Node result = empty_at(value, Kind::sequence);
-    if (value.is(Kind::map)) {
-      if (value.keys.size() > 1) {
-        std::vector<std::string> items;
-        for (std::size_t i = 0; i < value.keys.size(); ++i) {
-          items.push_back("{" + value.keys[i].text + ": " + value.items[i].text + "}");
-        }
-        return reporter_.report(value, "several axes must be a list, because their order matters; this is a map",
-                                "write [" + join(items, ", ") + "], outermost first");
-      }
-      add_axis(at, value, result);
-    } else if (value.is(Kind::sequence)) {
-      for (const Node& item : value.items) {
-        if (!item.is(Kind::map) || item.keys.size() != 1) {
-          result.kind = Kind::invalid;
-          if (item.valid()) {
-            reporter_.report(item,
-                             "an axis is a map of one name to its size, not " + describe(item) +
-                                 (item.is(Kind::map) ? " with " + std::to_string(item.keys.size()) + " keys" : ""),
-                             "for example [{model_replicas: 2}, {data_shards: 4}]");
-          }
-          continue;
-        }
-        add_axis(at, item, result);
-      }
-    } else {
-      return wrong(value);
-    }
-    if (result.items.size() > 32) return reporter_.report(value, "a mesh has at most 32 axes", "");
-    double devices = 1.0;
-    for (const Node& axis : result.items) {
-      if (axis.items.front().valid()) devices *= static_cast<double>(parse_integer(axis.items.front().text).value);
-    }
-    if (result.valid() && devices > 65536.0) {
-      return reporter_.report(value, "the mesh has more than 65,536 logical devices", "reduce the axis sizes");
-    }
-    return result;
-  }
-
   Node axis_names(const Node& value) const {
     return list(value, 0, [&](const Node& item) { return item.is(Kind::scalar) ? item : wrong(item); });
   }
@@ -402,9 +373,7 @@ class Leaf {
                             "did you mean '" + near + "'?");
   }
 
-  Node wrong_empty(const Node& value) const {
-    return reporter_.report(value, name_of(key_) + " is empty", example_of(key_));
-  }
+  Node wrong_empty(const Node& value) const { return empty_value(key_, value, reporter_); }
 
   Node tensor(const Node& value) const {
     if (value.is(Kind::scalar)) return number(value);
@@ -432,38 +401,13 @@ class Leaf {
     return sizes;
   }
 
-  void add_axis(const Node& at, const Node& item, Node& result) const {
-    const Node& name = item.keys.front();
-    if (!is_identifier(name.text)) {
-      reporter_.report(name, "'" + name.text + "' is not a valid axis name",
-                       "use letters, digits and '_', no digit first, such as data_shards");
-      result.kind = Kind::invalid;
-    }
-    for (const Node& other : result.items) {
-      if (other.keys.front().text != name.text) continue;
-      reporter_.report(name, "duplicate axis '" + name.text + "'", "give each axis a different name");
-      result.kind = Kind::invalid;
-    }
-    const Key size{.path = name.text, .type = Type::integer, .low = 1, .high = 65536, .example = {}};
-    Node checked;
-    if (item.items.front().is(Kind::blank)) {
-      checked = reporter_.report(name, "'" + name.text + "' has no value", "write its size, such as 8");
-    } else if (item.items.front().valid()) {
-      checked = check_leaf(size, at, item.items.front(), reporter_);
-    }
-    if (!checked.valid()) result.kind = Kind::invalid;
-    Node axis = empty_at(item, Kind::map);
-    axis.add(name, std::move(checked));
-    result.items.push_back(std::move(axis));
-  }
-
   const Key& key_;
   const Reporter& reporter_;
 };
 
 }  // namespace
 
-Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporter& reporter) {
+Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
   const Leaf leaf(key, reporter);
   switch (key.type) {
     case Type::text: return leaf.text(value);
@@ -487,7 +431,7 @@ Node check_leaf(const Key& key, const Node& at, const Node& value, const Reporte
     case Type::numbers: return leaf.numbers(value);
     case Type::matrix: return leaf.matrix(value);
     case Type::padding: return leaf.padding(value);
-    case Type::axes: return leaf.axes(at, value);
+    case Type::axes: return check_axes(key, value, reporter);
     case Type::axis_names: return leaf.axis_names(value);
     case Type::tensors:
       if (!value.is(Kind::map)) return leaf.wrong(value);

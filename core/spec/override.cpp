@@ -2,11 +2,14 @@
 
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/spec/check.h"
 #include "core/spec/keys.h"
 #include "core/spec/parse.h"
+#include "core/spec/sections.h"
 #include "core/spec/takes.h"
 #include "core/spec/values.h"
 
@@ -109,6 +112,9 @@ class Walker {
     if (!at->is(Kind::map)) return;  // reported later
     path_.clear();
     for (std::size_t i = 0; i < assignment.segments.size(); ++i) {
+      if (key != nullptr && key->type == Type::varied && at->is(Kind::map)) {
+        return vary(*at, std::span(assignment.segments).subspan(i), assignment.value);
+      }
       const bool last = i + 1 == assignment.segments.size();
       if (last && assignment.value.is(Kind::null)) {
         restore(*at, key, assignment.segments[i]);
@@ -169,6 +175,81 @@ class Walker {
   }
 
  private:
+  // Below ensemble.vary a key is in parts or with its dots, as the file has it.
+  void vary(Node& map, std::span<const Node> segments, const Node& value) {
+    std::string path;
+    for (const Node& segment : segments) path = path_below(path, segment.text);
+    Node key = scalar_at(segments.front(), path);
+    key.length = segments.back().column + segments.back().length - key.column;
+    const bool removes = value.is(Kind::null);
+    if (removes && erase_varied(map, path)) return;
+    const auto [found, index] = find_varied(map, path);
+    if (found != nullptr && !index.empty()) {
+      const Key* none = nullptr;
+      const Node segment = scalar_at(segments.back(), index);
+      if (removes) return restore(*found, none, segment);
+      if (Node* const one = item(*found, none, segment)) *one = value;
+    } else if (removes) {
+      std::vector<std::string> names;
+      add_varied(map, "", names);
+      reporter_.report(key, "unknown key '" + path + "' in vary",
+                       names.empty() ? "vary has no keys" : suggest(path, names, "keys"));
+    } else if (found != nullptr) {
+      *found = value;
+    } else {
+      map.add(std::move(key), value);
+    }
+  }
+
+  static bool is_below(std::string_view path, std::string_view key) {
+    return path.size() > key.size() && path.starts_with(key) && path[key.size()] == '.';
+  }
+
+  // The value at `path`, or a list and the index of an item in it; null if there is neither.
+  static std::pair<Node*, std::string> find_varied(Node& map, std::string_view path) {
+    for (std::size_t i = 0; i < map.keys.size(); ++i) {
+      const std::string& name = map.keys[i].text;
+      Node& value = map.items[i];
+      if (path == name) return {&value, ""};
+      if (!is_below(path, name)) continue;
+      const std::string_view rest = path.substr(name.size() + 1);
+      if (value.is(Kind::sequence) && is_index(rest)) return {&value, std::string(rest)};
+      auto found = value.is(Kind::map) ? find_varied(value, rest) : std::pair<Node*, std::string>();
+      if (found.first != nullptr) return found;
+    }
+    return {};
+  }
+
+  // Removes the key and the keys below it; false if there are none.
+  static bool erase_varied(Node& map, std::string_view path) {
+    bool erased = false;
+    for (std::size_t i = map.keys.size(); i-- > 0;) {
+      const std::string name = map.keys[i].text;
+      if (name == path || is_below(name, path)) {
+        map.erase(name);
+        erased = true;
+      } else if (is_below(path, name) && map.items[i].is(Kind::map)) {
+        erased = erase_varied(map.items[i], path.substr(name.size() + 1)) || erased;
+      }
+    }
+    return erased;
+  }
+
+  static void add_varied(const Node& map, const std::string& above, std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < map.keys.size(); ++i) {
+      const std::string path = path_below(above, map.keys[i].text);
+      if (map.items[i].is(Kind::map)) {
+        add_varied(map.items[i], path, names);
+      } else {
+        names.push_back(path);
+      }
+    }
+  }
+
+  static bool is_index(std::string_view text) {
+    return !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+
   // Returns the node of `segment` below `at`, adding it if it is missing. Advances `key` to the key of that node (null
   // if the table has none). Returns null after reporting an error.
   Node* step(Node& at, const Key*& key, const Node& segment) {
@@ -185,9 +266,7 @@ class Walker {
   }
 
   Node* item(Node& at, const Key*& key, const Node& segment) {
-    const bool index = !segment.text.empty() && segment.text.size() < 7 &&
-                       segment.text.find_first_not_of("0123456789") == std::string::npos;
-    if (index) {
+    if (is_index(segment.text)) {
       const auto position = static_cast<std::size_t>(std::stoi(segment.text));
       if (position < at.items.size()) {
         // The keys of an item of a list of choices are below the key of the list.
@@ -310,7 +389,7 @@ class Walker {
       reporter_.report(segment, "an item of a list has no default", "set the whole list instead");
       return;
     }
-    const bool free = key == nullptr || key->type == Type::tensors || key->type == Type::varied;
+    const bool free = key == nullptr || key->type == Type::tensors;
     const Key* next = key != nullptr ? child(*key, segment.text) : nullptr;
     if (next == nullptr && !free && at.find(segment.text) == nullptr) {
       std::vector<std::string> names;
@@ -375,7 +454,7 @@ Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors
   Interval time;
   if (!overrides.max_time) return time;
   const Node value = option_value("--max-time", *overrides.max_time);
-  const Node checked = check_leaf(*find_key("train.max_time"), value, value, Reporter(errors));
+  const Node checked = check_leaf(*find_key("train.max_time"), value, Reporter(errors));
   if (checked.valid()) store(&checked, time);
   return time;
 }

@@ -97,6 +97,9 @@ template <class T>
 using Word = std::pair<std::string_view, T>;
 
 constexpr std::array<Word<Mode>, 2> words_of(Tag<Mode>) { return {{{"min", Mode::min}, {"max", Mode::max}}}; }
+constexpr std::array<Word<PrecisionPolicy>, 2> words_of(Tag<PrecisionPolicy>) {
+  return {{{"float32", PrecisionPolicy::float32}, {"mixed_bfloat16", PrecisionPolicy::mixed_bfloat16}}};
+}
 
 template <class T>
 requires std::is_enum_v<T>

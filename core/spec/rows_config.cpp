@@ -44,7 +44,8 @@ static auto row(Tag<Ensemble>) {
            .meaning =
                "The keys in which the members differ, each with one value for each member. The lists are paired, "
                "not multiplied. seed varies the initial values and dropout; the order of the data is shared "
-               "unless data.seed varies too.",
+               "unless data.seed varies too. At the command line: --set 'ensemble.vary.optimizer.learning_rate=[0.1, "
+               "0.2]'.",
            .example = "vary: {seed: [0, 1], optimizer.learning_rate: [0.001, 0.0003]}"}));
 }
 
@@ -61,13 +62,12 @@ static auto row(Tag<Spec>) {
            .varies = true,
            .meaning = "The seed of all random numbers: initial values, order of the examples, dropout, synthetic data.",
            .example = "seed: 7"}),
-      by_hand<Spec>({.path = "precision",
-                     .type = Type::word,
-                     .fallback = "float32",
-                     .words = {"float32"},
-                     .absent = {"mixed_bfloat16"},
-                     .meaning = "The element type of parameters, activations and gradients.",
-                     .example = "precision: float32"}),
+      option(&Spec::precision,
+             {.path = "precision",
+              .meaning = "float32: everything. mixed_bfloat16: the operands of convolutions and matrix products, "
+                         "activations and their gradients are bfloat16; parameters and their gradients, the "
+                         "optimizer, the loss and the metrics are float32, and so are sums.",
+              .example = "precision: mixed_bfloat16"}),
       section(&Spec::mesh, {.path = "mesh",
                             .fallback = "{}",
                             .meaning = "The logical devices, and the backend and threads that run them.",

@@ -226,6 +226,12 @@ static auto row(Tag<Layer>) {
                             .meaning = "The prefix of the layer's parameter names: head.kernel, head.bias.",
                             .example = "{name: head, dense: 10}",
                             .fallback_text = "its kind and its index among that kind: conv_0"}),
+      option(&Layer::precision,
+             {.path = "precision",
+              .words = {"float32"},
+              .meaning = "Keeps this layer, or list of layers, in float32 under precision: mixed_bfloat16.",
+              .example = "{dense: 10, precision: float32}",
+              .fallback_text = "the precision of the config"}),
       alternatives(&Layer::kind));
 }
 

@@ -256,6 +256,7 @@ static auto row(Tag<PiecewiseConstant>) {
              {.path = "boundaries_and_scales",
               .need = Need::required,
               .high = unbounded,
+              .varies = true,
               .meaning = "Pairs of a boundary, counted from the start, and the factor from there on.",
               .example = "boundaries_and_scales: [[30 epochs, 0.1], [60 epochs, 0.1]]"}));
 }
@@ -335,6 +336,7 @@ static auto row(Tag<ReduceOnPlateau>) {
                                         .high = 1,
                                         .open_low = true,
                                         .open_high = true,
+                                        .varies = true,
                                         .meaning = "The factor by which the learning rate falls.",
                                         .example = "factor: 0.1"}),
       option(&ReduceOnPlateau::patience,

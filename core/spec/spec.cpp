@@ -31,6 +31,9 @@ double seconds_of(const Duration& duration) {
   return duration.unit == Unit::hours ? count * 3600 : duration.unit == Unit::minutes ? count * 60 : count;
 }
 
+std::string to_string(PrecisionPolicy precision) {
+  return precision == PrecisionPolicy::mixed_bfloat16 ? "mixed_bfloat16" : "float32";
+}
 std::string to_string(Mode mode) { return mode == Mode::max ? "max" : "min"; }
 
 Mode mode_of(const std::string& metric) {

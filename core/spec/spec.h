@@ -15,33 +15,9 @@
 
 #include "core/base/error.h"
 #include "core/mesh/mesh.h"
+#include "core/spec/optimizer.h"
 
 namespace pmaptrain::spec {
-
-// ---- durations, measures -------------------------------------------------------------------------------------------
-enum class Unit { steps, epochs, examples, seconds, minutes, hours };
-struct Duration {
-  std::int64_t count = 0;
-  Unit unit = Unit::steps;
-  Place place;
-};
-using Interval = std::optional<Duration>;  // none: never
-
-// Whether a duration is of time, not of steps.
-bool is_time(const Duration& duration);
-// Of a duration of time.
-double seconds_of(const Duration& duration);
-
-// What is better: a smaller or a larger value.
-enum class Mode { min, max };
-std::string to_string(Mode mode);
-// Of a measure whose config does not say it: max for those that are better when larger, as accuracy is.
-Mode mode_of(const std::string& metric);
-// The mode of what selects by a metric: as its section says, else by the metric.
-template <class Section>
-Mode mode_of(const Section& section) {
-  return section.mode.value_or(mode_of(section.metric));
-}
 
 // ---- mesh ----------------------------------------------------------------------------------------------------------
 enum class Backend { cpu, automatic, reference };
@@ -201,10 +177,15 @@ struct Layers {
 using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Flatten, Dropout, Relu,
                                Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 
+// What is computed in which element type: all in f32; or the operands of products, activations and their cotangents in
+// bf16 (Micikevicius et al., "Mixed Precision Training", 2018).
+enum class PrecisionPolicy { float32, mixed_bfloat16 };
+
 struct Layer {
   std::string name;  // unique in its list; default: the kind and its index among that kind (conv_0)
   LayerKind kind;
   Place place;
+  std::optional<PrecisionPolicy> precision = {};  // default: that of the list around it
 };
 
 // A tensor of `model.init.values`: a rectangular nested list, flattened row-major.
@@ -212,12 +193,6 @@ struct Tensor {
   std::vector<std::int64_t> shape;
   std::vector<double> values;
   Place place;
-};
-
-// A name of parameters, in which each * stands for any characters.
-struct Pattern {
-  std::string text;
-  Place place = {};
 };
 
 enum class Weights { ema, raw };
@@ -238,7 +213,7 @@ struct ModelSpec {
   Place init_place;
 };
 
-// ---- loss, metrics, optimizer --------------------------------------------------------------------------------------
+// ---- loss, metrics --------------------------------------------------------------------------------------------------
 struct SoftmaxCrossEntropy {
   double label_smoothing = 0.0;
   std::vector<double> class_weights;  // one for each class; empty: all 1
@@ -280,123 +255,6 @@ using MetricKind = std::variant<metric::Accuracy, metric::TopKAccuracy, metric::
 struct Metric {
   MetricKind kind;
   Place place = {};
-};
-
-struct Sgd {
-  double momentum = 0.0;
-  bool nesterov = false;
-  double weight_decay = 0.0;
-};
-struct Adam {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8;
-};
-struct AdamW {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8, weight_decay = 1e-4;
-};
-struct RmsProp {
-  double decay = 0.9, eps = 1e-8, initial_scale = 0.0;
-  bool eps_in_sqrt = true, centered = false;
-  double momentum = 0.0;
-  bool nesterov = false, bias_correction = false;
-};
-struct AdaGrad {
-  double initial_accumulator_value = 0.1, eps = 1e-7;
-};
-struct NAdam {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8;
-};
-struct Lion {
-  double b1 = 0.9, b2 = 0.99, weight_decay = 1e-3;
-};
-
-using OptimizerRule = std::variant<Sgd, Adam, AdamW, RmsProp, AdaGrad, NAdam, Lion>;
-
-struct LearningRate;
-
-namespace schedule {
-
-struct Linear {
-  double init_value = 0.0, end_value = 0.0;
-  std::optional<Duration> transition;  // here and below, none: what is left of the run
-};
-struct Polynomial {
-  double init_value = 0.0, end_value = 0.0, power = 1.0;
-  std::optional<Duration> transition;
-};
-struct CosineDecay {
-  double init_value = 0.0;
-  std::optional<Duration> decay;
-  double alpha = 0.0;
-};
-struct ExponentialDecay {
-  double init_value = 0.0;
-  Duration transition;
-  double decay_rate = 1.0;
-  bool staircase = false;
-};
-struct WarmupCosineDecay {
-  double init_value = 0.0, peak_value = 0.0;
-  Duration warmup;
-  std::optional<Duration> decay;  // counts the warm-up
-  double end_value = 0.0;
-};
-struct Scale {
-  Duration boundary;
-  double scale = 1.0;
-};
-struct PiecewiseConstant {
-  double init_value = 0.0;
-  std::vector<Scale> boundaries_and_scales;  // scales multiply
-};
-struct CosineOnecycle {
-  double peak_value = 0.0;
-  std::optional<Duration> transition;
-  double pct_start = 0.3;
-};
-struct Join {
-  std::vector<LearningRate> schedules;
-  std::vector<Duration> boundaries;  // one fewer
-};
-
-}  // namespace schedule
-
-using Schedule =
-    std::variant<schedule::Linear, schedule::Polynomial, schedule::CosineDecay, schedule::ExponentialDecay,
-                 schedule::WarmupCosineDecay, schedule::PiecewiseConstant, schedule::CosineOnecycle, schedule::Join>;
-
-// A number, or a schedule of the count of updates.
-struct LearningRate {
-  LearningRate(double constant = 0.0) : value(constant) {}
-  double value;  // without a schedule
-  std::optional<Schedule> schedule;
-  Place place;
-};
-
-struct ReduceOnPlateau {
-  std::string metric = "loss";  // or the name of one of `metrics`
-  std::optional<Mode> mode;     // none: mode_of(metric)
-  double factor = 0.1;
-  std::int64_t patience = 10, cooldown = 0;  // in evaluations
-  Place place = {};
-};
-
-struct ParameterGroup {
-  std::vector<Pattern> parameters;
-  std::optional<double> learning_rate_scale;  // none: 1
-  std::optional<double> weight_decay;         // none: the rule's
-  bool freeze = false;
-};
-
-struct OptimizerSpec {
-  OptimizerRule rule;
-  LearningRate learning_rate;                   // before scaling by base_batch_size
-  std::optional<std::int64_t> base_batch_size;  // the learning rate is multiplied by batch_size / base_batch_size
-  Place place;
-  Place base_batch_size_place = {};
-  std::vector<Pattern> weight_decay_exclude = {};
-  std::optional<ReduceOnPlateau> reduce_on_plateau = {};
-  std::optional<double> clip = {}, clip_by_global_norm = {};
-  std::vector<ParameterGroup> groups = {};  // the first that matches a parameter applies to it
 };
 
 // ---- train ---------------------------------------------------------------------------------------------------------
@@ -468,6 +326,7 @@ struct Ensemble {
 struct Spec {
   std::string name;
   std::uint64_t seed = 0;
+  PrecisionPolicy precision = PrecisionPolicy::float32;
   MeshSpec mesh;
   DataSpec data;
   ModelSpec model;
@@ -495,6 +354,7 @@ std::string to_string(const Loss& loss);
 std::string to_string(const LayerKind& kind);
 std::string to_string(const OptimizerRule& rule);
 std::string to_string(const Schedule& schedule);
+std::string to_string(PrecisionPolicy precision);
 // "accuracy", "top_5_accuracy"
 std::string to_string(const Metric& metric);
 // Whether the metric has one value for each class.

@@ -28,7 +28,7 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   const Source source = step_source(setup);
   Benchmark result;
   result.workers = backend->workers(source);
-  check_memory(estimate_memory(setup, backend->needs(source)), setup);
+  check_memory(estimate_memory(setup, backend->needs(source)), setup, *backend, source);
   const std::unique_ptr<Module> module = backend->load(source);
   set_initial_values(*module, setup);
   fill_first_batch(*module, setup);
@@ -57,7 +57,7 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-  result.peaks = measure_peaks(result.workers);
+  result.peaks = measure_peaks(result.workers, products_of(*setup.training));
   return result;
 }
 

@@ -92,7 +92,7 @@ Slices averages(const Setup& setup, const RunState& state, const Slices& slices)
     const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
     const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
     slices(input, member, [&](std::span<const std::byte> slice) {
-      dispatch_floating(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
+      dispatch_floating_arithmetic(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
     });
   };
 }
@@ -117,8 +117,11 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
 
 void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices) {
   const std::string& config = setup.loaded.resolved;
-  state.seed = setup.spec().seed;
-  state.data_seed = data::seed_of(setup.spec().data, setup.spec().seed);
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const spec::Spec& spec = setup.member_spec(static_cast<std::int64_t>(m));
+    state.members[m].seed = spec.seed;
+    state.members[m].data_seed = data::seed_of(spec.data, spec.seed);
+  }
   state.batch_size = setup.batch.global;
   state.train_examples = setup.batch.dataset;
   state.config_hash = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
@@ -209,16 +212,19 @@ RunState load_run_state(const std::filesystem::path& checkpoint) {
   return parse_run_state(text, path.string());
 }
 
-void check_has_best(const std::filesystem::path& checkpoint, std::int64_t member, const std::string& last) {
-  const RunState state = load_run_state(checkpoint);
+bool has_best(const RunState& state, std::int64_t member) {
   const auto index = static_cast<std::size_t>(member);
-  if (index >= state.members.size() || state.members[index].best) return;
-  throw Error(ExitStatus::usage,
-              Diagnostic{"usage",
-                         {},
-                         "member " + std::to_string(member) + " has no best checkpoint: no evaluation of it was finite",
-                         last + " takes the parameters after its last step",
-                         {}});
+  return index < state.members.size() && state.members[index].best.has_value();
+}
+
+void check_has_best(const RunState& state, std::int64_t member, const std::string& last) {
+  if (has_best(state, member)) return;
+  throw Error(ExitStatus::usage, Diagnostic{"usage",
+                                            {},
+                                            "member " + std::to_string(member) +
+                                                " has no best checkpoint: no evaluation gave it a best value",
+                                            last + " takes the parameters after its last step",
+                                            {}});
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& folder) {

@@ -77,9 +77,11 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder);
 // The state of a checkpoint alone. Throws Error (data).
 RunState load_run_state(const std::filesystem::path& checkpoint);
 
-// Throws Error (usage) where `checkpoint`, which was found as "best", has no best parameters of the member. `last` is
-// the option or key by which its last ones are chosen.
-void check_has_best(const std::filesystem::path& checkpoint, std::int64_t member, const std::string& last);
+// Whether checkpoints/best, of which this is the state, has best parameters of the member. Otherwise it has those of
+// its last step.
+bool has_best(const RunState& state, std::int64_t member);
+// Throws Error (usage) where it has none. `last` is the option or key by which its last ones are chosen.
+void check_has_best(const RunState& state, std::int64_t member, const std::string& last);
 
 // Gives every input of `group` of an entry its tensor, in one member of the module, but for those `left_out`. Throws
 // Error (data), naming `file`, when one is missing, is left over, or has another element type or shape.

@@ -64,18 +64,26 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
   if (all.empty()) return "";
   if (!unmeasured.empty() && run(0, unmeasured, updates_of(unmeasured), step).empty()) return "";
   if (evaluators_.size() < 2) return setup_.evaluations.front().split == "test" ? "last" : "";
-  std::vector<std::int64_t> updates = updates_of(all);
-  const bool best = restore_best(all, updates, folder);
-  if (run(1, all, updates, step).empty()) return "";
-  return best ? "best" : "last";
+  std::vector<std::int64_t> with_best;
+  for (const std::int64_t number : all) {
+    if (members_[number].decisions.best()) with_best.push_back(number);
+  }
+  std::vector<std::int64_t> updates = updates_of(with_best);
+  if (with_best.empty() || !restore_best(with_best, updates, folder)) {
+    return run(1, all, updates_of(all), step).empty() ? "" : "last";
+  }
+  if (with_best.size() < all.size()) {
+    std::erase_if(all, [&](std::int64_t number) { return members_[number].decisions.best().has_value(); });
+    report_.emit(Warned{names_of(all) + ": test is not evaluated, since no evaluation gave " +
+                        (all.size() == 1 ? "it" : "them") + " a best value"});
+  }
+  return run(1, with_best, updates, step).empty() ? "" : "best";
 }
 
 // Gives these members the parameters of their best evaluations, and says how many updates are behind those. Returns
-// whether there are any.
+// whether it did.
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {
-  const auto has_best = [](const MemberRun& member) { return member.decisions.best().has_value(); };
-  if (std::none_of(members_.begin(), members_.end(), has_best)) return false;
   std::optional<Checkpoint> best;
   try {
     best = load_checkpoint(folder.present_path() / "checkpoints/best");
@@ -84,7 +92,6 @@ bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::ve
     return false;
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!has_best(members_[members[i]])) continue;
     restore(module_, setup_, *best, members[i]);
     updates[i] = best->state.members.at(static_cast<std::size_t>(members[i])).updates;
   }

@@ -24,8 +24,8 @@ class Evaluations {
   std::vector<Evaluation> run(std::int64_t step);
 
   // On that split, of the members that have not been evaluated after their last step, and on test beside it, with the
-  // best parameters where there are some. Of no member that a guard stopped. Returns what test was evaluated with:
-  // "best" or "last"; nothing where it was not.
+  // best parameters of the members that have them; where none has, with the last ones of all. Of no member that a guard
+  // stopped. Returns what test was evaluated with: "best" or "last"; nothing where it was not.
   std::string run_last(std::int64_t step, const RunFolder& folder);
 
  private:

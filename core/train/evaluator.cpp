@@ -52,6 +52,18 @@ std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber me
   return {*member};
 }
 
+// The config may have options that the run's has not.
+void check_same_members(const spec::Spec& spec, const RunState& state) {
+  const auto shown = [](bool is_ensemble, std::int64_t members) {
+    return is_ensemble ? counted(members, "member") : std::string("no ensemble");
+  };
+  const bool is_ensemble = spec.ensemble.has_value();
+  if (is_ensemble == state.is_ensemble && spec::members(spec) == std::ssize(state.members)) return;
+  refuse("the config has " + shown(is_ensemble, spec::members(spec)) + ", the checkpoint " +
+             shown(state.is_ensemble, std::ssize(state.members)),
+         "evaluate it with the run's own ensemble; --member N chooses one member");
+}
+
 }  // namespace
 
 Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
@@ -105,11 +117,15 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                             const std::string& checkpoint, const std::optional<std::string>& name,
                                             spec::Weights weights, MemberNumber member) {
-  const std::vector<std::int64_t> members = chosen_members(loaded.spec, member);
+  std::vector<std::int64_t> members = chosen_members(loaded.spec, member);
   const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const data::Split split = chosen_split(spec.data, name);
   const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
-  if (checkpoint == "best" && member) check_has_best(folder, *member, "--checkpoint last");
+  const RunState state = load_run_state(folder);
+  check_same_members(loaded.spec, state);
+  const bool best = checkpoint == "best" && state.is_ensemble;
+  if (best && member) check_has_best(state, *member, "--checkpoint last");
+  if (best) std::erase_if(members, [&](std::int64_t one) { return !has_best(state, one); });
   const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split);
   const data::Dataset& dataset = *data.of(split);
   const model::Model model = model::make_model(spec, dataset.input(), dataset.target());
@@ -121,7 +137,8 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   source.members = static_cast<std::int64_t>(members.size());
-  check_memory(estimate_evaluation(backend->needs(source)), plan.batch);
+  check_memory(estimate_evaluation(backend->needs(source)), plan.batch,
+               members.size() > 1 ? "--member N evaluates one member alone" : "");
   const std::unique_ptr<Module> module = backend->load(source);
   std::vector<std::int64_t> loaded_members;
   for (const std::int64_t one : members) {
@@ -132,7 +149,11 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
                      there);
   }
   std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
-  for (std::size_t m = 0; m < members.size(); ++m) results[m].member = members[m];
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    results[m].member = members[m];
+    results[m].checkpoint =
+        checkpoint_name(best ? state.members.at(static_cast<std::size_t>(members[m])).best->step : state.step);
+  }
   parameters.file.check_intact();
   return results;
 }

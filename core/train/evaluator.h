@@ -23,6 +23,7 @@ struct Evaluation {
   std::int64_t examples = 0;
   double seconds = 0;  // of all members
   std::int64_t member = 0;
+  std::string checkpoint = {};  // evaluate_checkpoint(): whose parameters these are; of the best ones, the member's own
 };
 
 class Evaluator {
@@ -44,9 +45,10 @@ class Evaluator {
   data::Loader loader_;
 };
 
-// Evaluates a run folder's checkpoint ("last" or a step) on a split, by default on test where there is one, else on
-// validation: every member, or `member` alone. `loaded` is the run's config; `weights` are those of load_weights().
-// Opens only the data that the split needs. Throws Error.
+// Evaluates a run folder's checkpoint ("last", "best" or a step) on a split, by default on test where there is one,
+// else on validation: every member, or `member` alone. Of "best", the members that have none are left out; where
+// `member` is one of them, it is refused. `loaded` is the run's config; `weights` are those of load_weights(). Opens
+// only the data that the split needs. Throws Error.
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                             const std::string& checkpoint,
                                             const std::optional<std::string>& split = std::nullopt,

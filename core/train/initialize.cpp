@@ -6,8 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <future>
 
+#include "core/base/machine.h"
 #include "core/base/philox.h"
+#include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/array.h"
 #include "core/train/safetensors.h"
@@ -32,15 +35,34 @@ double truncated_normal(PhiloxKey key, std::uint64_t index) {
   }
 }
 
+// Calls f(begin, end) for ranges that make up 0 to `count`, on a thread each where there are many elements.
+template <class F>
+void for_ranges(std::size_t count, const F& f) {
+  constexpr std::size_t least = 1 << 14;  // takes many times as long as to start a thread
+  static const auto cores = static_cast<std::size_t>(allowed_cores());
+  const std::size_t ranges = std::clamp<std::size_t>(count / least, 1, cores);
+  std::vector<std::future<void>> others;
+  const BlockSignals blocked;
+  for (std::size_t i = 1; i < ranges; ++i) {
+    // Where no thread can be started, it runs on this one.
+    others.push_back(std::async(std::launch::async | std::launch::deferred,
+                                [&f, i, count, ranges] { f(i * count / ranges, (i + 1) * count / ranges); }));
+  }
+  f(0, count / ranges);
+  for (std::future<void>& other : others) other.get();
+}
+
 template <class Get>
 std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
   const auto count = static_cast<std::size_t>(elements);
   std::vector<std::byte> bytes(count * size_of(dtype));
   dispatch_floating(dtype, [&]<class T>() {
-    for (std::size_t i = 0; i < count; ++i) {
-      const T value = static_cast<T>(get(i));
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
+    for_ranges(count, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const T value = static_cast<T>(get(i));
+        std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+      }
+    });
   });
   return bytes;
 }
@@ -145,12 +167,14 @@ void InitialValues::choose_member(Membership membership) {
                   choice + ", from which every member starts");
   }
   std::error_code ignored;
-  if (asked && spec_.initial_from->checkpoint == "best" &&
-      std::filesystem::is_directory(spec_.initial_from->path, ignored)) {
-    check_has_best(std::filesystem::path(file_.path).parent_path(), *asked, "model.init.from.checkpoint: last");
+  const std::int64_t chosen = asked.value_or(membership.member);
+  if (spec_.initial_from->checkpoint == "best" && std::filesystem::is_directory(spec_.initial_from->path, ignored)) {
+    const RunState state = load_run_state(std::filesystem::path(file_.path).parent_path());
+    check_has_best(state, chosen,
+                   "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last");
   }
   whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";
-  file_.tensors = file_.of_member(asked.value_or(membership.member));
+  file_.tensors = file_.of_member(chosen);
 }
 
 void InitialValues::refuse(std::string message, std::string help) const {
@@ -250,6 +274,13 @@ std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) cons
     data::throw_at(spec_.init_place, error);
   }
   return values;
+}
+
+bool InitialValues::draws() const {
+  return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
+    return parameter.initializer.kind != model::InitializerKind::zeros &&
+           !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
+  });
 }
 
 std::string InitialValues::note() const {

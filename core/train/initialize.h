@@ -22,15 +22,19 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 
 // The values of a model's parameters: from model.init.from, from model.init.values where it gives the parameter, else
 // drawn. Of model.init.from, a parameter is taken if its name matches a pattern of `include` and none of `exclude`; of
-// the names that do, the file and the model must have the same, in the same shapes. A file's tensors may be f32 or f64.
-// Throws Error at the key's place: data where the file is missing, damaged or does not fit, or holds a number that is
-// not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint or member that is not there.
+// the names that do, the file and the model must have the same, in the same shapes. A file's tensors may be of any
+// floating type. Throws Error at the key's place: data where the file is missing, damaged or does not fit, or holds a
+// number that is not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint or member
+// that is not there.
 class InitialValues {
  public:
   // Opens and checks the file, if there is one, but for its numbers. Model and spec outlive this.
   InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {});
   // One parameter's, row-major in the model's dtype. Made anew at each call, so that a large model is never held twice.
   std::vector<std::byte> of(const model::Parameter& parameter) const;
+  // Whether some of them are drawn, so that they depend on the seed; and whether some are of this member alone.
+  bool draws() const;
+  bool is_of_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
   // How many parameters were taken from the file and which were not; empty if there is no file.
   std::string note() const;
 

@@ -14,7 +14,7 @@ MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_
     : number(its_number),
       guards(setup, reader, its_number),
       loss_watch(setup, reader.module(), its_number),
-      decisions(setup.spec()),
+      decisions(setup.member_spec(its_number)),
       comparisons(initial_comparisons(setup, its_number)) {}
 
 // Of a member that is not finite, those before its first bad step.

@@ -20,6 +20,7 @@ using Part = std::span<const std::byte>;
 
 std::string_view descr_of(DType dtype) {
   switch (dtype) {
+    case DType::bf16: return "<V2";  // what NumPy writes for ml_dtypes.bfloat16, which it has no name for
     case DType::f32: return "<f4";
     case DType::f64: return "<f8";
     case DType::i32: return "<i4";

@@ -65,17 +65,26 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
   return best;
 }
 
-double gemm_peak(int workers) {
+// A matrix of halves.
+std::vector<std::byte> matrix(std::int64_t n, DType dtype) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(n * n) * size_of(dtype));
+  dispatch(dtype, [&]<class T>() {
+    const T half = static_cast<T>(0.5);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof half) std::memcpy(&bytes[at], &half, sizeof half);
+  });
+  return bytes;
+}
+
+double gemm_peak(int workers, DType dtype) {
   static constexpr std::int64_t n = 1024;
-  return best_rate(workers, 2.0 * n * n * n, [] {
-    const std::vector<Type> operands(2, Type{DType::f32, {n, n}, {}}), results(1, Type{DType::f32, {n, n}, {}});
+  return best_rate(workers, 2.0 * n * n * n, [dtype] {
+    const std::vector<Type> operands(2, Type{dtype, {n, n}, {}}), results(1, Type{dtype, {n, n}, {}});
     std::shared_ptr<CpuKernel> kernel = make_cpu_kernel(ops::Matmul{}, {operands, results, 1, {true, true}});
-    auto arrays = std::make_shared<std::vector<std::vector<float>>>(3, std::vector<float>(n * n, 0.5F));
+    auto arrays = std::make_shared<std::vector<std::vector<std::byte>>>(3, matrix(n, dtype));
     auto scratch = std::make_shared<std::vector<std::byte>>(kernel->scratch_bytes() + alignment);
     return Call([kernel, arrays, scratch] {
-      const auto bytes_of = [&](std::size_t i) { return reinterpret_cast<std::byte*>((*arrays)[i].data()); };
-      const std::byte* const in[] = {bytes_of(0), bytes_of(1)};
-      std::byte* const out[] = {bytes_of(2)};
+      const std::byte* const in[] = {(*arrays)[0].data(), (*arrays)[1].data()};
+      std::byte* const out[] = {(*arrays)[2].data()};
       const auto unaligned = reinterpret_cast<std::uintptr_t>(scratch->data()) % alignment;
       kernel->run({in, out, scratch->data() + (unaligned == 0 ? 0 : alignment - unaligned)});
     });
@@ -93,6 +102,12 @@ double copy_peak(int workers) {
 
 }  // namespace
 
-Peaks measure_peaks(int workers) { return {gemm_peak(workers), copy_peak(workers)}; }
+Peaks measure_peaks(int workers, DType products) { return {gemm_peak(workers, products), copy_peak(workers)}; }
+
+DType products_of(const Program& program) {
+  const bool narrow = std::any_of(program.types.begin(), program.types.end(),
+                                  [](const Type& type) { return type.dtype == DType::bf16; });
+  return narrow ? DType::bf16 : DType::f32;
+}
 
 }  // namespace pmaptrain::train

@@ -19,9 +19,9 @@ constexpr int number_width = 6;  // of most numbers that compact() makes
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
 // The order in which a terminal that is too narrow loses what it cannot show.
-constexpr int expendable_best = 1, expendable_worst = 2, expendable_epoch = 3, expendable_measure = 4,
-              expendable_grad_norm = 5, expendable_rate = 6, expendable_count = 7, expendable_time = 8,
-              expendable_speed = 9;
+constexpr int expendable_best = 1, expendable_worst = 2, expendable_member = 3, expendable_epoch = 5,
+              expendable_measure = 6, expendable_grad_norm = 7, expendable_rate = 8, expendable_count = 9,
+              expendable_time = 10, expendable_speed = 11;
 
 // The first measure, the loss, always stays; so do all where `all_stay`.
 void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
@@ -40,11 +40,12 @@ void add_measures(std::vector<Field>& fields, const std::vector<E>& of_members, 
   const std::size_t loss = fields.size();
   add_measures(fields, summary.medians, all_stay);
   const auto extreme = [](const char* label, double value, std::int64_t member, int expendable) {
-    return Field{label, fmt::format("{:>{}}", compact(value), number_width), fmt::format("({})", member), expendable};
+    return Field{label, fmt::format("{:>{}}", compact(value), number_width), fmt::format("({})", member), expendable,
+                 expendable_member};
   };
   fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(loss) + 1,
-                {extreme("best", summary.loss.best, summary.loss.best_member, expendable_best),
-                 extreme("worst", summary.loss.worst, summary.loss.worst_member, expendable_worst)});
+                {extreme("best", summary.loss.best, summary.loss.best_member, all_stay ? 0 : expendable_best),
+                 extreme("worst", summary.loss.worst, summary.loss.worst_member, all_stay ? 0 : expendable_worst)});
   if (std::ssize(of_members) < members) {
     fields.push_back({"", fmt::format("{} of {}", of_members.size(), members), "members", expendable_count});
   }
@@ -75,6 +76,15 @@ std::string compact(double value) {
   // One decimal less for each digit before the point keeps the width.
   const int decimals = size < 9.99995 ? 4 : size < 99.9995 ? 3 : size < 999.995 ? 2 : size < 9999.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string reason_text(const std::string& reason) {
+  if (reason == "early_stopping") return "early stopping";
+  if (reason == "nonfinite") return "the guard against NaN and infinity";
+  if (reason == "loss_spike") return "the guard against loss spikes";
+  if (reason == "replicas") return "the comparison of replicas";
+  if (reason == "skipped") return "the guard against runs without a finite step";
+  return printable(reason);  // of a summary that another version wrote
 }
 
 std::string clock_time(double seconds) {

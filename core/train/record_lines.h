@@ -13,15 +13,22 @@ namespace pmaptrain::train {
 // "0.4321", "12.345", "1234.5", "4.32e-05", "nan": about five digits, mostly six columns.
 std::string compact(double value);
 
+// What ended a member (MemberEnded::reason), as it follows "ended by".
+std::string reason_text(const std::string& reason);
+
 // "0.8 s", "42.1 s", "1:23", "1:02:03", "2d 03:04:05"; "?" for what is negative or not finite.
 std::string duration(double seconds);
 // The same without fractions, for what ticks: "0:42".
 std::string clock_time(double seconds);
 
+// How expendable the alignment of a line's measures is (Line::lead), as Field::expendable has it.
+inline constexpr int expendable_alignment = 4;
+
 // "loss 0.4321", "12,345 examples/s", or only words.
 struct Field {
   std::string label, value, unit;
-  int expendable = 0;  // where a line does not fit a terminal, the largest goes first; 0 stays
+  int expendable = 0;       // where a line does not fit a terminal, the largest goes first; 0 stays
+  int expendable_unit = 0;  // the same of the unit alone
   std::string text() const;
 };
 

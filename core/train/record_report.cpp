@@ -21,6 +21,7 @@ constexpr std::string_view bold = "\x1b[1m", green = "\x1b[1;32m", yellow = "\x1
                            plain = "\x1b[0m";
 constexpr std::size_t shown_values = 8;    // of one parameter
 constexpr std::size_t shown_members = 16;  // one by one
+constexpr std::size_t most_columns = 8;    // of members
 
 using Row = std::vector<std::string>;
 
@@ -227,7 +228,78 @@ std::string members_table(const Ended& ended, bool color, int terminal_columns) 
   return "\n" + table(rows_by_measure(columns), color);
 }
 
-// The members that ended before the run did: "1 member ended by nonfinite: 3 (step 12)".
+// A value of a parameter that is compared, of every member.
+struct Learned {
+  std::string name;
+  std::string initial, truth;  // empty where the members do not have it in common, or it is not known
+  std::vector<double> members;
+};
+
+// Of up to shown_values of each parameter; how many more there are is told `below`.
+std::vector<Learned> learned_values(const Ended& ended, std::string& below) {
+  std::vector<Learned> all;
+  const std::vector<Comparison>& first = ended.members.front().comparisons;
+  for (std::size_t c = 0; c < first.size(); ++c) {
+    const std::size_t count = first[c].learned.size();  // 0 where the last step failed
+    const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
+    const auto same = [&](const MemberEnded& member) { return member.comparisons[c].initial == first[c].initial; };
+    const bool common = std::all_of(ended.members.begin(), ended.members.end(), same);
+    for (std::size_t i = 0; i < shown; ++i) {
+      Learned& value = all.emplace_back();
+      value.name = printable(first[c].parameter) + (count == 1 ? "" : "[" + std::to_string(i) + "]");
+      if (common) value.initial = value_at(first[c].initial, i);
+      if (!first[c].truth.empty()) value.truth = value_at(first[c].truth, i);
+      for (const MemberEnded& member : ended.members) value.members.push_back(member.comparisons[c].learned.at(i));
+    }
+    if (shown < count) {
+      below += fmt::format("  {}: {} more values\n", printable(first[c].parameter),
+                           with_commas(static_cast<std::int64_t>(count - shown)));
+    }
+  }
+  return all;
+}
+
+// What every member learned, or of many members the least, the median and the largest.
+std::vector<Row> rows_of(const std::vector<Learned>& values, bool by_member) {
+  const auto any = [&](auto part) {
+    return std::any_of(values.begin(), values.end(), [&](const Learned& value) { return !(value.*part).empty(); });
+  };
+  const bool initial = any(&Learned::initial), truth = any(&Learned::truth);
+  Row heading{"learned"};
+  if (initial) heading.emplace_back("initial");
+  if (by_member) {
+    for (std::size_t m = 0; m < values.front().members.size(); ++m) heading.push_back(fmt::format("member {}", m));
+  } else {
+    heading.insert(heading.end(), {"least", "median", "largest"});
+  }
+  if (truth) heading.emplace_back("true");
+  std::vector<Row> rows{heading};
+  for (const Learned& value : values) {
+    Row& row = rows.emplace_back(Row{value.name});
+    const auto known = [](const std::string& text) { return text.empty() ? "-" : text; };
+    if (initial) row.push_back(known(value.initial));
+    if (by_member) {
+      for (const double of_member : value.members) row.push_back(compact(of_member));
+    } else {
+      // As of a loss, of which less is better.
+      const Spread spread = spread_of("loss", value.members, std::vector<std::int64_t>(value.members.size()));
+      for (const double one : {spread.best, spread.median, spread.worst}) row.push_back(compact(one));
+    }
+    if (truth) row.push_back(known(value.truth));
+  }
+  return rows;
+}
+
+std::string learned_table(const Ended& ended, bool color, int columns) {
+  std::string below;
+  const std::vector<Learned> values = learned_values(ended, below);
+  if (values.empty()) return "";
+  const std::vector<Row> rows = rows_of(values, true);
+  const bool by_member = ended.members.size() <= most_columns && fits(rows, columns);
+  return "\n" + table(by_member ? rows : rows_of(values, false), color) + below;
+}
+
+// The members that ended before the run did: "1 member ended by early stopping: 3 (step 12)".
 std::string finished_members(const Ended& ended) {
   constexpr std::size_t most = 8;
   std::map<std::string, std::vector<std::size_t>> by_reason;
@@ -240,7 +312,8 @@ std::string finished_members(const Ended& ended) {
     for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
       names.push_back(fmt::format("{} (step {})", members[i], with_commas(ended.members[members[i]].steps)));
     }
-    text += fmt::format("\n{} ended by {}:\n", counted(static_cast<std::int64_t>(members.size()), "member"), reason);
+    text += fmt::format("\n{} ended by {}:\n", counted(static_cast<std::int64_t>(members.size()), "member"),
+                        reason_text(reason));
     for (std::size_t i = 0; i < names.size(); ++i) {
       text += (i == 0 ? "  " : i % 4 == 0 ? ",\n  " : ", ") + names[i];
     }
@@ -265,8 +338,9 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
 
 std::string final_report(const Ended& ended, bool color, int columns) {
   std::string text = headline(ended, color);
-  text += ended.members.size() == 1 ? member_report(ended, ended.members.front(), color)
-                                    : members_table(ended, color, columns) + finished_members(ended);
+  text += ended.members.size() == 1
+              ? member_report(ended, ended.members.front(), color)
+              : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;
 }

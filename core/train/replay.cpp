@@ -14,6 +14,7 @@
 #include "core/data/open.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
+#include "core/passes/widen.h"
 #include "core/runtime/interpreter.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
@@ -228,7 +229,7 @@ class Replay {
 
   // Sums over devices and the update too.
   std::optional<std::string> whole_step() {
-    const Program program = program_at(setup_, Stage::final);
+    const Program program = widen(program_at(setup_, Stage::final));
     if (!is_small(program, limits_)) {
       return "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update "
              "are too large to replay";

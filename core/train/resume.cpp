@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "core/train/decisions.h"
 #include "core/train/members.h"
 #include "core/train/record_events.h"
+#include "core/train/record_lines.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -84,6 +87,35 @@ void check_best(const fs::path& run, RunState& state, std::vector<std::string>& 
   }
 }
 
+// "replicas=2 shards=4" with other sizes, or in another order.
+bool same_names(const std::string& before, const std::string& after) {
+  const auto names = [](const std::string& axes) {
+    std::set<std::string> found;
+    std::istringstream words(axes);
+    for (std::string axis; words >> axis;) found.insert(axis.substr(0, axis.find('=')));
+    return found;
+  };
+  return names(before) == names(after);
+}
+
+// With other axes the data has others too, and with another number of members every list of vary has another length.
+// An ensemble that there was not, or was along another axis, is told as such. And data.seed is by default the seed of
+// an ensemble.
+void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
+  const auto changed = [&](auto&& is) { return std::any_of(keys.begin(), keys.end(), is); };
+  const auto is_members = [](const spec::ChangedKey& key) { return key.path.starts_with("mesh.axes."); };
+  const bool axes = changed([](const spec::ChangedKey& key) { return key.path == "mesh.axes"; });
+  const bool ensemble =
+      changed([](const spec::ChangedKey& key) { return key.path == "ensemble" || key.path == "ensemble.axis"; });
+  const bool seed = changed([](const spec::ChangedKey& key) { return key.path == "seed"; });
+  const bool members = changed(is_members);
+  std::erase_if(keys, [&](const spec::ChangedKey& key) {
+    const bool follows_seed = key.path == "data.seed" && (key.is_default || key.after.empty());
+    return (axes && key.path == "data.axes") || (ensemble && is_members(key)) ||
+           (members && is_below(key.path, "ensemble.vary")) || ((seed || ensemble) && follows_seed);
+  });
+}
+
 }  // namespace
 
 std::optional<ResumePoint> find_resume_point(const fs::path& run) {
@@ -123,9 +155,11 @@ std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& l
 std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
   std::vector<Diagnostic> errors;
   std::vector<std::string> notes;
-  for (const spec::ChangedKey& key : changed_keys(run, loaded)) {
+  std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
+  drop_what_follows(keys);
+  for (const spec::ChangedKey& key : keys) {
     if (std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); })) continue;
-    if (is_below(key.path, "mesh.axes")) {
+    if (key.path == "mesh.axes" && same_names(key.before, key.after)) {
       notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
                       ": sums run in another order, so the bits differ from here on");
       continue;
@@ -141,6 +175,54 @@ std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
+namespace {
+
+// What is told of the members that stay where they ended, where others go on.
+std::vector<std::string> frozen_members(const RunState& state, const spec::TrainSpec& spec) {
+  if (stays_finished(state, spec)) return {};
+  MemberTexts texts;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const MemberState& member = state.members[m];
+    if (!stays_finished(member, state, spec)) continue;
+    texts.add(static_cast<std::int64_t>(m),
+              "ended by " + reason_text(member.finished) + " before the others, and not continued", false);
+  }
+  std::vector<std::string> notes;
+  for (Warned& told : texts.take(true)) notes.push_back(std::move(told.text));
+  return notes;
+}
+
+// The best of a member that is not continued was selected by the metric and mode that the run had, and no evaluation
+// could select another.
+void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
+  const auto& best = spec.checkpoint.best;
+  if (!best || stays_finished(state, spec)) return;
+  const std::string mode = spec::to_string(mode_of(*best));
+  std::vector<std::int64_t> frozen;
+  std::string metric;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const MemberState& member = state.members[m];
+    if (!member.best || !stays_finished(member, state, spec)) continue;
+    if (member.best->metric == best->metric && state.best_mode == mode) continue;
+    frozen.push_back(static_cast<std::int64_t>(m));
+    metric = member.best->metric;
+  }
+  if (frozen.empty()) return;
+  const auto shown = [](const std::string& of, const std::string& by) {
+    return "{metric: " + of + ", mode: " + by + "}";
+  };
+  const bool one = frozen.size() == 1;
+  throw Error(
+      ExitStatus::usage,
+      Diagnostic{"config", best->place,
+                 "--resume cannot change train.checkpoint.best from " + shown(metric, state.best_mode) + " to " +
+                     shown(best->metric, mode) + ": " + names_of(frozen) + (one ? " has" : " have") + " ended, and " +
+                     (one ? "its best checkpoint was" : "their best checkpoints were") + " selected by the former",
+                 "leave train.checkpoint.best as the run has it, or begin another run (--name)"});
+}
+
+}  // namespace
+
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
@@ -151,13 +233,18 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  if (!setup.optimizer().schedule) return {};
+  check_frozen_best(state, setup.spec().train);
+  std::vector<std::string> notes = frozen_members(state, setup.spec().train);
+  if (!setup.optimizer().schedule) return notes;
   const auto end = end_of(*setup.optimizer().schedule);
   const std::int64_t length = std::max(state.schedule_steps, end.value_or(setup.timetable.steps));
-  if (setup.timetable.steps <= length) return {};
+  if (setup.timetable.steps <= length) return notes;
   const double rate = learning_rate_at(setup.optimizer(), length + 1);
   const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
-  if (rate != 0) return {ended + "; the rate from there on is " + exact(rate)};
+  if (rate != 0) {
+    notes.push_back(ended + "; the rate from there on is " + exact(rate));
+    return notes;
+  }
   throw Error(ExitStatus::usage,
               Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",
                          "begin another run from this one's parameters with model.init.from"});

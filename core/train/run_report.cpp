@@ -61,7 +61,15 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     if (member.left_behind) continue;
     if (state.step == step) member.last_step = last_step(step, static_cast<std::int64_t>(m));
     if (told.unreported && told.unreported->step == member.steps) member.last_epoch = told.unreported;
+    if (member.steps == step) add_last(member.measures, step, static_cast<std::int64_t>(m));
   }
+}
+
+// As last_lines() would leave them.
+void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const {
+  auto [lines, epochs] = last_events(step, {&member, 1});
+  if (!lines.empty()) measures["train"] = std::move(lines.front().measures);
+  if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
 }
 
 Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {

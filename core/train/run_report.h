@@ -65,6 +65,7 @@ class RunReport {
                                                                       std::span<const std::int64_t> members) const;
   void note(const std::vector<Logged>& lines);
   void note(const std::vector<EpochEnded>& epochs);
+  void add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const;
   std::optional<Logged> last_step(std::int64_t step, std::int64_t member) const;
   Logged logged(std::int64_t step, std::int64_t member) const;
   void report(std::vector<Logged> lines);

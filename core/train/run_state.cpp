@@ -34,14 +34,14 @@ double to_number(const OrderedJson& value) {
 }
 
 OrderedJson measures_json(const Measures& measures) {
-  OrderedJson list = OrderedJson::array();
-  for (const auto& [name, value] : measures) list.push_back({name, number(value)});
-  return list;
+  OrderedJson object = OrderedJson::object();
+  for (const auto& [name, value] : measures) object[name] = number(value);
+  return object;
 }
 
-Measures to_measures(const OrderedJson& list) {
+Measures to_measures(const OrderedJson& object) {
   Measures measures;
-  for (const OrderedJson& one : list) measures.emplace_back(one.at(0).get<std::string>(), to_number(one.at(1)));
+  for (const auto& [name, value] : object.items()) measures.emplace_back(name, to_number(value));
   return measures;
 }
 
@@ -59,7 +59,7 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   visit("epoch_seconds", state.epoch_seconds);
   visit("metrics_bytes", state.metrics_bytes);
   by_member("logged_step", &MemberState::logged_step);
-  by_member("measures", &MemberState::measures);
+  by_member("final", &MemberState::measures);
   by_member("evaluated_step", &MemberState::evaluated_step);
   by_member("last_step", &MemberState::last_step);
   by_member("last_epoch", &MemberState::last_epoch);
@@ -72,8 +72,8 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("finished", &MemberState::finished);
   by_member("finished_why", &MemberState::finished_why);
   by_member("left_behind", &MemberState::left_behind);
-  visit("seed", state.seed);
-  visit("data_seed", state.data_seed);
+  by_member("seed", &MemberState::seed);
+  by_member("data_seed", &MemberState::data_seed);
   visit("batch_size", state.batch_size);
   visit("train_examples", state.train_examples);
   visit("config_hash", state.config_hash);
@@ -140,7 +140,7 @@ void load(const OrderedJson& json, T& value) {
 }
 void load(const OrderedJson& json, double& value) { value = to_number(json); }
 void load(const OrderedJson& json, std::map<std::string, Measures>& measures) {
-  for (const auto& [split, list] : json.items()) measures[split] = to_measures(list);
+  for (const auto& [split, of_split] : json.items()) measures[split] = to_measures(of_split);
 }
 void load(const OrderedJson& json, std::optional<Best>& best) {
   if (json.is_null()) return;

@@ -31,7 +31,10 @@ struct MemberState {
 
   // What was last reported.
   std::int64_t logged_step = 0;
-  std::map<std::string, Measures> measures;  // by split
+  // By split: the last when the checkpoint was taken, with the lines that end a run. The summary of a run that ends
+  // here may have others: of the evaluations after the last step, which come after its checkpoint, and of a step that a
+  // guard took back.
+  std::map<std::string, Measures> measures;
   std::int64_t evaluated_step = -1;
   // What the last lines say of a member that ends here: of a step, and of an epoch, that are due no line at the log
   // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.
@@ -59,6 +62,8 @@ struct MemberState {
   std::string finished, finished_why;
   // The others have gone on without it, and its last lines are written.
   bool left_behind = false;
+
+  std::uint64_t seed = 0, data_seed = 0;
 };
 
 struct RunState {
@@ -80,7 +85,6 @@ struct RunState {
   std::vector<MemberState> members{1};  // one without an ensemble
 
   // What the state belongs to.
-  std::uint64_t seed = 0, data_seed = 0;
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"

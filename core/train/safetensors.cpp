@@ -31,18 +31,22 @@ constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
 constexpr std::size_t max_depth = 16;              // a header has three levels
 constexpr std::string_view metadata_key = "__metadata__";
 
-constexpr std::pair<std::string_view, DType> dtypes[] = {
-    {"F32", DType::f32}, {"F64", DType::f64}, {"I32", DType::i32},      {"I64", DType::i64},
-    {"U8", DType::u8},   {"U32", DType::u32}, {"BOOL", DType::boolean},
-};
-
 std::string_view name_of(DType dtype) {
-  for (const auto& [name, value] : dtypes) {
-    if (value == dtype) return name;
+  switch (dtype) {
+    case DType::bf16: return "BF16";
+    case DType::f32: return "F32";
+    case DType::f64: return "F64";
+    case DType::i32: return "I32";
+    case DType::i64: return "I64";
+    case DType::u8: return "U8";
+    case DType::u32: return "U32";
+    case DType::boolean: return "BOOL";
   }
-  assert(false);
-  return "";
+  return {};
 }
+
+constexpr DType dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
+                            DType::i64,  DType::u8,  DType::u32, DType::boolean};
 
 struct TensorPlace {
   std::string name;
@@ -178,9 +182,9 @@ class Reader {
   DType dtype_of(const std::string& name, const Json& value) const {
     const std::string text = value.is_string() ? value.get<std::string>() : "";
     std::vector<std::string> known;
-    for (const auto& [word, dtype] : dtypes) {
-      if (word == text) return dtype;
-      known.emplace_back(word);
+    for (const DType dtype : dtypes) {
+      if (name_of(dtype) == text) return dtype;
+      known.emplace_back(name_of(dtype));
     }
     fail_data(fmt::format("tensor '{}' of '{}' has element type '{}', which is not read", name, path_, text),
               "expected one of " + join(known, ", ") + "; convert it before saving");

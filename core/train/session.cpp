@@ -60,7 +60,7 @@ class Session::Impl {
     const std::unique_ptr<Backend> backend = backend_of(setup_.spec().mesh, options_.kernels);
     const Source source = run_source(setup_, private_copies_);
     workers_ = backend->workers(source);
-    check_memory(estimate_memory(setup_, backend->needs(source)), setup_);
+    check_memory(estimate_memory(setup_, backend->needs(source)), setup_, *backend, source);
     module_ = backend->load(source);
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);

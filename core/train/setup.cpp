@@ -2,19 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
+#include <map>
 
 #include "core/analysis/cost.h"
 #include "core/base/text.h"
 #include "core/data/open.h"
 #include "core/graph/passes.h"
+#include "core/kernel/in_f32.h"
 #include "core/ops/all.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/hoist.h"
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
+#include "core/passes/widen.h"
 #include "core/train/initialize.h"
+#include "core/train/members.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -69,6 +74,17 @@ void check_selection(Setup& setup) {
   if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
+// What mixed precision costs on a CPU that has no instructions for it; empty where it has them or need not.
+std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
+  const std::vector<const model::PlannedLayer*> layers = model.leaves();
+  const bool mixed = std::any_of(layers.begin(), layers.end(),
+                                 [](const model::PlannedLayer* layer) { return layer->compute == DType::bf16; });
+  if (!mixed || mesh.backend == spec::Backend::reference || has_bf16_instructions()) return "";
+  return "precision: mixed_bfloat16 is slower than float32 here: this CPU has no instructions for bfloat16 "
+         "(AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them, so convolutions and matrix products convert their "
+         "operands to float32 and compute in that; precision: float32 avoids it, and results differ by roundings alone";
+}
+
 std::vector<Member> make_members(const Setup& setup) {
   std::vector<Member> made;
   const data::Dataset& train = *setup.source.train;
@@ -84,8 +100,56 @@ std::vector<Member> make_members(const Setup& setup) {
   return made;
 }
 
-// What runs: the same bits from fewer passes over memory.
+// All in which the course of a member may differ from that of another.
+struct Course {
+  std::vector<double> numbers;
+  double plateau_factor = 1;
+  std::optional<std::int64_t> initial_member;
+  std::optional<std::uint64_t> seed, data_seed;  // where something is drawn by them
+  friend auto operator<=>(const Course&, const Course&) = default;
+};
+
+Course course_of(const Setup& setup, std::int64_t member, const InitialValues& initial) {
+  const spec::Spec& spec = setup.member_spec(member);
+  Course course;
+  for (const model::Number& number : setup.members[static_cast<std::size_t>(member)].numbers) {
+    course.numbers.push_back(number.value);
+  }
+  if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
+  if (initial.is_of_member()) course.initial_member = member;
+  if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
+  if (data::training_sampler(spec.data, spec.seed, setup.batch.dataset).shuffles()) {
+    course.data_seed = data::seed_of(spec.data, spec.seed);
+  }
+  return course;
+}
+
+// Of members whose parameters will be equal.
+std::vector<std::string> equal_members(const Setup& setup) {
+  if (!setup.spec().ensemble) return {};
+  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
+  std::map<Course, std::vector<std::int64_t>> by_course;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) by_course[course_of(setup, m, initial)].push_back(m);
+  std::vector<std::string> warnings;
+  for (const auto& entry : by_course) {
+    const std::vector<std::int64_t>& members = entry.second;
+    if (members.size() == 1) continue;
+    const bool seeds = std::any_of(members.begin(), members.end(), [&](std::int64_t m) {
+      const spec::Spec &one = setup.member_spec(m), &first = setup.member_spec(members.front());
+      return one.seed != first.seed || one.data.seed != first.data.seed;
+    });
+    warnings.push_back(names_of(members) + " will have equal parameters: " +
+                       (seeds ? "nothing is drawn by the seeds in which they differ, neither initial values nor "
+                                "dropout nor the order of the data"
+                              : "their values in ensemble.vary are equal"));
+  }
+  std::sort(warnings.begin(), warnings.end());
+  return warnings;
+}
+
+// What runs: after widen, the same bits from fewer passes over memory.
 Program optimize(Program program) {
+  program = widen(std::move(program));
   program = remove_identities(std::move(program));
   program = hoist(std::move(program));
   program = sink_pvary(std::move(program));
@@ -131,6 +195,13 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     }
   }
   check_selection(setup);
+  if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
+    setup.warnings.push_back(std::move(warning));
+  }
+  const bool resumed = schedule_steps.has_value();  // whose parameters come from the checkpoint
+  if (!resumed) {
+    for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
+  }
   return setup;
 }
 

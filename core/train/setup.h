@@ -62,7 +62,7 @@ struct Setup {
   data::BatchPlan batch;
   Timetable timetable;
   std::vector<Member> members;              // one without an ensemble
-  std::vector<std::string> warnings;        // keys that do nothing with this data
+  std::vector<std::string> warnings;        // keys that do nothing with this data, or little on this machine
   std::shared_ptr<const Program> training;  // simplified: what runs
   StepRoles roles;                          // of its inputs and outputs
   // The first is evaluated at train.eval_every: validation where there is one, else test. Where there are both, test is
@@ -122,14 +122,17 @@ struct MemoryEstimate {
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
 // with dense layers alone.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
-// Of a run, or of steps of it, that need so much of the backend.
-MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs);
+// Of a run, or of steps of it, that need so much of the backend; with so many of the members, or with all.
+MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs,
+                               std::optional<std::int64_t> members = std::nullopt);
 // Of an evaluation alone.
 MemoryEstimate estimate_evaluation(const Needs& needs);
 
 // Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
-void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch);
-inline void check_memory(const MemoryEstimate& estimate, const Setup& setup) { check_memory(estimate, setup.batch); }
+// `help` says that, where it is not empty.
+void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help = "");
+// The same of a run of `source`; of an ensemble it says how many members would fit.
+void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source);
 
 // Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several
 // axes counts once: for the outermost of more than one device).

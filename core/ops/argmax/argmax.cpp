@@ -15,7 +15,7 @@ namespace {
 // Whether x takes the place of `best`: it is larger, or the first NaN.
 template <class T>
 bool beats(T x, T best) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (FloatingElement<T>) {
     return (x > best) | ((x != x) & (best == best));
   } else {
     return x > best;

@@ -72,7 +72,7 @@ Cotangents AvgPoolGrad::derivative(VjpContext& context) const {
 
 void AvgPool::reference(const ReferenceCall& call) const {
   const PoolGeometry g = pool_geometry(name, call.operands[0].shape(), window, strides, padding);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     T* y = call.results[0].as<T>();
     std::fill_n(y, call.results[0].size(), T{});
@@ -88,7 +88,7 @@ void AvgPool::reference(const ReferenceCall& call) const {
 
 void AvgPoolGrad::reference(const ReferenceCall& call) const {
   const PoolGeometry g = pool_geometry(name, call.results[0].shape(), window, strides, padding);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* dy = call.operands[0].as<T>();
     T* dx = call.results[0].as<T>();
     std::fill_n(dx, call.results[0].size(), T{});
@@ -121,8 +121,8 @@ struct PoolDescs {
   onednn::PrimitiveDesc forward;
 
   PoolDescs(std::string_view op, const PoolGeometry& g, bool count_include_pad)
-      : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
-        y(onednn::image(op, g.n, g.h.out, g.w.out, g.c)),
+      : x(onednn::image(op, DType::f32, g.n, g.h.in, g.w.in, g.c)),
+        y(onednn::image(op, DType::f32, g.n, g.h.out, g.w.out, g.c)),
         attributes(onednn::attributes(op)),
         algorithm(count_include_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding),
         strides{g.h.stride, g.w.stride},

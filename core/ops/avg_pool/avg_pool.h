@@ -18,6 +18,7 @@ namespace pmaptrain::ops {
 struct AvgPool {
   static constexpr std::string_view name = "avg_pool";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
 
   std::vector<std::int64_t> window = {2, 2};
   std::vector<std::int64_t> strides = {2, 2};
@@ -43,6 +44,7 @@ struct AvgPool {
 struct AvgPoolGrad {
   static constexpr std::string_view name = "avg_pool_grad";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
 
   std::vector<std::int64_t> window = {2, 2};
   std::vector<std::int64_t> strides = {2, 2};

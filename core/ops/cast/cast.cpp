@@ -21,6 +21,8 @@ Cotangents Cast::derivative(VjpContext& context) const {
   return {context.b.emit(Cast{from}, {*context.cotangents[0]})};
 }
 
+Value as_dtype(Builder& b, DType dtype, Value x) { return b.type(x).dtype == dtype ? x : b.emit(Cast{dtype}, {x}); }
+
 void Cast::reference(const ReferenceCall& call) const {
   dispatch(call.operands[0].dtype(),
            [&]<class From>() { dispatch(dtype, [&]<class To>() { map_unary<From, To>(call, convert<To, From>); }); });

@@ -29,4 +29,7 @@ struct Cast {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
+// x itself where it has elements of this type, else a cast of it.
+Value as_dtype(Builder& b, DType dtype, Value x);
+
 }  // namespace pmaptrain::ops

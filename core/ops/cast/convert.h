@@ -5,11 +5,15 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/base/bf16.h"
+
 namespace pmaptrain::ops {
 
 template <class To, class From>
 To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (std::is_same_v<From, bf16>) {
+    return convert<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{0};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // Both bounds are powers of two or 0, hence exact; the upper one is the first that does not fit.

@@ -152,7 +152,7 @@ struct PsumScatter {
   static constexpr std::string_view name = "psum_scatter";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::exchange;
+  static constexpr Communication communication = Communication::scatter;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;

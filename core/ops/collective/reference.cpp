@@ -21,8 +21,9 @@ void fold(const CollectiveCall& call, std::size_t i, F&& f) {
   }
 }
 
+// Of the smallest or largest, which is one of the values.
 template <class F>
-void fold_all(const CollectiveCall& call, F&& f) {
+void choose_all(const CollectiveCall& call, F&& f) {
   for (std::size_t i = 0; i < call.results.size(); ++i) {
     dispatch(call.results[i].dtype(), [&]<class T>() {
       if constexpr (!std::is_same_v<T, bool>) fold<T>(call, i, f);
@@ -62,14 +63,16 @@ void gather(const CollectiveCall& call, std::int64_t dim) {
 }  // namespace
 
 void Psum::exchange(const CollectiveCall& call) const {
-  fold_all(call, [](auto a, auto b) { return wrapping_add(a, b); });  // integers wrap
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    dispatch_arithmetic(call.results[i].dtype(), [&]<class T>() { fold<T>(call, i, wrapping_add<T>); });
+  }
 }
 void Pmax::exchange(const CollectiveCall& call) const {
   // A NaN anywhere is the result, as in JAX.
-  fold_all(call, [](auto a, auto b) { return a != a || a > b ? a : b; });
+  choose_all(call, [](auto a, auto b) { return a != a || a > b ? a : b; });
 }
 void Pmin::exchange(const CollectiveCall& call) const {
-  fold_all(call, [](auto a, auto b) { return a != a || a < b ? a : b; });
+  choose_all(call, [](auto a, auto b) { return a != a || a < b ? a : b; });
 }
 
 void AllGather::exchange(const CollectiveCall& call) const { gather(call, dim); }
@@ -97,18 +100,16 @@ void PsumScatter::exchange(const CollectiveCall& call) const {
   const Array& result = call.results.front();
   const Rows mine = rows_of(*result.type, dim);
   const Rows whole = rows_of(*members.front().type, dim);
-  dispatch(result.dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
-      const std::size_t count = mine.inner_bytes / sizeof(T);
-      const std::size_t stride = whole.inner_bytes / sizeof(T);
-      const std::size_t offset = static_cast<std::size_t>(call.member) * count;
-      for (std::size_t row = 0; row < mine.outer; ++row) {
-        T* const out = result.as<T>() + row * count;
-        std::copy_n(members.front().as<T>() + row * stride + offset, count, out);
-        for (std::size_t m = 1; m < members.size(); ++m) {
-          const T* const in = members[m].as<T>() + row * stride + offset;
-          for (std::size_t k = 0; k < count; ++k) out[k] = wrapping_add(out[k], in[k]);
-        }
+  dispatch_arithmetic(result.dtype(), [&]<class T>() {
+    const std::size_t count = mine.inner_bytes / sizeof(T);
+    const std::size_t stride = whole.inner_bytes / sizeof(T);
+    const std::size_t offset = static_cast<std::size_t>(call.member) * count;
+    for (std::size_t row = 0; row < mine.outer; ++row) {
+      T* const out = result.as<T>() + row * count;
+      std::copy_n(members.front().as<T>() + row * stride + offset, count, out);
+      for (std::size_t m = 1; m < members.size(); ++m) {
+        const T* const in = members[m].as<T>() + row * stride + offset;
+        for (std::size_t k = 0; k < count; ++k) out[k] = wrapping_add(out[k], in[k]);
       }
     }
   });

@@ -42,6 +42,13 @@ void check_collective(std::string_view op, AxisSet axes, const InferContext& con
   }
 }
 
+// A sum over devices is of a type that sums are computed in.
+void check_sums(std::string_view op, const Type& operand) {
+  if (operand.dtype != DType::bf16) return;
+  throw TypeError(6, std::string(op) + " of bf16: a sum over devices is not computed in bf16",
+                  "cast the operand to f32 first, and the sum back where it is to be bf16");
+}
+
 std::vector<Type> reduced(std::string_view op, AxisSet axes, const InferContext& context) {
   check_collective(op, axes, context, false);
   if (context.operands.empty()) throw TypeError(6, std::string(op) + " needs an operand");
@@ -119,7 +126,10 @@ Cotangents Pvary::derivative(VjpContext& context) const {
   return {context.b.emit(Psum{axes}, {*context.cotangents.front()})};
 }
 
-std::vector<Type> Psum::infer(const InferContext& context) const { return reduced(name, axes, context); }
+std::vector<Type> Psum::infer(const InferContext& context) const {
+  for (const Type& operand : context.operands) check_sums(name, operand);
+  return reduced(name, axes, context);
+}
 std::vector<Type> Pmax::infer(const InferContext& context) const { return reduced(name, axes, context); }
 std::vector<Type> Pmin::infer(const InferContext& context) const { return reduced(name, axes, context); }
 
@@ -204,6 +214,7 @@ std::vector<Type> PsumScatter::infer(const InferContext& context) const {
   check_collective(name, axes, context, true);
   Type type = context.operands.front();
   if (type.dtype == DType::boolean) throw TypeError(6, "psum_scatter of bool has no meaning; cast it first");
+  check_sums(name, type);
   check_dim(name, dim, type);
   check_divides(name, dim, type, axes, context.mesh);
   type.shape[static_cast<std::size_t>(dim)] /= context.mesh.group_size(axes);

@@ -17,7 +17,7 @@ template <class T>
 bool holds(double value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value == 0 || value == 1;
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (FloatingElement<T>) {
     return !std::isfinite(value) || std::abs(value) <= static_cast<double>(std::numeric_limits<T>::max());
   } else {
     // The upper bound is the first power of two that does not fit: exact for every type.

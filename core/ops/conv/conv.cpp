@@ -4,9 +4,11 @@
 
 #include "core/graph/builder.h"
 #include "core/ops/broadcast/broadcast.h"
+#include "core/ops/cast/cast.h"
 #include "core/ops/conv/geometry.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/support/epilogue.h"
+#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -61,13 +63,14 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& ker
 }
 
 std::vector<Type> Conv::infer(const InferContext& context) const {
-  static constexpr std::string_view names[] = {"x", "kernel", "bias"};
+  static constexpr std::string_view names[] = {"x", "kernel"};
   const auto operands = context.operands;
-  expect_floating(name, operands, std::span(names).first(operands.size() == 3 ? 3 : 2));
+  const bool with_bias = operands.size() == 3;
+  expect_floating(name, with_bias ? operands.first(2) : operands, names);
   const ConvGeometry geometry =
       conv_geometry(name, operands[0].shape, operands[1].shape, strides, padding, dilation, groups);
-  if (operands.size() == 3) expect_bias(name, operands[2].shape, geometry.o);
-  return {{operands[0].dtype, geometry.y_shape(), {}}};
+  if (with_bias) expect_bias(name, operands[2], operands[0].dtype, geometry.o);
+  return {{result_dtype(name, operands[0].dtype, preferred_element_type), geometry.y_shape(), {}}};
 }
 
 std::vector<Type> ConvInputGrad::infer(const InferContext& context) const {
@@ -76,7 +79,7 @@ std::vector<Type> ConvInputGrad::infer(const InferContext& context) const {
   expect_floating(name, operands, names);
   const ConvGeometry geometry = conv_geometry(name, input_shape, operands[0].shape, strides, padding, dilation, groups);
   expect_cotangent(name, geometry, operands[1].shape);
-  return {{operands[0].dtype, input_shape, {}}};
+  return {{result_dtype(name, operands[0].dtype, preferred_element_type), input_shape, {}}};
 }
 
 std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
@@ -86,8 +89,9 @@ std::vector<Type> ConvKernelGrad::infer(const InferContext& context) const {
   const ConvGeometry geometry =
       conv_geometry(name, operands[0].shape, kernel_shape, strides, padding, dilation, groups);
   expect_cotangent(name, geometry, operands[1].shape);
-  std::vector<Type> results = {{operands[0].dtype, kernel_shape, {}}};
-  if (bias) results.push_back({operands[0].dtype, {geometry.o}, {}});
+  const DType dtype = result_dtype(name, operands[0].dtype, preferred_element_type);
+  std::vector<Type> results = {{dtype, kernel_shape, {}}};
+  if (bias) results.push_back({dtype, {geometry.o}, {}});
   return results;
 }
 
@@ -109,20 +113,25 @@ Cost ConvKernelGrad::cost(const Mesh&, std::span<const Type> operands, std::span
 Cotangents Conv::derivative(VjpContext& context) const {
   Cotangents result(context.operands.size());
   if (!context.cotangents[0]) return result;
+  Builder& b = context.b;
   const Value x = context.operands[0], kernel = context.operands[1];
-  const Value dy = relu ? relu_cotangent(context) : *context.cotangents[0];
+  const Value dy_of_result = relu ? relu_cotangent(context) : *context.cotangents[0];
+  const Value dy = as_dtype(b, b.type(x).dtype, dy_of_result);
   const bool bias = result.size() == 3 && context.needed[2];
   if (context.needed[0]) {
-    result[0] =
-        context.b.emit(ConvInputGrad{strides, padding, context.b.type(x).shape, dilation, groups}, {kernel, dy});
+    result[0] = b.emit(ConvInputGrad{strides, padding, b.type(x).shape, dilation, groups}, {kernel, dy});
   }
   if (context.needed[1]) {
     const Value operands[] = {x, dy};
-    const ConvKernelGrad gradient{strides, padding, context.b.type(kernel).shape, bias, dilation, groups};
-    const std::vector<Value> sums = context.b.emit_all(gradient, operands);
-    for (std::size_t i = 0; i < sums.size(); ++i) result[i + 1] = sums[i];
+    ConvKernelGrad gradient{strides, padding, b.type(kernel).shape, bias, dilation, groups};
+    // Beside a kernel of bf16 the bias may be f32, and both sums have one type.
+    if (bias && b.type(context.operands[2]).dtype != b.type(x).dtype) gradient.preferred_element_type = DType::f32;
+    const std::vector<Value> sums = b.emit_all(gradient, operands);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      result[i + 1] = as_dtype(b, b.type(context.operands[i + 1]).dtype, sums[i]);
+    }
   } else if (bias) {
-    result[2] = context.b.emit(ReduceSum{{0, 1, 2}}, {dy});
+    result[2] = sum_as(b, b.type(context.operands[2]).dtype, dy_of_result, {0, 1, 2});
   }
   return result;
 }
@@ -130,7 +139,8 @@ Cotangents Conv::derivative(VjpContext& context) const {
 Cotangents ConvInputGrad::derivative(VjpContext& context) const {
   Cotangents result(2);
   if (!context.cotangents[0]) return result;
-  const Value kernel = context.operands[0], dy = context.operands[1], g = *context.cotangents[0];
+  const Value kernel = context.operands[0], dy = context.operands[1];
+  const Value g = as_dtype(context.b, context.b.type(kernel).dtype, *context.cotangents[0]);
   if (context.needed[0]) {
     result[0] = context.b.emit(ConvKernelGrad{strides, padding, context.b.type(kernel).shape, false, dilation, groups},
                                {g, dy});
@@ -144,7 +154,11 @@ Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
   Cotangents result(2);
   Builder& b = context.b;
   const Value x = context.operands[0], dy = context.operands[1];
-  const std::optional<Value> g = context.cotangents[0], g_bias = bias ? context.cotangents[1] : std::nullopt;
+  const auto cotangent = [&](std::size_t i) -> std::optional<Value> {
+    if (i >= context.cotangents.size() || !context.cotangents[i]) return std::nullopt;
+    return as_dtype(b, b.type(x).dtype, *context.cotangents[i]);
+  };
+  const std::optional<Value> g = cotangent(0), g_bias = cotangent(1);
   if (context.needed[0] && g) {
     result[0] = b.emit(ConvInputGrad{strides, padding, b.type(x).shape, dilation, groups}, {*g, dy});
   }

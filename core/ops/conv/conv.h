@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -22,16 +23,20 @@ using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 // zeros, rows before and after; the kernel's elements are `dilation` apart on the image. With several `groups`,
 // channels in and out are cut into as many equal parts, and each part of y is made from its part of x alone. A third
 // operand, the bias [O], is added to each of y's pixels; with `relu`, the op relu is then applied to y. A NaN stays,
-// but a sum that has overflowed to -inf may become NaN rather than 0.
+// but a sum that has overflowed to -inf may become NaN rather than 0. Elements of bf16 are accumulated as in matmul, in
+// the gradients too.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
   bool relu = false;
   std::vector<std::int64_t> dilation = {1, 1};
   std::int64_t groups = 1;
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -45,6 +50,7 @@ struct Conv {
     visitor.seldom("dilation", dilation, {1, 1});
     visitor.seldom("groups", groups, {1});
     visitor.flag("relu", relu);
+    visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
@@ -55,12 +61,15 @@ struct Conv {
 struct ConvInputGrad {
   static constexpr std::string_view name = "conv_input_grad";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
   Shape input_shape = {};
   std::vector<std::int64_t> dilation = {1, 1};
   std::int64_t groups = 1;
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -74,6 +83,7 @@ struct ConvInputGrad {
     visitor.seldom("dilation", dilation, {1, 1});
     visitor.seldom("groups", groups, {1});
     visitor.field("input_shape", input_shape);
+    visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
@@ -84,6 +94,8 @@ struct ConvInputGrad {
 struct ConvKernelGrad {
   static constexpr std::string_view name = "conv_kernel_grad";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {{0, 0}, {0, 0}};
@@ -91,6 +103,7 @@ struct ConvKernelGrad {
   bool bias = false;
   std::vector<std::int64_t> dilation = {1, 1};
   std::int64_t groups = 1;
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -103,6 +116,7 @@ struct ConvKernelGrad {
     visitor.seldom("groups", groups, {1});
     visitor.field("kernel_shape", kernel_shape);
     visitor.flag("bias", bias);
+    visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

@@ -2,7 +2,9 @@
 #include "core/ops/support/epilogue.h"
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
+#include "core/kernel/in_f32.h"
 #include "core/kernel/onednn.h"
+#include "core/kernel/vector_convert.h"
 #include "core/ops/conv/depthwise.h"
 #include "core/ops/reduce/vector_fold.h"
 #endif
@@ -22,6 +24,13 @@ namespace {
 // Operations of one device below which the library's calls cost more than they save (measured).
 constexpr double least_operations = 32768;
 
+bool is_f32(const CpuRequest& request) { return request.operands[0].dtype == DType::f32; }
+
+// Element types of the arrays of a call.
+struct Elements {
+  DType x, kernel, bias, y;
+};
+
 // The arrays of one call in plain layouts, and what all three primitives are asked with.
 struct Library {
   onednn::Desc x, kernel, bias, y;
@@ -29,12 +38,12 @@ struct Library {
   onednn::Attributes attributes;
   dnnl_dims_t strides, dilations, low, high;
 
-  Library(std::string_view op, const ConvGeometry& g)
-      : x(onednn::image(op, g.n, g.h.in, g.w.in, g.c)),
-        kernel(plain_kernel(op, g)),
-        bias(onednn::strided(op, {g.o}, {1})),
-        y(onednn::image(op, g.n, g.h.out, g.w.out, g.o)),
-        any_kernel(onednn::any_layout(op, kernel_sizes(g))),
+  Library(std::string_view op, const ConvGeometry& g, const Elements& of)
+      : x(onednn::image(op, of.x, g.n, g.h.in, g.w.in, g.c)),
+        kernel(plain_kernel(op, of.kernel, g)),
+        bias(onednn::strided(op, of.bias, {g.o}, {1})),
+        y(onednn::image(op, of.y, g.n, g.h.out, g.w.out, g.o)),
+        any_kernel(onednn::any_layout(op, of.kernel, kernel_sizes(g))),
         attributes(onednn::attributes(op)),
         strides{g.h.stride, g.w.stride},
         dilations{g.h.dilation - 1, g.w.dilation - 1},
@@ -52,10 +61,10 @@ struct Library {
     const Shape sizes = {g.o_of_group(), g.c_of_group(), g.h.window, g.w.window};
     return g.groups == 1 ? sizes : Shape{g.groups, sizes[0], sizes[1], sizes[2], sizes[3]};
   }
-  static onednn::Desc plain_kernel(std::string_view op, const ConvGeometry& g) {
-    if (g.groups == 1) return onednn::conv_kernel(op, g.h.window, g.w.window, g.c, g.o);
+  static onednn::Desc plain_kernel(std::string_view op, DType dtype, const ConvGeometry& g) {
+    if (g.groups == 1) return onednn::conv_kernel(op, dtype, g.h.window, g.w.window, g.c, g.o);
     const std::int64_t element = g.c_of_group() * g.o;
-    return onednn::strided(op, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
+    return onednn::strided(op, dtype, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
   }
 
   onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
@@ -71,14 +80,16 @@ struct Library {
 // Whether the library's call is faster than plain loops. Decided by one device's shapes, so that the bits do not depend
 // on how many devices run as one call.
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
-  return request.results[0].dtype == DType::f32 && g.flops() >= least_operations;
+  const bool known = is_f32(request) || (request.operands[0].dtype == DType::bf16 && has_bf16_instructions());
+  return known && g.flops() >= least_operations;
 }
 
 // Images of fewer channels take a primitive of the library's that sums the bias's gradient in a slow pass of its own
 // (measured with 3 channels: it doubles the time; with 32 the sum is free).
 constexpr std::int64_t few_channels = 16;
 
-// The kernel's gradient, and then the bias's by our own sum of dy's pixels.
+// The kernel's gradient, and then the bias's by our own sum of dy's pixels. Of bf16, some hundred pixels at a time in
+// f32.
 class WithBiasSum final : public CpuKernel {
  public:
   WithBiasSum(std::unique_ptr<CpuKernel> kernel, const CpuRequest& request)
@@ -86,27 +97,47 @@ class WithBiasSum final : public CpuKernel {
         devices_(request.devices),
         features_(static_cast<std::size_t>(numel(request.results[1]))),
         pixels_(static_cast<std::size_t>(numel(request.operands[1])) / features_),
-        stacked_(request.stacked[1]) {}
+        stacked_(request.stacked[1]),
+        of_bf16_(request.operands[1].dtype == DType::bf16),
+        to_bf16_(request.results[1].dtype == DType::bf16) {}
 
   void run(const CpuArguments& arguments) override {
     kernel_->run(arguments);
     for (std::size_t d = 0; d < static_cast<std::size_t>(devices_); ++d) {
-      const auto* dy = reinterpret_cast<const float*>(arguments.operands[1]) + (stacked_ ? d * pixels_ * features_ : 0);
-      auto* dbias = reinterpret_cast<float*>(arguments.results[1]) + d * features_;
+      const std::size_t first = stacked_ ? d * pixels_ * features_ : 0;
+      auto* const wide = reinterpret_cast<float*>(arguments.scratch);
+      auto* const dbias =
+          to_bf16_ ? wide + block * features_ : reinterpret_cast<float*>(arguments.results[1]) + d * features_;
       std::fill_n(dbias, features_, 0.0F);
-      fold_rows<VectorSumFold>(dy, pixels_, features_, dbias);
+      if (of_bf16_) {
+        const auto* const dy = reinterpret_cast<const bf16*>(arguments.operands[1]) + first;
+        for (std::size_t p = 0; p < pixels_; p += block) {
+          const std::size_t count = std::min(block, pixels_ - p);
+          to_f32(count * features_, dy + p * features_, wide);
+          fold_rows<VectorSumFold>(wide, count, features_, dbias);
+        }
+      } else {
+        const auto* const dy = reinterpret_cast<const float*>(arguments.operands[1]) + first;
+        fold_rows<VectorSumFold>(dy, pixels_, features_, dbias);
+      }
+      if (to_bf16_) to_bf16(features_, dbias, reinterpret_cast<bf16*>(arguments.results[1]) + d * features_);
     }
   }
-  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::size_t scratch_bytes() const override {
+    const std::size_t own = of_bf16_ ? (block + 1) * features_ * sizeof(float) : 0;
+    return std::max(kernel_->scratch_bytes(), own);
+  }
   std::string implementation() const override { return kernel_->implementation() + ", bias by vectors"; }
   std::vector<LayoutChange> layout_changes() const override { return kernel_->layout_changes(); }
   std::int64_t library_calls() const override { return kernel_->library_calls(); }
 
  private:
+  static constexpr std::size_t block = fold_block;
+
   std::unique_ptr<CpuKernel> kernel_;
   std::int64_t devices_;
   std::size_t features_, pixels_;
-  bool stacked_;
+  bool stacked_, of_bf16_, to_bf16_;
 };
 
 }  // namespace
@@ -114,13 +145,14 @@ class WithBiasSum final : public CpuKernel {
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
   ConvGeometry g =
       conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding, dilation, groups);
-  if (takes_depthwise(request, g, false)) return make_depthwise(request, g, relu);
+  if (takes_depthwise(g, false)) return is_f32(request) ? make_depthwise(request, g, relu) : nullptr;
   if (!worthwhile(request, g)) return nullptr;
   const bool with_bias = request.operands.size() == 3;
   const bool merged =
       request.devices > 1 && request.stacked[0] && !request.stacked[1] && !(with_bias && request.stacked[2]);
   if (merged) g.n *= request.devices;
-  const Library library(name, g);
+  const DType dtype = request.operands[0].dtype, result = request.results[0].dtype;
+  const Library library(name, g, {dtype, dtype, with_bias ? request.operands[2].dtype : dtype, result});
   onednn::PrimitiveDesc desc = library.forward(name, with_bias, relu);
   const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
   if (relu_apart) desc = library.forward(name, with_bias);
@@ -134,7 +166,7 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
                                              {DNNL_ARG_DST, library.y.get(), onednn::result(0)}};
   if (with_bias) arguments.push_back({DNNL_ARG_BIAS, library.bias.get(), onednn::operand(2)});
   if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
-  if (relu_apart) sequence->relu_after(numel(g.y_shape()));
+  if (relu_apart) sequence->relu_after(result, numel(g.y_shape()));
   sequence->add(desc, arguments);
   sequence->named(desc);
   return sequence;
@@ -143,12 +175,13 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
   ConvGeometry g =
       conv_geometry(name, request.results[0].shape, request.operands[0].shape, strides, padding, dilation, groups);
-  if (takes_depthwise(request, g, true)) return make_depthwise_input_grad(request, g);
+  if (takes_depthwise(g, true)) return is_f32(request) ? make_depthwise_input_grad(request, g) : nullptr;
   if (!worthwhile(request, g)) return nullptr;
   const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
   if (merged) g.n *= request.devices;
-  const Library library(name, g);
-  const onednn::PrimitiveDesc forward = library.forward(name);
+  const DType dtype = request.operands[0].dtype;
+  const Library library(name, g, {request.results[0].dtype, dtype, dtype, dtype});
+  const onednn::PrimitiveDesc forward = Library(name, g, {dtype, dtype, dtype, dtype}).forward(name);
   if (!forward) return nullptr;
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
@@ -171,15 +204,17 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
   const ConvGeometry g =
       conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding, dilation, groups);
-  if (takes_depthwise(request, g, true)) {
+  if (takes_depthwise(g, true)) {
+    if (!is_f32(request)) return nullptr;
     auto kernel = make_depthwise_kernel_grad(request, g);
     if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
     return kernel;
   }
   if (!worthwhile(request, g)) return nullptr;
   const bool own_sum = bias && g.c < few_channels, library_sum = bias && !own_sum;
-  const Library library(name, g);
-  const onednn::PrimitiveDesc forward = library.forward(name, library_sum);
+  const DType dtype = request.operands[0].dtype, result = request.results[0].dtype;
+  const Library library(name, g, {dtype, result, result, dtype});
+  const onednn::PrimitiveDesc forward = Library(name, g, {dtype, dtype, dtype, dtype}).forward(name, library_sum);
   if (!forward) return nullptr;
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(

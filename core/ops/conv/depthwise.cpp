@@ -67,10 +67,9 @@ const float* widened(const float* x, std::int64_t size, std::int64_t times, floa
 
 }  // namespace
 
-bool takes_depthwise(const CpuRequest& request, const ConvGeometry& g, bool gradient) {
+bool takes_depthwise(const ConvGeometry& g, bool gradient) {
   const bool depthwise = g.groups > 1 && g.c_of_group() == 1, dilated = g.h.dilation > 1 || g.w.dilation > 1;
-  return request.results[0].dtype == DType::f32 && g.n > 0 && g.o > 0 && depthwise &&
-         (g.o_of_group() > 1 || (gradient && dilated));
+  return g.n > 0 && g.o > 0 && depthwise && (g.o_of_group() > 1 || (gradient && dilated));
 }
 
 std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvGeometry& g, bool relu) {

@@ -11,9 +11,9 @@
 
 namespace pmaptrain::ops {
 
-// Whether a request takes these loops: one with several results for each channel, and a gradient with a dilated
-// kernel. For the others the library's kernels are as fast (measured). Decided by one device's shapes.
-bool takes_depthwise(const CpuRequest& request, const ConvGeometry& g, bool gradient);
+// Whether f32 takes these loops: several results for each channel, and a gradient with a dilated kernel. For the others
+// the library's kernels are as fast (measured). Decided by one device's shapes.
+bool takes_depthwise(const ConvGeometry& g, bool gradient);
 
 std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvGeometry& g, bool relu);
 std::unique_ptr<CpuKernel> make_depthwise_input_grad(const CpuRequest& request, const ConvGeometry& g);

@@ -41,7 +41,7 @@ void zero(const Array& array) {
 void Conv::reference(const ReferenceCall& call) const {
   const ConvGeometry g =
       conv_geometry(name, call.operands[0].shape(), call.operands[1].shape(), strides, padding, dilation, groups);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     const T* kernel = call.operands[1].as<T>();
     T* y = call.results[0].as<T>();
@@ -58,7 +58,7 @@ void Conv::reference(const ReferenceCall& call) const {
 void ConvInputGrad::reference(const ReferenceCall& call) const {
   const ConvGeometry g =
       conv_geometry(name, call.results[0].shape(), call.operands[0].shape(), strides, padding, dilation, groups);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* kernel = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();
     T* dx = call.results[0].as<T>();
@@ -73,7 +73,7 @@ void ConvInputGrad::reference(const ReferenceCall& call) const {
 void ConvKernelGrad::reference(const ReferenceCall& call) const {
   const ConvGeometry g =
       conv_geometry(name, call.operands[0].shape(), kernel_shape, strides, padding, dilation, groups);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();
     T* dkernel = call.results[0].as<T>();

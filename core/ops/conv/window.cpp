@@ -112,7 +112,7 @@ void expect_floating(std::string_view op, std::span<const Type> operands, std::s
       throw TypeError(6,
                       fmt::format("{}: {} is {}{}", op, names[i], to_string(operands[i].dtype),
                                   i == 0 ? "" : fmt::format(" and {} is {}", names[0], to_string(operands[0].dtype))),
-                      fmt::format("{} takes f32 or f64, the same for all operands", op));
+                      fmt::format("{} takes bf16, f32 or f64, the same for all operands", op));
     }
   }
 }

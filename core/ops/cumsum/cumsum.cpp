@@ -30,18 +30,16 @@ void Cumsum::reference(const ReferenceCall& call) const {
   const std::int64_t size = shape[static_cast<std::size_t>(dim)];
   std::int64_t inner = 1;
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < shape.size(); ++d) inner *= shape[d];
-  dispatch(call.results[0].dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
-      for (std::int64_t start = 0; start < all; start += size * inner) {
-        const T* x = call.operands[0].as<T>() + start;
-        T* y = call.results[0].as<T>() + start;
-        const std::int64_t stride = reverse ? -inner : inner;
-        const std::int64_t first = reverse ? (size - 1) * inner : 0;
-        std::copy_n(x + first, inner, y + first);
-        for (std::int64_t i = 1; i < size; ++i) {
-          const std::int64_t at = first + i * stride;
-          for (std::int64_t j = 0; j < inner; ++j) y[at + j] = wrapping_add(y[at - stride + j], x[at + j]);
-        }
+  dispatch_arithmetic(call.results[0].dtype(), [&]<class T>() {
+    for (std::int64_t start = 0; start < all; start += size * inner) {
+      const T* x = call.operands[0].as<T>() + start;
+      T* y = call.results[0].as<T>() + start;
+      const std::int64_t stride = reverse ? -inner : inner;
+      const std::int64_t first = reverse ? (size - 1) * inner : 0;
+      std::copy_n(x + first, inner, y + first);
+      for (std::int64_t i = 1; i < size; ++i) {
+        const std::int64_t at = first + i * stride;
+        for (std::int64_t j = 0; j < inner; ++j) y[at + j] = wrapping_add(y[at - stride + j], x[at + j]);
       }
     }
   });

@@ -16,6 +16,7 @@ namespace pmaptrain::ops {
 struct Cumsum {
   static constexpr std::string_view name = "cumsum";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
   static constexpr UseReference cpu{
       "each element depends on the one before it; the other dimensions are computed in vectors"};
 

@@ -19,7 +19,7 @@ void expect_kind(std::string_view op, DType dtype, ElementKinds takes) {
   };
   switch (takes) {
     case ElementKinds::floating:
-      if (!is_floating(dtype)) refuse("f32 and f64", "cast the operand to a floating type first");
+      if (!is_floating(dtype)) refuse("floating types", "cast the operand to a floating type first");
       break;
     case ElementKinds::signed_numbers:
       if (!is_floating(dtype) && dtype != DType::i32 && dtype != DType::i64) {

@@ -1,12 +1,13 @@
 // Elementwise ops on one element: the one definition behind the kernels of the single ops and of fused chains, so that
 // both give the same bits. The types with which a functor can be called determine the element types that it has loops
-// for, the number of its operands and whether its result is boolean.
+// for, the number of its operands and whether its result is boolean. Elements of bf16 are computed in f32, by InF32.
 #pragma once
 
 #include <cmath>
 #include <concepts>
 #include <type_traits>
 
+#include "core/base/bf16.h"
 #include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
@@ -222,5 +223,24 @@ struct IsFiniteOf {
     return x - x == T{0};
   }
 };
+
+// The functor F on elements of bf16: in f32, and a number is rounded.
+template <class F>
+struct InF32 {
+  template <std::same_as<bf16>... T>
+  requires std::is_invocable_v<F, std::conditional_t<true, float, T>...>
+  auto operator()(T... x) const {
+    const auto result = F{}(static_cast<float>(x)...);
+    if constexpr (std::is_same_v<decltype(result), const bool>) {
+      return result;
+    } else {
+      return bf16(result);
+    }
+  }
+};
+
+// F as it is called with elements of type T.
+template <class F, class T>
+using OnElements = std::conditional_t<std::is_same_v<T, bf16>, InF32<F>, F>;
 
 }  // namespace pmaptrain::ops

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/kernel/reference.h"
+#include "core/ops/elementwise/functors.h"
 
 namespace pmaptrain::ops {
 
@@ -74,12 +75,13 @@ void map_ternary(const ReferenceCall& call, F f) {
 template <class F>
 void map(const ReferenceCall& call) {
   dispatch(call.operands[0].dtype(), [&]<class T>() {
-    if constexpr (std::is_invocable_v<F, T>) {
-      map_unary<T, std::invoke_result_t<F, T>>(call, F{});
-    } else if constexpr (std::is_invocable_v<F, T, T>) {
-      map_binary<T, std::invoke_result_t<F, T, T>>(call, F{});
-    } else if constexpr (std::is_invocable_v<F, T, T, T>) {
-      map_ternary<T, std::invoke_result_t<F, T, T, T>>(call, F{});
+    using G = OnElements<F, T>;
+    if constexpr (std::is_invocable_v<G, T>) {
+      map_unary<T, std::invoke_result_t<G, T>>(call, G{});
+    } else if constexpr (std::is_invocable_v<G, T, T>) {
+      map_binary<T, std::invoke_result_t<G, T, T>>(call, G{});
+    } else if constexpr (std::is_invocable_v<G, T, T, T>) {
+      map_ternary<T, std::invoke_result_t<G, T, T, T>>(call, G{});
     }
   });
 }

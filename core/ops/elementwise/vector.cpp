@@ -1,9 +1,12 @@
 #include "core/ops/elementwise/vector.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "core/kernel/vector_convert.h"
 #include "core/ops/cast/convert.h"
 #include "core/ops/list.h"
 
@@ -75,9 +78,55 @@ void call2(const std::byte* a, const std::byte* b, const std::byte*, std::byte* 
            reinterpret_cast<float*>(out));
 }
 
+// Of bf16, by blocks in f32.
+constexpr std::size_t f32_block = 256;
+
+template <VectorMath function>
+void call_on_bf16(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
+  const auto* x = reinterpret_cast<const bf16*>(a);
+  auto* to = reinterpret_cast<bf16*>(out);
+  std::array<float, f32_block> block;
+  for (std::size_t first = 0; first < n; first += f32_block) {
+    const std::size_t count = std::min(f32_block, n - first);
+    to_f32(count, x + first, block.data());
+    function(count, block.data(), block.data());
+    to_bf16(count, block.data(), to + first);
+  }
+}
+
+template <VectorMath2 function, std::size_t step_a, std::size_t step_b>
+void call2_on_bf16(const std::byte* a, const std::byte* b, const std::byte*, std::byte* out, std::size_t n) {
+  const auto *x = reinterpret_cast<const bf16*>(a), *y = reinterpret_cast<const bf16*>(b);
+  auto* to = reinterpret_cast<bf16*>(out);
+  std::array<float, f32_block> block_x, block_y;
+  block_x[0] = *x;
+  block_y[0] = *y;
+  for (std::size_t first = 0; first < n; first += f32_block) {
+    const std::size_t count = std::min(f32_block, n - first);
+    if (step_a == 1) to_f32(count, x + first, block_x.data());
+    if (step_b == 1) to_f32(count, y + first, block_y.data());
+    // Into the block of an operand that is read element by element.
+    float* const result = step_a == 1 ? block_x.data() : block_y.data();
+    function(count, block_x.data(), step_a, block_y.data(), step_b, result);
+    to_bf16(count, result, to + first);
+  }
+}
+
 template <VectorMath function>
 VectorFunction find_call(unsigned) {
   return &call<function>;
+}
+
+template <VectorMath function>
+VectorFunction find_call_on_bf16(unsigned) {
+  return &call_on_bf16<function>;
+}
+
+template <VectorMath2 function>
+VectorFunction find_call_on_bf16(unsigned scalars) {
+  if (scalars == 1) return &call2_on_bf16<function, 0, 1>;
+  if (scalars == 2) return &call2_on_bf16<function, 1, 0>;
+  return &call2_on_bf16<function, 1, 1>;
 }
 
 template <VectorMath2 function>
@@ -111,6 +160,7 @@ template <class T>
 VectorFunction find_of(DType operand, unsigned scalars) {
   if constexpr (HasVectorMath<T>) {
     if (operand == DType::f32) return find_call<T::vectors>(scalars);
+    if (operand == DType::bf16) return find_call_on_bf16<T::vectors>(scalars);
   }
   return ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
 }
@@ -139,12 +189,8 @@ VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalar
   return find_among(AllOps{}, op, operand, scalars);
 }
 
-VectorFunction find_copy(std::size_t size, bool scalar) {
-  switch (size) {
-    case 1: return scalar ? &repeat<std::uint8_t> : &copy<1>;
-    case 4: return scalar ? &repeat<std::uint32_t> : &copy<4>;
-    default: return scalar ? &repeat<std::uint64_t> : &copy<8>;
-  }
+VectorFunction find_copy(DType dtype, bool scalar) {
+  return dispatch_words(dtype, [&]<class T>() { return scalar ? &repeat<T> : &copy<sizeof(T)>; });
 }
 
 }  // namespace pmaptrain::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/graph/op.h"
 
@@ -24,7 +25,24 @@ struct Bits {
   typedef T Any __attribute__((may_alias));  // in place of `using`, which drops the attribute of a template's argument
 };
 
-// Copies n elements of `size` bytes, or repeats one.
-VectorFunction find_copy(std::size_t size, bool scalar);
+// As dispatch, with the unsigned number of the size of an element.
+template <class F>
+decltype(auto) dispatch_words(DType dtype, F&& f) {
+  return dispatch(dtype, [&]<class T>() -> decltype(auto) {
+    if constexpr (sizeof(T) == 1) {
+      return f.template operator()<std::uint8_t>();
+    } else if constexpr (sizeof(T) == 2) {
+      return f.template operator()<std::uint16_t>();
+    } else if constexpr (sizeof(T) == 4) {
+      return f.template operator()<std::uint32_t>();
+    } else {
+      static_assert(sizeof(T) == 8);
+      return f.template operator()<std::uint64_t>();
+    }
+  });
+}
+
+// Copies n elements, or repeats one.
+VectorFunction find_copy(DType dtype, bool scalar);
 
 }  // namespace pmaptrain::ops

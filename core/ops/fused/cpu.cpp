@@ -15,17 +15,20 @@ namespace {
 
 constexpr std::int64_t tile_elements = 1024;  // four kilobytes of f32: a dozen registers stay in the L2 cache
 constexpr std::int64_t one_tile = 2048;       // so many are one tile still
+constexpr std::size_t widest_element = sizeof(double);
 
 // What an instruction reads or writes: memory of the call, a register of one tile in scratch, or a constant.
 struct Node {
   enum class Kind { operand, result, scratch, immediate };
   Kind kind = Kind::scratch;
-  std::size_t index = 0;        // of the operand or result
-  std::size_t offset = 0;       // in scratch, or in the constants
-  std::size_t size = 4;         // bytes of an element
+  std::size_t index = 0;   // of the operand or result
+  std::size_t offset = 0;  // in scratch, or in the constants
+  DType dtype = DType::f32;
   bool scalar = false;          // one element, the same for all
   int defined = -1, last = -1;  // instructions
   int yields = -1;              // the first result that it is
+
+  std::size_t size() const { return size_of(dtype); }
 };
 
 struct Instruction {
@@ -129,7 +132,7 @@ class Compiler {
   void add_operand(std::size_t i) {
     const Type& operand = request_.operands[i];
     const bool one_for_all = local_ == 1 && request_.devices > 1 && !request_.stacked[i];
-    Node operand_node{.kind = Node::Kind::operand, .index = i, .size = size_of(operand.dtype)};
+    Node operand_node{.kind = Node::Kind::operand, .index = i, .dtype = operand.dtype};
     operand_node.scalar = one_for_all || (numel(operand) == 1 && !is_full(i));
     code_.nodes.push_back(operand_node);
     nodes_[region_.params[i].id] = static_cast<int>(code_.nodes.size()) - 1;
@@ -152,20 +155,19 @@ class Compiler {
   int add_constant(const Constant& constant) {
     const Type one{constant.dtype, {}, {}};
     const std::size_t offset = code_.constants.size();
-    code_.constants.resize(offset + 8);
+    code_.constants.resize(offset + widest_element);
     Constant scalar = constant;
     scalar.shape.clear();
     const Array to{&one, code_.constants.data() + offset};
     scalar.reference({{}, {&to, 1}});
-    code_.nodes.push_back(
-        {.kind = Node::Kind::immediate, .offset = offset, .size = size_of(constant.dtype), .scalar = true});
+    code_.nodes.push_back({.kind = Node::Kind::immediate, .offset = offset, .dtype = constant.dtype, .scalar = true});
     return static_cast<int>(code_.nodes.size()) - 1;
   }
 
   // A new register that the next instruction writes.
-  int add_register(std::size_t size, bool scalar) {
+  int add_register(DType dtype, bool scalar) {
     code_.nodes.push_back({.kind = Node::Kind::scratch,
-                           .size = size,
+                           .dtype = dtype,
                            .scalar = scalar,
                            .defined = static_cast<int>(code_.instructions.size())});
     return static_cast<int>(code_.nodes.size()) - 1;
@@ -177,7 +179,7 @@ class Compiler {
     if (at(from).scalar || at(from).kind != Node::Kind::operand || is_full(param)) return from;
     Instruction instruction{.kind = Instruction::Kind::spread, .in = {from, -1, -1}, .spread = local_spread(broadcast)};
     if (code_.passes == 1 && request_.stacked[param]) instruction.spread.size *= request_.devices;
-    instruction.out = add_register(at(from).size, false);
+    instruction.out = add_register(at(from).dtype, false);
     code_.instructions.push_back(instruction);
     return instruction.out;
   }
@@ -199,7 +201,7 @@ class Compiler {
       instruction.kind = Instruction::Kind::reference;
       instruction.reference = add_reference(equation, instruction, scalar);
     }
-    instruction.out = add_register(size_of(to), scalar);
+    instruction.out = add_register(to, scalar);
     code_.instructions.push_back(instruction);
     return instruction.out;
   }
@@ -221,8 +223,8 @@ class Compiler {
     const int number = yields_++;
     const bool computed = at(value).kind == Node::Kind::scratch && !at(value).scalar && at(value).yields < 0;
     if (!computed) {
-      Instruction instruction{.function = find_copy(at(value).size, at(value).scalar), .in = {value, -1, -1}};
-      value = instruction.out = add_register(at(value).size, false);
+      Instruction instruction{.function = find_copy(at(value).dtype, at(value).scalar), .in = {value, -1, -1}};
+      value = instruction.out = add_register(at(value).dtype, false);
       code_.instructions.push_back(instruction);
     }
     at(value).yields = number;
@@ -288,7 +290,7 @@ class Compiler {
       Node& out = at(instruction.out);
       const bool in_place = instruction.kind != Instruction::Kind::spread;
       for (int in : instruction.in) {
-        if (in >= 0 && in_place && at(in).size == out.size) release(in, i);
+        if (in >= 0 && in_place && at(in).size() == out.size()) release(in, i);
       }
       if (out.kind == Node::Kind::scratch) {
         if (free.empty() || keeps(instruction.out)) {
@@ -300,7 +302,7 @@ class Compiler {
         }
       }
       for (int in : instruction.in) {
-        if (in >= 0 && !(in_place && at(in).size == out.size)) release(in, i);
+        if (in >= 0 && !(in_place && at(in).size() == out.size())) release(in, i);
       }
     }
   }
@@ -313,7 +315,7 @@ class Compiler {
 
   std::size_t widest() const {
     std::size_t size = 1;
-    for (const Node& node : code_.nodes) size = std::max(size, node.size);
+    for (const Node& node : code_.nodes) size = std::max(size, node.size());
     return size;
   }
 
@@ -364,7 +366,7 @@ class FusedKernel final : public CpuKernel {
       if (node.kind == Node::Kind::operand) operands_.push_back(i);
       if (node.kind == Node::Kind::result) results_.push_back(i);
       const bool moves = node.kind == Node::Kind::result || (node.kind == Node::Kind::operand && is_full(i));
-      if (moves) moving_.emplace_back(i, static_cast<std::size_t>(code_.tile) * node.size);
+      if (moves) moving_.emplace_back(i, static_cast<std::size_t>(code_.tile) * node.size());
     }
     for (const Instruction& instruction : code_.instructions) (instruction.once ? once_ : each_).push_back(instruction);
     for (ReferenceInstruction& reference : code_.references) {
@@ -397,7 +399,7 @@ class FusedKernel final : public CpuKernel {
         const std::int64_t count = std::min(code_.tile, code_.elements - first);
         for (const Instruction& instruction : each_) execute(instruction, first, count);
         for (const auto& [node, result] : copied_) {
-          const std::size_t size = code_.nodes[node].size;
+          const std::size_t size = code_.nodes[node].size();
           std::memcpy(
               arguments.results[result] + p * code_.result_strides[result] + static_cast<std::size_t>(first) * size,
               pointers_[node], static_cast<std::size_t>(count) * size);
@@ -436,11 +438,8 @@ class FusedKernel final : public CpuKernel {
                              static_cast<std::size_t>(count));
         return;
       case Instruction::Kind::spread:
-        switch (to.size) {
-          case 1: return expand<std::uint8_t>(in(instruction, 0), instruction.spread, first, count, out);
-          case 4: return expand<std::uint32_t>(in(instruction, 0), instruction.spread, first, count, out);
-          default: return expand<std::uint64_t>(in(instruction, 0), instruction.spread, first, count, out);
-        }
+        return dispatch_words(to.dtype,
+                              [&]<class T>() { expand<T>(in(instruction, 0), instruction.spread, first, count, out); });
       case Instruction::Kind::reference: break;
     }
     ReferenceInstruction& reference = code_.references[instruction.reference];

@@ -14,7 +14,7 @@ namespace {
 // The largest whole number up to which the type holds all.
 template <class T>
 constexpr std::int64_t last_whole() {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (FloatingElement<T>) {
     return std::int64_t{1} << std::numeric_limits<T>::digits;
   } else {
     return static_cast<std::int64_t>(std::numeric_limits<T>::max());

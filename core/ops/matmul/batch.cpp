@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "core/graph/builder.h"
+#include "core/ops/cast/cast.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/matmul/multiply.h"
 #include "core/ops/support/rules.h"
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
+#include "core/kernel/in_f32.h"
 #include "core/kernel/onednn.h"
 #endif
 
@@ -57,7 +59,7 @@ std::vector<Type> BatchMatmul::infer(const InferContext& context) const {
   Shape shape = a.shape;
   shape[rank - 2] = sizes.m;
   shape[rank - 1] = sizes.n;
-  return one_result(a.dtype, std::move(shape));
+  return one_result(result_dtype(name, a.dtype, preferred_element_type), std::move(shape));
 }
 
 Cost BatchMatmul::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
@@ -68,7 +70,8 @@ Cost BatchMatmul::cost(const Mesh&, std::span<const Type> operands, std::span<co
 // As matmul's: with A and B for the operands as they enter the product, dA = dC Bᵀ and dB = Aᵀ dC.
 Cotangents BatchMatmul::derivative(VjpContext& context) const {
   Cotangents result(2);
-  const Value a = context.operands[0], b = context.operands[1], g = *context.cotangents[0];
+  const Value a = context.operands[0], b = context.operands[1];
+  const Value g = as_dtype(context.b, context.b.type(a).dtype, *context.cotangents[0]);
   if (context.needed[0]) {
     result[0] = transpose_a ? context.b.emit(BatchMatmul{transpose_b, true}, {b, g})
                             : context.b.emit(BatchMatmul{false, !transpose_b}, {g, b});
@@ -82,12 +85,10 @@ Cotangents BatchMatmul::derivative(VjpContext& context) const {
 
 void BatchMatmul::reference(const ReferenceCall& call) const {
   const Sizes s = sizes_of(call.operands[0].shape(), call.operands[1].shape(), transpose_a, transpose_b);
-  dispatch(call.results[0].dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
-      for (std::int64_t i = 0; i < s.batch; ++i) {
-        multiply(s.m, s.n, s.k, call.operands[0].as<T>() + i * s.m * s.k, transpose_a,
-                 call.operands[1].as<T>() + i * s.k * s.n, transpose_b, call.results[0].as<T>() + i * s.m * s.n);
-      }
+  dispatch_arithmetic(call.results[0].dtype(), [&]<class T>() {
+    for (std::int64_t i = 0; i < s.batch; ++i) {
+      multiply(s.m, s.n, s.k, call.operands[0].as<T>() + i * s.m * s.k, transpose_a,
+               call.operands[1].as<T>() + i * s.k * s.n, transpose_b, call.results[0].as<T>() + i * s.m * s.n);
     }
   });
 }
@@ -100,16 +101,18 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest&) const { return nu
 
 std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
   Sizes s = sizes_of(request.operands[0].shape, request.operands[1].shape, transpose_a, transpose_b);
-  if (request.results[0].dtype != DType::f32 || s.batch * s.m * s.n * s.k < least_products) return nullptr;
+  const DType dtype = request.operands[0].dtype;
+  if (dtype != DType::f32 && !(dtype == DType::bf16 && has_bf16_instructions())) return nullptr;
+  if (s.batch * s.m * s.n * s.k < least_products) return nullptr;
   // The products of several devices are one batch: each is its own.
   const bool merged = request.stacked[0] && request.stacked[1];
   if (merged) s.batch *= request.devices;
-  const auto desc_of = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
-    return onednn::strided(name, {s.batch, rows, columns},
+  const auto desc_of = [&](DType of, std::int64_t rows, std::int64_t columns, bool transposed) {
+    return onednn::strided(name, of, {s.batch, rows, columns},
                            {rows * columns, transposed ? 1 : columns, transposed ? rows : 1});
   };
-  const onednn::Desc a = desc_of(s.m, s.k, transpose_a), b = desc_of(s.k, s.n, transpose_b),
-                     c = desc_of(s.m, s.n, false);
+  const onednn::Desc a = desc_of(dtype, s.m, s.k, transpose_a), b = desc_of(dtype, s.k, s.n, transpose_b),
+                     c = desc_of(request.results[0].dtype, s.m, s.n, false);
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a.get(), b.get(), nullptr,
                                                                  c.get(), onednn::attributes(name).get());

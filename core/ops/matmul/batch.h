@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,13 +14,16 @@
 namespace pmaptrain::ops {
 
 // [batch..., m,k] x [batch..., k,n] -> [batch..., m,n], for every numeric element type and any number of equal batch
-// dimensions; each pair of matrices is multiplied as in matmul, whose two transposes these are.
+// dimensions; each pair of matrices is multiplied as in matmul, whose attributes these are.
 struct BatchMatmul {
   static constexpr std::string_view name = "batch_matmul";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   bool transpose_a = false;
   bool transpose_b = false;
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -32,6 +36,7 @@ struct BatchMatmul {
   void attributes(AttributeVisitor& visitor) {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);
+    visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

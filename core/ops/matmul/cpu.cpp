@@ -1,6 +1,7 @@
 #include "core/ops/matmul/matmul.h"
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
+#include "core/kernel/in_f32.h"
 #include "core/kernel/onednn.h"
 #include "core/ops/matmul/narrow.h"
 #endif
@@ -18,9 +19,11 @@ namespace {
 
 // Whether a row of the result has the same bits whatever rows are multiplied with it, so that devices may share a call
 // and still agree with private copies, which may not. So it is of the library's kernels for AVX-512 (measured: the
-// tests ask many shapes); its GEMM, which machines without AVX-512 meet, takes other paths for other numbers of rows.
+// tests ask many shapes; AMX is not measured); its GEMM, which machines without AVX-512 meet, takes other paths for
+// other numbers of rows.
 bool rows_are_independent(const onednn::PrimitiveDesc& desc) {
-  return onednn::implementation_of(desc).starts_with("brg:avx512");
+  const std::string implementation = onednn::implementation_of(desc);
+  return implementation.starts_with("brg:avx512") && implementation.find("amx") == std::string::npos;
 }
 
 // The library's product for a request.
@@ -32,9 +35,11 @@ struct Product {
     k = a.shape[op.transpose_a ? 0 : 1];
     const std::int64_t m = c.shape[0];
     with_bias = request.operands.size() == 3;
-    b_plain = onednn::strided(name, {k, n}, op.transpose_b ? Shape{1, k} : Shape{n, 1});
-    b = request.packed ? onednn::any_layout(name, {k, n}) : nullptr;
-    bias = onednn::strided(name, {1, n}, {n, 1});
+    dtype = a.dtype;
+    result_dtype = c.dtype;
+    b_plain = onednn::strided(name, dtype, {k, n}, op.transpose_b ? Shape{1, k} : Shape{n, 1});
+    b = request.packed ? onednn::any_layout(name, dtype, {k, n}) : nullptr;
+    if (with_bias) bias = onednn::strided(name, request.operands[2].dtype, {1, n}, {n, 1});
     const auto independent = [&](std::int64_t count) {
       const onednn::PrimitiveDesc candidate = primitive(op, count, op.relu);
       return candidate && rows_are_independent(candidate);
@@ -49,33 +54,39 @@ struct Product {
   }
 
   onednn::Desc a_of(const Matmul& op, std::int64_t count) const {
-    return onednn::strided(name, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
+    return onednn::strided(name, dtype, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
   }
-  onednn::Desc c_of(std::int64_t count) const { return onednn::strided(name, {count, n}, {n, 1}); }
+  onednn::Desc c_of(std::int64_t count) const { return onednn::strided(name, result_dtype, {count, n}, {n, 1}); }
 
   onednn::PrimitiveDesc primitive(const Matmul& op, std::int64_t count, bool with_relu) const {
     const onednn::Desc a = a_of(op, count), c = c_of(count);
     dnnl_primitive_desc_t created = nullptr;
-    const dnnl_status_t status = dnnl_matmul_primitive_desc_create(
-        &created, onednn::engine(), a.get(), (b ? b : b_plain).get(), with_bias ? bias.get() : nullptr, c.get(),
-        onednn::attributes(name, with_relu).get());
+    const dnnl_status_t status =
+        dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a.get(), (b ? b : b_plain).get(), bias.get(),
+                                          c.get(), onednn::attributes(name, with_relu).get());
     return onednn::take(name, status, created);
   }
 
   std::string_view name;
   std::int64_t rows = 0, n = 0, k = 0;
+  DType dtype, result_dtype;
   bool with_bias = false, merged = false, relu_apart = false;
-  onednn::Desc b_plain, b, bias;  // b: null for the plain layout
+  onednn::Desc b_plain, b, bias;  // b: null for the plain layout; bias: null where there is none
   onednn::PrimitiveDesc desc;     // null where the library has no kernel
 };
 
 bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
-  return c.dtype == DType::f32 && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
+  const bool known = a.dtype == DType::f32 || (a.dtype == DType::bf16 && has_bf16_instructions());
+  return known && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
 }
+
+// Rows from which a call that transposes b itself costs less than one packing for all calls (measured).
+constexpr std::int64_t rows_worth_transposing = 48;
 
 }  // namespace
 
 std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& request) const {
+  if (transpose_b && request.results[0].shape[0] >= rows_worth_transposing) return nullptr;
   if (!is_worthwhile(request.operands[0], request.results[0], transpose_a) || request.stacked[1] ||
       make_narrow_kernel(*this, request)) {
     return nullptr;
@@ -99,7 +110,7 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
       {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}};
   if (product.with_bias) arguments.push_back({DNNL_ARG_BIAS, product.bias.get(), onednn::operand(2)});
   if (relu && !product.relu_apart) arguments.push_back(onednn::relu_slope());
-  if (product.relu_apart) kernel->relu_after(product.rows * product.n);
+  if (product.relu_apart) kernel->relu_after(product.result_dtype, product.rows * product.n);
   kernel->add(product.desc, arguments);
   kernel->named(product.desc);
   return kernel;

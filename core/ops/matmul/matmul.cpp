@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/graph/builder.h"
+#include "core/ops/cast/cast.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/support/epilogue.h"
+#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -42,14 +44,9 @@ std::vector<Type> Matmul::infer(const InferContext& context) const {
   }
   const std::int64_t columns = b.shape[transpose_b ? 0 : 1];
   if (operands.size() == 3) {
-    if (operands[2].dtype != a.dtype) {
-      throw TypeError(
-          6, fmt::format("{}: a is {} and bias is {}", found, to_string(a.dtype), to_string(operands[2].dtype)),
-          "all operands have the same numeric element type; cast one of them");
-    }
-    expect_bias(name, operands[2].shape, columns);
+    expect_bias(name, operands[2], a.dtype, columns);
   }
-  return {{a.dtype, {a.shape[transpose_a ? 1 : 0], columns}, {}}};
+  return {{result_dtype(name, a.dtype, preferred_element_type), {a.shape[transpose_a ? 1 : 0], columns}, {}}};
 }
 
 Cost Matmul::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
@@ -67,7 +64,8 @@ Cotangents Matmul::derivative(VjpContext& context) const {
   Cotangents result(context.operands.size());
   if (!context.cotangents[0]) return result;
   const Value a = context.operands[0], b = context.operands[1];
-  const Value g = relu ? relu_cotangent(context) : *context.cotangents[0];
+  const Value dc = relu ? relu_cotangent(context) : *context.cotangents[0];
+  const Value g = as_dtype(context.b, context.b.type(a).dtype, dc);
   if (context.needed[0]) {
     result[0] = transpose_a ? context.b.emit(Matmul{transpose_b, true}, {b, g})
                             : context.b.emit(Matmul{false, !transpose_b}, {g, b});
@@ -76,7 +74,9 @@ Cotangents Matmul::derivative(VjpContext& context) const {
     result[1] = transpose_b ? context.b.emit(Matmul{true, transpose_a}, {g, a})
                             : context.b.emit(Matmul{!transpose_a, false}, {a, g});
   }
-  if (result.size() == 3 && context.needed[2]) result[2] = context.b.emit(ReduceSum{{0}}, {g});
+  if (result.size() == 3 && context.needed[2]) {
+    result[2] = sum_as(context.b, context.b.type(context.operands[2]).dtype, dc, {0});
+  }
   return result;
 }
 

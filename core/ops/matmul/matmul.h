@@ -19,14 +19,18 @@ inline constexpr std::int64_t least_products = 16 * 32 * 16;
 // [m,k] x [k,n] -> [m,n], for every numeric element type; integers wrap. With transpose_a the first operand is stored
 // as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros. A third operand, the
 // bias [n], is added to each row; with `relu`, the op relu is then applied to the result. A NaN stays, but a sum
-// that has overflowed to -inf may become NaN rather than 0.
+// that has overflowed to -inf may become NaN rather than 0. Products of bf16 are accumulated in f32, to which a bias of
+// bf16 or f32 is added before the result is rounded; with a preferred_element_type of f32 it is not.
 struct Matmul {
   static constexpr std::string_view name = "matmul";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   bool transpose_a = false;
   bool transpose_b = false;
   bool relu = false;
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -40,13 +44,13 @@ struct Matmul {
     visitor.field("transpose_a", transpose_a);
     visitor.field("transpose_b", transpose_b);
     visitor.flag("relu", relu);
+    visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
-  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns. In the input's
-  // gradient the weights are stored transposed, and packing them saves no time.
+  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns.
   std::optional<std::size_t> prepared_operand() const {
-    return transpose_a || transpose_b ? std::nullopt : std::optional<std::size_t>(1);
+    return transpose_a ? std::nullopt : std::optional<std::size_t>(1);
   }
   std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };

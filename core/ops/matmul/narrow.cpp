@@ -62,7 +62,7 @@ std::unique_ptr<CpuKernel> make_narrow_kernel(const Matmul& op, const CpuRequest
   const Type& a = request.operands[0];
   const Type& c = request.results[0];
   const auto width = static_cast<std::size_t>(a.shape[1]);
-  if (c.dtype != DType::f32 || c.shape[1] != 1 || width < 1 || width > NarrowRows::widest) return nullptr;
+  if (a.dtype != DType::f32 || c.shape[1] != 1 || width < 1 || width > NarrowRows::widest) return nullptr;
   if (op.transpose_a && (op.relu || request.operands.size() == 3)) return nullptr;
   return std::make_unique<NarrowKernel>(op, request);
 }

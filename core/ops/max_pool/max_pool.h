@@ -18,6 +18,8 @@ namespace pmaptrain::ops {
 struct MaxPool {
   static constexpr std::string_view name = "max_pool";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
 
   std::vector<std::int64_t> window = {2, 2};
   std::vector<std::int64_t> strides = {2, 2};
@@ -43,6 +45,8 @@ struct MaxPool {
 struct MaxPoolGrad {
   static constexpr std::string_view name = "max_pool_grad";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
+  static constexpr bool cpu_takes_bf16 = true;
   static constexpr NoDerivative derivative{"second derivatives of max pooling are not supported"};
 
   std::vector<std::int64_t> window = {2, 2};

@@ -29,7 +29,7 @@ void for_each_maximum(const PoolGeometry& g, const T* x, F&& f) {
 
 void MaxPool::reference(const ReferenceCall& call) const {
   const PoolGeometry g = pool_geometry(name, call.operands[0].shape(), window, strides, padding);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     for_each_maximum(g, x, [&](std::int64_t y, std::int64_t best) { call.results[0].as<T>()[y] = x[best]; });
   });
@@ -37,7 +37,7 @@ void MaxPool::reference(const ReferenceCall& call) const {
 
 void MaxPoolGrad::reference(const ReferenceCall& call) const {
   const PoolGeometry g = pool_geometry(name, call.operands[0].shape(), window, strides, padding);
-  dispatch_floating(call.results[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T *x = call.operands[0].as<T>(), *dy = call.operands[1].as<T>();
     T* dx = call.results[0].as<T>();
     std::fill_n(dx, call.results[0].size(), T{});

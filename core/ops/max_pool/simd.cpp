@@ -38,48 +38,72 @@ HWY_INLINE void for_each_window_of(const PoolGeometry& g, std::int64_t n, const 
   }
 }
 
+// Elements as f32, and back where they are the same as bf16.
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
+  const hn::RebindToUnsigned<D> words;
+  const hn::Rebind<std::uint16_t, D> halves;
+  const auto bits = hn::PromoteTo(words, hn::LoadU(halves, reinterpret_cast<const std::uint16_t*>(from)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> x, D d, float* to) {
+  hn::StoreU(x, d, to);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> x, D, bf16* to) {
+  const hn::RebindToUnsigned<D> words;
+  const hn::Rebind<std::uint16_t, D> halves;
+  hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(hn::BitCast(words, x))), halves,
+             reinterpret_cast<std::uint16_t*>(to));
+}
+
 // Whether a value replaces the best so far: the first of equals stays, and so does the first NaN.
 template <class D, class V>
 HWY_INLINE auto wins(D, V tap, V best) {
   return hn::And(hn::Not(hn::Le(tap, best)), hn::Eq(best, best));
 }
 
-template <class D>
-HWY_INLINE void pool_window(D d, const float* x, float* y, const PoolTaps& taps) {
-  auto best = hn::LoadU(d, x);
+template <class D, class T>
+HWY_INLINE void pool_window(D d, const T* x, T* y, const PoolTaps& taps) {
+  auto best = load(d, x);
   auto nan = hn::IsNaN(best);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
-      const auto tap = hn::LoadU(d, x + i * taps.row + j * taps.column);
+      const auto tap = load(d, x + i * taps.row + j * taps.column);
       best = hn::IfThenElse(hn::Gt(tap, best), tap, best);
       nan = hn::Or(nan, hn::IsNaN(tap));
     }
   }
-  hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
+  store(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
 // The most usual window, unrolled.
-template <class D>
-HWY_INLINE void pool_2x2(D d, const float* x, float* y, const PoolTaps& taps) {
-  const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + taps.column);
-  const auto c = hn::LoadU(d, x + taps.row), e = hn::LoadU(d, x + taps.row + taps.column);
+template <class D, class T>
+HWY_INLINE void pool_2x2(D d, const T* x, T* y, const PoolTaps& taps) {
+  const auto a = load(d, x), b = load(d, x + taps.column);
+  const auto c = load(d, x + taps.row), e = load(d, x + taps.row + taps.column);
   const auto ab = hn::IfThenElse(hn::Gt(b, a), b, a), ce = hn::IfThenElse(hn::Gt(e, c), e, c);
   const auto best = hn::IfThenElse(hn::Gt(ce, ab), ce, ab);
   const auto nan = hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Or(hn::IsNaN(c), hn::IsNaN(e)));
-  hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
+  store(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
 // Adds to dx. PoolTaps are counted in integers: a float would stop at 2^24. -1 is no tap.
-template <class D>
-HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, const PoolTaps& taps, bool relu) {
+template <class D, class T>
+HWY_INLINE void grad_window(D d, const T* x, const T* dy, T* dx, const PoolTaps& taps, bool relu) {
   const hn::RebindToSigned<D> places;
-  auto best = hn::LoadU(d, x);
+  auto best = load(d, x);
   auto winner = hn::Zero(places);
   auto index = hn::Zero(places);
   const auto one = hn::Set(places, 1);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
-      const auto tap = hn::LoadU(d, x + i * taps.row + j * taps.column);
+      const auto tap = load(d, x + i * taps.row + j * taps.column);
       const auto better = wins(d, tap, best);
       best = hn::IfThenElse(better, tap, best);
       winner = hn::IfThenElse(hn::RebindMask(places, better), index, winner);
@@ -90,25 +114,25 @@ HWY_INLINE void grad_window(D d, const float* x, const float* dy, float* dx, con
     const auto passes = hn::RebindMask(places, hn::Gt(best, hn::Zero(d)));
     winner = hn::IfThenElse(passes, winner, hn::Set(places, -1));
   }
-  const auto cotangent = hn::LoadU(d, dy);
+  const auto cotangent = load(d, dy);
   index = hn::Zero(places);
   for (std::int64_t i = 0; i < taps.rows; ++i) {
     for (std::int64_t j = 0; j < taps.columns; ++j) {
-      float* const to = dx + i * taps.row + j * taps.column;
+      T* const to = dx + i * taps.row + j * taps.column;
       const auto wins_here = hn::RebindMask(d, hn::Eq(winner, index));
-      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(wins_here, cotangent)), d, to);
+      store(hn::Add(load(d, to), hn::IfThenElseZero(wins_here, cotangent)), d, to);
       index = hn::Add(index, one);
     }
   }
 }
 
 // Writes dx: for windows that do not overlap.
-template <class D>
-HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const PoolTaps& taps, bool relu) {
-  auto best = hn::LoadU(d, x);
-  const auto b = hn::LoadU(d, x + taps.column);
-  const auto c = hn::LoadU(d, x + taps.row);
-  const auto e = hn::LoadU(d, x + taps.row + taps.column);
+template <class D, class T>
+HWY_INLINE void grad_2x2(D d, const T* x, const T* dy, T* dx, const PoolTaps& taps, bool relu) {
+  auto best = load(d, x);
+  const auto b = load(d, x + taps.column);
+  const auto c = load(d, x + taps.row);
+  const auto e = load(d, x + taps.row + taps.column);
   const auto b_wins = wins(d, b, best);
   best = hn::IfThenElse(b_wins, b, best);
   const auto c_wins = wins(d, c, best);
@@ -116,18 +140,19 @@ HWY_INLINE void grad_2x2(D d, const float* x, const float* dy, float* dx, const 
   const auto e_wins = wins(d, e, best);
   best = hn::IfThenElse(e_wins, e, best);
   // What is left of the cotangent after the later taps took theirs.
-  auto rest = hn::LoadU(d, dy);
+  auto rest = load(d, dy);
   if (relu) rest = hn::IfThenElseZero(hn::Gt(best, hn::Zero(d)), rest);
-  hn::StoreU(hn::IfThenElseZero(e_wins, rest), d, dx + taps.row + taps.column);
+  store(hn::IfThenElseZero(e_wins, rest), d, dx + taps.row + taps.column);
   rest = hn::IfThenZeroElse(e_wins, rest);
-  hn::StoreU(hn::IfThenElseZero(c_wins, rest), d, dx + taps.row);
+  store(hn::IfThenElseZero(c_wins, rest), d, dx + taps.row);
   rest = hn::IfThenZeroElse(c_wins, rest);
-  hn::StoreU(hn::IfThenElseZero(b_wins, rest), d, dx + taps.column);
-  hn::StoreU(hn::IfThenZeroElse(b_wins, rest), d, dx);
+  store(hn::IfThenElseZero(b_wins, rest), d, dx + taps.column);
+  store(hn::IfThenZeroElse(b_wins, rest), d, dx);
 }
 
 // Lambdas do not take on the instruction set of their surroundings: each says it.
-void pool(const PoolGeometry& g, const float* x, float* y) {
+template <class T>
+void pool_all(const PoolGeometry& g, const T* x, T* y) {
   for (std::int64_t n = 0; n < g.n; ++n) {
     for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const PoolTaps& taps) HWY_ATTR {
       if (taps.rows == 2 && taps.columns == 2) {
@@ -140,13 +165,14 @@ void pool(const PoolGeometry& g, const float* x, float* y) {
   }
 }
 
-void pool_grad(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu) {
-  const bool apart = g.h.stride >= g.h.window && g.w.stride >= g.w.window;
+template <class T>
+void pool_grad_all(const PoolGeometry& g, const T* x, const T* dy, T* dx, bool relu) {
+  const bool apart = windows_are_apart(g);
   const bool tiles = g.h.window == 2 && g.w.window == 2 && g.h.in == 2 * g.h.out && g.w.in == 2 * g.w.out &&
                      g.h.stride == 2 && g.w.stride == 2 && g.h.low == 0 && g.w.low == 0;
   const std::int64_t image = g.h.in * g.w.in * g.c;
   for (std::int64_t n = 0; n < g.n; ++n) {
-    if (!tiles) std::fill_n(dx + n * image, image, 0.0F);
+    if (!tiles) std::fill_n(dx + n * image, image, T{0});
     for_each_window_of(g, n, [&](std::int64_t at_x, std::int64_t at_y, const PoolTaps& taps) HWY_ATTR {
       if (apart && taps.rows == 2 && taps.columns == 2) {
         for_each_vector(g.c, [&](auto d, std::int64_t c)
@@ -159,6 +185,15 @@ void pool_grad(const PoolGeometry& g, const float* x, const float* dy, float* dx
   }
 }
 
+void pool(const PoolGeometry& g, const float* x, float* y) { pool_all(g, x, y); }
+void pool_bf16(const PoolGeometry& g, const bf16* x, bf16* y) { pool_all(g, x, y); }
+void pool_grad(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu) {
+  pool_grad_all(g, x, dy, dx, relu);
+}
+void pool_grad_bf16(const PoolGeometry& g, const bf16* x, const bf16* dy, bf16* dx, bool relu) {
+  pool_grad_all(g, x, dy, dx, relu);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace pmaptrain::ops
 HWY_AFTER_NAMESPACE();
@@ -167,12 +202,22 @@ HWY_AFTER_NAMESPACE();
 namespace pmaptrain::ops {
 
 HWY_EXPORT(pool);
+HWY_EXPORT(pool_bf16);
 HWY_EXPORT(pool_grad);
+HWY_EXPORT(pool_grad_bf16);
+
+bool windows_are_apart(const PoolGeometry& g) { return g.h.stride >= g.h.window && g.w.stride >= g.w.window; }
 
 void max_pool_simd(const PoolGeometry& g, const float* x, float* y) { HWY_DYNAMIC_DISPATCH(pool)(g, x, y); }
 
+void max_pool_simd(const PoolGeometry& g, const bf16* x, bf16* y) { HWY_DYNAMIC_DISPATCH(pool_bf16)(g, x, y); }
+
 void max_pool_grad_simd(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu) {
   HWY_DYNAMIC_DISPATCH(pool_grad)(g, x, dy, dx, relu);
+}
+
+void max_pool_grad_simd(const PoolGeometry& g, const bf16* x, const bf16* dy, bf16* dx, bool relu) {
+  HWY_DYNAMIC_DISPATCH(pool_grad_bf16)(g, x, dy, dx, relu);
 }
 
 }  // namespace pmaptrain::ops

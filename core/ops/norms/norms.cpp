@@ -65,7 +65,7 @@ Cost Norms::cost(const Mesh&, std::span<const Type> operands, std::span<const Ty
 }
 
 void Norms::reference(const ReferenceCall& call) const {
-  dispatch_floating(call.operands[0].dtype(), [&]<class T>() {
+  dispatch_floating_arithmetic(call.operands[0].dtype(), [&]<class T>() {
     const auto n = static_cast<std::size_t>(call.operands[0].size());
     const auto [squares, largest] = norms_of(n, call.operands[0].as<T>(), add_plainly<T>);
     *call.results[0].as<double>() = squares;

@@ -16,6 +16,7 @@ namespace pmaptrain::ops {
 struct Norms {
   static constexpr std::string_view name = "norms";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
   static constexpr WholeRows row_rule{"the largest magnitude is no sum"};
   static constexpr NoDerivative derivative{"it serves to monitor values; reduce_sum of mul has a derivative"};
 

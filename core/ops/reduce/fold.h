@@ -31,8 +31,8 @@ struct SumFold {
 struct MaxFold {
   template <class T>
   static constexpr T identity() {
-    if constexpr (std::is_floating_point_v<T>) {
-      return -std::numeric_limits<T>::infinity();
+    if constexpr (FloatingElement<T>) {
+      return static_cast<T>(-std::numeric_limits<T>::infinity());
     } else {
       return std::numeric_limits<T>::lowest();
     }

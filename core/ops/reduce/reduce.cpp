@@ -103,22 +103,25 @@ void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
 
 template <class Fold>
 void run_reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
-  dispatch(call.operands[0].dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) reduce<Fold, T>(call, dims);
-  });
+  dispatch_arithmetic(call.operands[0].dtype(), [&]<class T>() { reduce<Fold, T>(call, dims); });
 }
 
 }  // namespace
 
-std::vector<Type> ReduceSum::infer(const InferContext& context) const { return infer_reduce(name, context, dims); }
+std::vector<Type> ReduceSum::infer(const InferContext& context) const {
+  std::vector<Type> results = infer_reduce(name, context, dims);
+  results[0].dtype = result_dtype(name, results[0].dtype, preferred_element_type);
+  return results;
+}
 
 Cost ReduceSum::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
   return traffic(operands, results, static_cast<double>(numel(operands[0])));
 }
 
 Cotangents ReduceSum::derivative(VjpContext& context) const {
-  const Shape shape = context.b.type(context.operands[0]).shape;
-  return {context.b.emit(Broadcast{shape, kept_dims(shape, dims)}, {*context.cotangents[0]})};
+  const Type x = context.b.type(context.operands[0]);
+  const Value dy = as_dtype(context.b, x.dtype, *context.cotangents[0]);
+  return {context.b.emit(Broadcast{x.shape, kept_dims(x.shape, dims)}, {dy})};
 }
 
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
@@ -164,6 +167,11 @@ std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {
 #endif  // PMAPTRAIN_REFERENCE_KERNELS
 
 void ReduceSum::reference(const ReferenceCall& call) const { run_reduce<SumFold>(call, dims); }
+
+Value sum_as(Builder& b, DType dtype, Value x, const std::vector<std::int64_t>& dims) {
+  const bool widens = b.type(x).dtype == DType::bf16 && dtype == DType::f32;
+  return as_dtype(b, dtype, b.emit(ReduceSum{dims, widens ? std::optional(dtype) : std::nullopt}, {x}));
+}
 
 std::vector<Type> ReduceMax::infer(const InferContext& context) const {
   std::vector<Type> results = infer_reduce(name, context, dims);

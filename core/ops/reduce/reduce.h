@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,14 @@
 
 namespace pmaptrain::ops {
 
-// Floating and integer values; integers wrap. A sum over nothing is 0, a sum over one element is that element.
+// Floating and integer values; integers wrap. A sum over nothing is 0, a sum over one element is that element. A sum of
+// bf16 is accumulated in f32, and is f32 where that is preferred.
 struct ReduceSum {
   static constexpr std::string_view name = "reduce_sum";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
   std::vector<std::int64_t> dims = {};
+  std::optional<DType> preferred_element_type = {};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -27,16 +31,23 @@ struct ReduceSum {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
     return {!dims.empty() && dims.front() == 0 ? RowRule::Kind::sums : RowRule::Kind::keeps};
   }
-  void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("dims", dims);
+    visitor.seldom("preferred_element_type", preferred_element_type);
+  }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;
 };
+
+// The sum of x over `dims` as elements of type `dtype`, which is x's, or f32 where x is bf16, or the reverse.
+Value sum_as(Builder& b, DType dtype, Value x, const std::vector<std::int64_t>& dims);
 
 // Floating and integer values; a NaN is the maximum. Equal maxima share the cotangent equally (rule 5). A maximum over
 // nothing is an error.
 struct ReduceMax {
   static constexpr std::string_view name = "reduce_max";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
   static constexpr UseReference cpu{"its plain loops are vectorised for leading and for trailing dimensions"};
 
   std::vector<std::int64_t> dims = {};

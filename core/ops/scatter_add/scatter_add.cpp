@@ -43,32 +43,30 @@ void ScatterAdd::reference(const ReferenceCall& call) const {
   if (call.results[0].size() == 0) return;
   const std::int64_t count = call.operands[0].size();
   const std::int64_t row_size = call.results[0].size() / rows;
-  dispatch(call.results[0].dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
-      T* const out = call.results[0].as<T>();
-      std::fill_n(out, call.results[0].size(), T{});
-      const auto add_rows = [&](const auto* indices) {
-        // A width that the compiler knows has a loop without a beginning and an end for what fills no vector.
-        const auto add = [&](auto width) {
-          const T* update = call.operands[1].as<T>();
-          for (std::int64_t i = 0; i < count; ++i, update += width) {
-            const auto index = static_cast<std::int64_t>(indices[i]);
-            if (index < 0 || index >= rows) continue;
-            T* const row = out + index * width;
-            for (std::int64_t j = 0; j < width; ++j) row[j] = wrapping_add(row[j], update[j]);
-          }
-        };
-        switch (row_size) {
-          case 1: return add(std::integral_constant<std::int64_t, 1>());
-          case 2: return add(std::integral_constant<std::int64_t, 2>());
-          default: return add(row_size);
+  dispatch_arithmetic(call.results[0].dtype(), [&]<class T>() {
+    T* const out = call.results[0].as<T>();
+    std::fill_n(out, call.results[0].size(), T{});
+    const auto add_rows = [&](const auto* indices) {
+      // A width that the compiler knows has a loop without a beginning and an end for what fills no vector.
+      const auto add = [&](auto width) {
+        const T* update = call.operands[1].as<T>();
+        for (std::int64_t i = 0; i < count; ++i, update += width) {
+          const auto index = static_cast<std::int64_t>(indices[i]);
+          if (index < 0 || index >= rows) continue;
+          T* const row = out + index * width;
+          for (std::int64_t j = 0; j < width; ++j) row[j] = wrapping_add(row[j], update[j]);
         }
       };
-      if (call.operands[0].dtype() == DType::i32) {
-        add_rows(call.operands[0].as<std::int32_t>());
-      } else {
-        add_rows(call.operands[0].as<std::int64_t>());
+      switch (row_size) {
+        case 1: return add(std::integral_constant<std::int64_t, 1>());
+        case 2: return add(std::integral_constant<std::int64_t, 2>());
+        default: return add(row_size);
       }
+    };
+    if (call.operands[0].dtype() == DType::i32) {
+      add_rows(call.operands[0].as<std::int32_t>());
+    } else {
+      add_rows(call.operands[0].as<std::int64_t>());
     }
   });
 }

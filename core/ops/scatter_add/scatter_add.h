@@ -16,6 +16,7 @@ namespace pmaptrain::ops {
 struct ScatterAdd {
   static constexpr std::string_view name = "scatter_add";
   static constexpr bool local = true;
+  static constexpr bool in_f32 = true;
   static constexpr UseReference cpu{"it is limited by memory bandwidth"};
 
   std::int64_t rows = 0;

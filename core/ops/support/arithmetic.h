@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/base/bf16.h"
+
 namespace pmaptrain::ops {
 
 // Integers are computed as unsigned, at least 32 bits wide, so that they wrap and never overflow.
@@ -26,7 +28,7 @@ T wrapping_add(T a, T b) {
 // The larger of two; a NaN in either is the result.
 template <class T>
 T larger(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (FloatingElement<T>) {
     const T larger_or_b = a > b ? a : b;
     return a != a ? a : larger_or_b;
   } else {
@@ -37,7 +39,7 @@ T larger(T a, T b) {
 // The smaller of two; a NaN in either is the result.
 template <class T>
 T smaller(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (FloatingElement<T>) {
     const T smaller_or_b = a < b ? a : b;
     return a != a ? a : smaller_or_b;
   } else {

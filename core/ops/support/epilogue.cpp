@@ -7,9 +7,14 @@
 
 namespace pmaptrain::ops {
 
-void expect_bias(std::string_view op, const Shape& bias, std::int64_t features) {
-  if (bias == Shape{features}) return;
-  throw TypeError(6, fmt::format("{}: its result has {} features, but bias is {}", op, features, to_string(bias)),
+void expect_bias(std::string_view op, const Type& bias, DType operand, std::int64_t features) {
+  if (bias.dtype != operand && !(operand == DType::bf16 && bias.dtype == DType::f32)) {
+    throw TypeError(
+        6, fmt::format("{}: its operands are {} and bias is {}", op, to_string(operand), to_string(bias.dtype)),
+        "cast the bias to the operands' element type; beside bf16 it may be f32");
+  }
+  if (bias.shape == Shape{features}) return;
+  throw TypeError(6, fmt::format("{}: its result has {} features, but bias is {}", op, features, to_string(bias.shape)),
                   fmt::format("make the bias [{}]", features));
 }
 

@@ -9,8 +9,9 @@
 
 namespace pmaptrain::ops {
 
-// Throws TypeError (rule 6) that names the op unless the bias is a vector of `features` elements.
-void expect_bias(std::string_view op, const Shape& bias, std::int64_t features);
+// Throws TypeError (rule 6) that names the op unless the bias is a vector of `features` elements, of the type of the
+// op's first operand or, beside bf16, of f32.
+void expect_bias(std::string_view op, const Type& bias, DType operand, std::int64_t features);
 
 // The cotangent of the only result as it was before relu: it passes where the result is above 0 (rule 5).
 Value relu_cotangent(VjpContext& context);

@@ -72,6 +72,14 @@ void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims,
   }
 }
 
+DType result_dtype(std::string_view op, DType of, std::optional<DType> preferred) {
+  if (!preferred) return of;
+  if (of == DType::bf16 && *preferred == DType::f32) return *preferred;
+  throw TypeError(
+      6, fmt::format("{}: preferred_element_type={} for operands of {}", op, to_string(*preferred), to_string(of)),
+      "it is f32, for operands of bf16; without it the result has the operands' type");
+}
+
 Cost traffic(std::span<const Type> operands, std::span<const Type> results, double flops) {
   Cost cost;
   cost.flops = flops;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ void expect_sizes(std::string_view op, const Shape& shape);
 // that do not rise; by default, that they are to be written so.
 void expect_rising_dims(std::string_view op, std::span<const std::int64_t> dims, std::size_t rank,
                         std::string help = {});
+
+// The element type of a sum or product of elements of type `of`: their own, or f32 for bf16, which is what it is
+// computed in. Throws TypeError (rule 6) for another preference.
+DType result_dtype(std::string_view op, DType of, std::optional<DType> preferred);
 
 // Reads each operand and writes each result once.
 Cost traffic(std::span<const Type> operands, std::span<const Type> results, double flops = 0);

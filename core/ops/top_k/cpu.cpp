@@ -122,11 +122,16 @@ std::unique_ptr<CpuKernel> TopK::cpu(const CpuRequest& request) const {
   constexpr std::int64_t many = 64;  // fewer are found as soon by the reference's heap (measured)
   if (k < many) return nullptr;
   switch (request.operands[0].dtype) {
+    case DType::bf16: return std::make_unique<TopKKernel<bf16>>(request, k);
     case DType::f32: return std::make_unique<TopKKernel<float>>(request, k);
     case DType::i32: return std::make_unique<TopKKernel<std::int32_t>>(request, k);
     case DType::u32: return std::make_unique<TopKKernel<std::uint32_t>>(request, k);
-    default: return nullptr;
+    case DType::f64:
+    case DType::i64:
+    case DType::u8:
+    case DType::boolean: break;
   }
+  return nullptr;
 }
 
 #endif  // PMAPTRAIN_REFERENCE_KERNELS

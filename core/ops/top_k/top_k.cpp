@@ -20,7 +20,7 @@ namespace {
 
 template <class T>
 bool is_larger(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (FloatingElement<T>) {
     return (a > b) | ((a != a) & (b == b));
   } else {
     return a > b;

@@ -28,10 +28,13 @@ std::string key_of(const Op& op, const CpuRequest& request) {
 }
 
 // Where item `index` of `count` stands among all, from 0 to 1.
-template <class I>
-double share(I index, I count) {
+double share(std::size_t index, std::size_t count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
 }
+
+std::span<const Instruction> instructions_of(const Chunked& chunked) { return chunked.instructions; }
+std::span<const Instruction> instructions_of(const Instruction& task) { return {&task, 1}; }
+std::span<const Instruction> instructions_of(const PieceList& list) { return list.instructions; }
 
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -68,61 +71,26 @@ std::string Bound::shapes() const {
 void Bound::bind(const Stage& stage, BoundStage& bound) {
   const Extent once;
   bind(stage.once, {once, bound.once}, bound.once.commands);
-  for (const Chunked& chunked : stage.chunked) bind_chunks(chunked, bound);
-  for (const Instruction& task : stage.tasks) bind_task(task, bound);
-  for (const PieceList& list : stage.pieces) bind_pieces(list, bound);
+  for (const Chunked& chunked : stage.chunked) bind_tasks(chunked, bound);
+  for (const Instruction& task : stage.tasks) bind_tasks(task, bound);
+  for (const PieceList& list : stage.pieces) bind_tasks(list, bound);
   // Every worker's range has the same share of each array and of the pieces, step after step: what it touched lies in
   // its cache.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.share < b.share; });
 }
 
-void Bound::bind_chunks(const Chunked& chunked, BoundStage& bound) {
-  const std::int64_t instances = plan_.program->mesh.group_size(chunked.axes);
-  for (std::int64_t i = 0; i < instances * chunked.chunks; ++i) {
-    const std::int64_t chunk = i % chunked.chunks;
-    Extent extent;
-    extent.kind = Extent::Kind::chunk;
-    extent.first = chunk_begin(chunked, chunk);
-    extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
-    extent.axes = chunked.axes;
-    extent.instance = i / chunked.chunks;
-    extent.whole = chunked.elements;
+template <class Of>
+void Bound::bind_tasks(const Of& of, BoundStage& bound) {
+  const std::vector<Extent> extents = extents_of(plan_, of);
+  for (std::size_t i = 0; i < extents.size(); ++i) {
     CommandList& list = lists_.emplace_back();
-    bind(chunked.instructions, {extent, list}, list.commands);
-    bound.tasks.push_back({&list, share(i, instances * chunked.chunks)});
+    bind(instructions_of(of), {extents[i], list}, list.commands);
+    bound.tasks.push_back({&list, share(i, extents.size())});
   }
 }
 
-void Bound::bind_pieces(const PieceList& of, BoundStage& bound) {
-  const Cut& cut = plan_.cuts[static_cast<std::size_t>(of.cut)];
-  for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
-    if (cut.pieces[p].count == 0) continue;
-    Extent extent = extent_of(cut, cut.pieces[p]);
-    extent.piece = p;
-    CommandList& list = lists_.emplace_back();
-    bind(of.instructions, {extent, list}, list.commands);
-    bound.tasks.push_back({&list, share(p, cut.pieces.size())});
-  }
-}
-
-// A task for each part, or for a preparation.
-void Bound::bind_task(const Instruction& instruction, BoundStage& bound) {
-  const Parts* const parts = instruction.as<Parts>();
-  const std::int64_t count = parts != nullptr ? parts->parts : 1;
-  const std::int64_t rows = parts != nullptr ? plan_.program->type(parts->equation->results.front()).shape[0] : 1;
-  for (std::int64_t part = 0; part < count; ++part) {
-    Extent extent;
-    extent.kind = Extent::Kind::part;
-    extent.first = part_begin(rows, count, part);
-    extent.count = part_begin(rows, count, part + 1) - extent.first;
-    CommandList& list = lists_.emplace_back();
-    visit([&](const auto& i) { bind(i, instruction, {extent, list}, list.commands); }, instruction);
-    bound.tasks.push_back({&list, share(part, count)});
-  }
-}
-
-void Bound::bind(const std::vector<Instruction>& instructions, Binding to, std::vector<Command>& into) {
+void Bound::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
   into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
     visit([&](const auto& i) { bind(i, instruction, to, into); }, instruction);
@@ -135,6 +103,7 @@ Address Bound::address(int index, const Extent& extent, bool rows) const {
   const Buffer& b = buffer(index);
   Address address{base_of(b), b.offset};
   if (b.pool == Pool::arena || b.pool == Pool::piece) return address;
+  assert(b.layout != Layout::packed || b.axes.empty());  // there is one, for all devices
   if (b.pieces > 0) {
     address.offset += extent.piece * b.slice_bytes();
     return address;
@@ -307,14 +276,12 @@ void Bound::bind(const Start& start, const Instruction& instruction, Binding to,
   assert(operand.dtype == a.dtype);  // nothing converts yet
   const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, to.list.addresses.size(),
                        to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
-  to.list.members.resize(std::max(to.list.members.size(), command.members));
   const bool stacked = is_stacked(plan_, operand, to.extent);
-  for (std::size_t i = 0; i < command.members; ++i) {
-    Address member = address(start.operand, to.extent);
-    if (stacked) member.offset += i * operand.slice_bytes();
-    to.list.add(member);
+  std::vector<Address> members;
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    members.push_back(slice_of(start.operand, stacked ? i : 0, to.extent));
   }
-  to.list.add(accumulator(start.accumulator, to.extent.piece, to.extent));
+  to.list.add(members, accumulator(start.accumulator, to.extent.piece, to.extent));
   into.push_back({&instruction, command});
 }
 
@@ -346,42 +313,54 @@ void Bound::bind(const Done& done, const Instruction& instruction, Binding to, s
   const Mesh& mesh = plan_.program->mesh;
   const Buffer& result = buffer(done.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
+  const Type* const type = to.list.flat(result.dtype, elements);
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
     const std::vector<Address> addends = addends_of(done, device, to.extent);
+    if (is_scattered(done.equation->op)) {
+      into.push_back(
+          {&instruction, exchange_of({done.equation, 0, done.operand, done.result}, device, addends, i, to)});
+      continue;
+    }
     const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange, to.list.addresses.size(),
-                         to.list.flat(result.dtype, elements), addends.size()};
-    to.list.members.resize(std::max(to.list.members.size(), command.members));
-    for (const Address& addend : addends) to.list.add(addend);
-    Address into_result = address(done.result, to.extent);
-    into_result.offset += count_of(i) * result.slice_bytes();
-    to.list.add(into_result);
+                         type, addends.size()};
+    to.list.add(addends, slice_of(done.result, i, to.extent));
     into.push_back({&instruction, command});
   }
+}
+
+// The slice of a piece's `i`-th instance.
+Address Bound::slice_of(int index, std::int64_t i, const Extent& extent) const {
+  Address slice = address(index, extent);
+  slice.offset += count_of(i) * buffer(index).slice_bytes();
+  return slice;
+}
+
+// For the `i`-th instance of the result, which is that of `device`.
+RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, const std::vector<Address>& members,
+                               std::int64_t i, Binding to) {
+  const Equation& equation = *exchange.equation;
+  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, to.list.addresses.size()};
+  command.operand = &plan_.program->type(equation.operands[exchange.index]);
+  command.result = &plan_.program->type(equation.results[exchange.index]);
+  command.members = members.size();
+  command.member = plan_.program->mesh.position(device, equation.op.axes());
+  to.list.add(members, slice_of(exchange.result, i, to.extent));
+  return command;
 }
 
 // Of each instance of the result: that of a member of the operands' group.
 void Bound::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
-  const Equation& equation = *exchange.equation;
-  const AxisSet along = equation.op.axes();
-  const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
+  const Buffer& operand = buffer(exchange.operand);
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, to.list.addresses.size()};
-    command.operand = &plan_.program->type(equation.operands[exchange.index]);
-    command.result = &plan_.program->type(equation.results[exchange.index]);
-    command.members = count_of(mesh.group_size(along));
-    command.member = mesh.position(device, along);
-    to.list.members.resize(std::max(to.list.members.size(), command.members));
-    for (std::int64_t other : mesh.group(device, along)) {
-      to.list.add(
-          {base_of(operand), operand.offset + count_of(mesh.position(other, operand.axes)) * operand.slice_bytes()});
+    std::vector<Address> members;
+    for (std::int64_t other : mesh.group(device, exchange.equation->op.axes())) {
+      const std::size_t slice = count_of(mesh.position(other, operand.axes));
+      members.push_back({base_of(operand), operand.offset + slice * operand.slice_bytes()});
     }
-    Address into_result = address(exchange.result, to.extent);
-    into_result.offset += count_of(i) * result.slice_bytes();
-    to.list.add(into_result);
-    into.push_back({&instruction, command});
+    into.push_back({&instruction, exchange_of(exchange, device, members, i, to)});
   }
 }
 

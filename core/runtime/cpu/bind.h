@@ -46,7 +46,7 @@ class Bound {
   };
 
   void bind(const Stage& stage, BoundStage& bound);
-  void bind(const std::vector<Instruction>& instructions, Binding to, std::vector<Command>& into);
+  void bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into);
   void bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into);
@@ -56,12 +56,14 @@ class Bound {
   void bind(const Done& done, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  void bind_chunks(const Chunked& chunked, BoundStage& bound);
-  void bind_pieces(const PieceList& list, BoundStage& bound);
-  void bind_task(const Instruction& instruction, BoundStage& bound);
+  template <class Of>
+  void bind_tasks(const Of& of, BoundStage& bound);
 
   std::size_t slices_between(const Buffer& b, const Extent& extent) const;
   CopyRuns copy_of(const Copy& copy, Binding to);
+  Address slice_of(int index, std::int64_t i, const Extent& extent) const;
+  RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const std::vector<Address>& members,
+                          std::int64_t i, Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
   // What the instance of a result that `device` holds is made from.
   std::vector<Address> addends_of(const Done& done, std::int64_t device, const Extent& extent) const;

@@ -90,6 +90,12 @@ struct CommandList {
     pointers.push_back(nullptr);
     return addresses.size() - 1;
   }
+  // The members of a reduction, then its result.
+  void add(const std::vector<Address>& of, const Address& result) {
+    members.resize(std::max(members.size(), of.size()));
+    for (const Address& member : of) add(member);
+    add(result);
+  }
 };
 
 using Bases = std::array<std::byte*, base_count>;

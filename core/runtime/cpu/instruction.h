@@ -68,7 +68,7 @@ struct Start {
 };
 
 // Its second half, after a barrier: for each instance of the result, the accumulators of its group's pieces in index
-// order. Without an accumulator, the group's slices of `operand` in device order.
+// order, of psum_scatter its own part of them. Without an accumulator, the group's slices of `operand` in device order.
 struct Done {
   const Equation* equation = nullptr;
   int accumulator = -1;
@@ -120,6 +120,10 @@ template <class F>
 decltype(auto) visit(F&& f, Instruction& instruction) {
   return std::visit(std::forward<F>(f), static_cast<Instruction::variant&>(instruction));
 }
+
+// Whether a collective adds the group's values, and whether each device keeps a part of the sum only.
+inline bool is_scattered(const Op& op) { return op.rules().communication == Communication::scatter; }
+inline bool is_sum(const Op& op) { return op.rules().communication == Communication::sum || is_scattered(op); }
 
 // The equation behind an instruction; null for a copy.
 inline const Equation* equation_of(const Instruction& instruction) {

@@ -28,8 +28,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
 
 Lowered Lowering::run() {
   for (const Input& input : program_.inputs) define_input(input);
-  // What is prepared is ready for every other instruction.
-  if (!options_.private_copies && prepares_any(program_.equations)) first_ = 1;
+  if (!options_.private_copies) plan_preparations();
   for (const Equation& equation : program_.equations) lower_equation(equation);
   lower_outputs();
   for (const Input& input : program_.inputs) {
@@ -44,8 +43,7 @@ void Lowering::cut_by_rows() {
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
   const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross(program_, out_.facts, rows));
   // Pieces within one device are worth their number where there are few devices.
-  const bool many = span == 1 && instances > 1 && instances >= out_.target;
-  if (many) {
+  if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
     rows.count = 0;
     return;
@@ -85,13 +83,17 @@ int Lowering::readable(const ValueInfo& read, const ValueInfo& reader) const {
   return std::max(first_, read.stage + (same ? 0 : 1));
 }
 
-int Lowering::first_stage(const Equation& equation, std::size_t operand, int root, const ValueInfo& reader) const {
-  const ValueInfo& read = out_.info(root);
-  const int stage = readable(read, reader);
-  // All rows are there after a barrier, though each piece may read its own before.
-  const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
-                         reads_of(program_, out_.facts, out_.rows, equation, operand) != Reads::rows;
-  return needs_all ? std::max(stage, read.stage + 1) : stage;
+int Lowering::first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const {
+  int stage = first_;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const ValueInfo& read = out_.info(operands[i]);
+    stage = std::max(stage, readable(read, reader));
+    // All rows are there after a barrier, though each piece may read its own before.
+    const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
+                           reads_of(program_, out_.facts, out_.rows, equation, i) != Reads::rows;
+    if (needs_all) stage = std::max(stage, read.stage + 1);
+  }
+  return stage;
 }
 
 const Input* Lowering::input_of(int root) const {
@@ -112,18 +114,30 @@ int Lowering::complete(int root) {
   out_.sums->push_back({all_ops().psum(AxisSet()), {value}, {value}, origin_});
   const Equation* const sum = &out_.sums->back();
   const int whole = out_.add_like(root);
-  ValueInfo how;
-  how.root = whole;
-  how.axes = stored(out_.type(root));
-  how.of = class_of(how.axes, numel(out_.type(root)));
-  how.cut = cut_for(how);
-  how.stage = partial.stage + 1;
-  out_.info(whole) = how;
+  const ValueInfo how = by_size(out_.type(root), partial.stage + 1);
+  define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), rows_cut_);
   out_.add(Start{sum, root, accumulator}, partial, partial.stage, 0);
   out_.add(Done{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   completed_[root] = whole;
   return whole;
+}
+
+ValueInfo Lowering::made(Class of, const Type& type, int stage) {
+  ValueInfo how;
+  how.of = of;
+  how.axes = stored(type);
+  how.cut = cut_for(how);
+  how.stage = stage;
+  return how;
+}
+
+ValueInfo Lowering::by_instance(const Type& type, int stage) {
+  return made(stored(type).empty() ? Class::worker : Class::varying, type, stage);
+}
+
+ValueInfo Lowering::by_size(const Type& type, int stage) {
+  return made(class_of(stored(type), numel(type)), type, stage);
 }
 
 int Lowering::add_accumulator(const Type& of, int cut) {
@@ -181,13 +195,9 @@ void Lowering::lower_local(const Equation& equation) {
   Kernel kernel;
   kernel.equation = &equation;
   for (Value operand : equation.operands) kernel.operands.push_back(source(operand, how.cut));
-  if (loop_ == nullptr) {
-    how.stage = first_;
-    for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
-      how.stage = std::max(how.stage, first_stage(equation, i, kernel.operands[i], how));
-    }
-  }
-  const bool on_rows = rows_cut_ >= 0 && how.cut == rows_cut_;
+  const bool before = preparatory_.contains(equation.results.front().id);
+  if (loop_ == nullptr) how.stage = before ? 0 : first_stage(equation, kernel.operands, how);
+  const bool on_rows = is_on_rows(how);
   for (Value result : equation.results) {
     ValueInfo own = how;
     if (on_rows) {
@@ -210,39 +220,53 @@ void Lowering::lower_local(const Equation& equation) {
 
 ValueInfo Lowering::how_to_compute(const Equation& equation) {
   const Value result = equation.results.front();
-  ValueInfo how;
   if (out_.rows.runs_on_rows(equation)) {
+    ValueInfo how;
     how.axes = out_.rows.axes;
     how.cut = rows_cut_;
     return how;
   }
-  how.axes = stored(type(result));
-  how.of = how.axes.empty() ? Class::worker : Class::varying;
   // What a chain repeats along a dimension is neither a scalar nor of the result's size, and has no chunks.
   const bool chunks = equation.op.rules().elementwise &&
                       std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
                       });
-  if (chunks) how.of = class_of(how.axes, numel(type(result)));
-  how.cut = cut_for(how);
-  return how;
+  return chunks ? by_size(type(result), 0) : by_instance(type(result), 0);
 }
 
 std::optional<std::size_t> Lowering::prepared_operand(const Equation& equation) {
   if (options_.private_copies) return std::nullopt;
   const std::optional<std::size_t> index = packable_operand(program_, equation);
   if (!index || type(equation.results.front()).varying.empty()) return std::nullopt;
-  const Value value = equation.operands[*index];
-  const Input* const input = input_of(facts(value).root);
-  const bool fits = input != nullptr && input->group == Group::params && facts(input->value).domain.axes.empty() &&
-                    type(value).dtype == DType::f32;
-  return fits ? index : std::nullopt;
+  const int root = facts(equation.operands[*index]).root;
+  return is_parameter(root) || preparatory_.contains(root) ? index : std::nullopt;
 }
 
-bool Lowering::prepares_any(const std::vector<Equation>& equations) {
-  bool any = false;
-  for_each_equation(equations, [&](const Equation& equation) { any = any || prepared_operand(equation); });
-  return any;
+bool Lowering::is_parameter(int root) const {
+  const Input* const input = input_of(root);
+  return input != nullptr && input->group == Group::params && facts(input->value).axes.empty();
+}
+
+void Lowering::plan_preparations() {
+  std::set<int> casts;  // of parameters
+  for (const Equation& equation : program_.equations) {
+    // A result that varies, after a pvary, has an instance for each device; preparations have one for all.
+    const bool is_cast = equation.op.rules().elementwise && equation.regions.empty() && equation.operands.size() == 1 &&
+                         type(equation.results.front()).varying.empty();
+    if (is_cast && is_parameter(facts(equation.operands.front()).root)) casts.insert(equation.results.front().id);
+  }
+  for_each_equation(program_.equations, [&](const Equation& equation) {
+    if (!out_.rows.runs_on_rows(equation)) return;
+    for (Value operand : equation.operands) {
+      if (casts.contains(facts(operand).root)) preparatory_.insert(facts(operand).root);
+    }
+  });
+  // What is prepared is ready for every other instruction.
+  first_ = preparatory_.empty() ? 0 : 1;
+  for_each_equation(program_.equations, [&](const Equation& equation) {
+    const auto index = prepared_operand(equation);
+    if (index) first_ = std::max(first_, preparation_stage(facts(equation.operands[*index]).root) + 1);
+  });
 }
 
 void Lowering::prepare_operands(Kernel& kernel) {
@@ -254,9 +278,9 @@ void Lowering::prepare_operands(Kernel& kernel) {
   how.of = Class::chunked;
   how.by_task = true;
   how.complete = false;
-  how.stage = 0;
+  how.stage = preparation_stage(operand);
   out_.packed.insert(packed);
-  out_.add(Prepare{kernel.equation, *index, operand, packed}, how, 0, 0);
+  out_.add(Prepare{kernel.equation, *index, operand, packed}, how, how.stage, 0);
   kernel.unpacked = std::exchange(operand, packed);
 }
 
@@ -268,8 +292,7 @@ void Lowering::lower_loop(const Equation& equation) {
   for_each_equation(region.equations, [&](const Equation& inner) {
     for (Value result : inner.results) axes = axes | type(result).varying;
   });
-  const bool on_rows =
-      loop_ != nullptr ? loop_like_.cut == rows_cut_ && rows_cut_ >= 0 : out_.rows.runs_on_rows(equation);
+  const bool on_rows = loop_ != nullptr ? is_on_rows(loop_like_) : out_.rows.runs_on_rows(equation);
   ValueInfo how;
   if (loop_ != nullptr) {
     how = loop_like_;
@@ -280,12 +303,7 @@ void Lowering::lower_loop(const Equation& equation) {
   }
   std::vector<int> operands;
   for (Value operand : equation.operands) operands.push_back(source(operand, how.cut));
-  if (loop_ == nullptr) {
-    how.stage = first_;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      how.stage = std::max(how.stage, first_stage(equation, i, operands[i], how));
-    }
-  }
+  if (loop_ == nullptr) how.stage = first_stage(equation, operands, how);
 
   Loop out;
   std::vector<int> carried;
@@ -329,10 +347,7 @@ void Lowering::lower_loop(const Equation& equation) {
   add(std::move(out), how, how.stage);
   // What varies over fewer axes than the loop is one value for each of these again.
   for (const Copy& copy : narrow) {
-    ValueInfo own;
-    own.axes = stored(out_.type(copy.to));
-    own.cut = cut_for(own);
-    own.stage = how.stage + 1;
+    const ValueInfo own = by_instance(out_.type(copy.to), how.stage + 1);
     define(Value{copy.to}, own);
     out_.add(copy, own, own.stage, 0);
   }

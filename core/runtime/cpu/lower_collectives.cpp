@@ -14,11 +14,7 @@ void Lowering::lower_collective(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = source(equation.operands[i], -1);
-    ValueInfo how;
-    how.axes = stored(type(result));
-    how.of = how.axes.empty() ? Class::worker : Class::varying;
-    how.cut = cut_for(how);
-    how.stage = readable(out_.info(operand), ValueInfo());
+    const ValueInfo how = by_instance(type(result), readable(out_.info(operand), ValueInfo()));
     out_.exchanged.insert(operand);
     define(result, how);
     add(Exchange{&equation, i, operand, result.id}, how, how.stage);
@@ -30,8 +26,14 @@ bool Lowering::starts_on_instances(const Equation& equation, const ValueInfo& op
          operand.axes == of.varying && of.varying == all() && (of.varying - equation.op.axes()).empty();
 }
 
+const Equation* Lowering::start_of(const Equation& equation) {
+  if (!is_scattered(equation.op)) return &equation;
+  out_.sums->push_back({all_ops().psum(equation.op.axes()), equation.operands, equation.operands, origin_});
+  return &out_.sums->back();
+}
+
 void Lowering::lower_reduction(const Equation& equation) {
-  const bool sum = equation.op.rules().communication == Communication::sum;
+  const Equation* const start = start_of(equation);
   std::vector<Half> halves;
   int published = first_;
   operand_number_.clear();
@@ -39,7 +41,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value operand = equation.operands[i];
     Half& half = halves.emplace_back(Half{{&equation, -1, -1, equation.results[i].id}});
-    if (info(operand).kind == RowKind::partial && sum) {
+    if (info(operand).kind == RowKind::partial && is_sum(equation.op)) {
       half.of_rows = true;
       operand_number_.try_emplace(operand.id, i);
       published = std::max(published, info(operand).stage + 1);
@@ -49,7 +51,7 @@ void Lowering::lower_reduction(const Equation& equation) {
     ValueInfo from = out_.info(root);
     if (starts_on_instances(equation, from, type(operand))) {
       half.done.accumulator = add_accumulator(type(operand), from.cut);
-      out_.add(Start{&equation, root, half.done.accumulator}, from, from.stage, 0);
+      out_.add(Start{start, root, half.done.accumulator}, from, from.stage, 0);
       published = std::max(published, from.stage + 1);
     } else {
       half.done.operand = root;
@@ -57,7 +59,7 @@ void Lowering::lower_reduction(const Equation& equation) {
       published = std::max(published, readable(from, ValueInfo()));
     }
   }
-  sum_rows_in_parts(equation, halves, published);
+  if (!is_scattered(equation.op)) sum_rows_in_parts(equation, halves, published);
   for (std::size_t i = 0; i < halves.size(); ++i) {
     if (halves[i].of_rows) halves[i].done.accumulator = add_accumulator(type(equation.operands[i]), rows_cut_);
   }
@@ -71,15 +73,13 @@ void Lowering::finish_reduction(const Equation& equation, std::size_t i, const H
   const Value operand = equation.operands[i], result = equation.results[i];
   if (half.of_rows && !summed_.contains(operand.id)) {
     const ValueInfo from = info(operand);
-    out_.add(Start{&equation, from.root, half.done.accumulator}, from, from.stage, 0);
+    out_.add(Start{start_of(equation), from.root, half.done.accumulator}, from, from.stage, 0);
   }
-  ValueInfo how;
-  how.axes = stored(type(result));
-  how.of = class_of(how.axes, numel(type(result)));
-  how.cut = cut_for(how);
-  how.stage = published;
+  // Parts of a sum do not begin where chunks do.
+  const bool whole = is_scattered(equation.op);
+  const ValueInfo how = whole ? by_instance(type(result), published) : by_size(type(result), published);
   define(result, how);
-  add(half.done, how, published, numel(type(result)));
+  add(half.done, how, published, whole ? 0 : numel(type(result)));
 }
 
 bool Lowering::sums_rows_for(const Instruction& instruction) const {
@@ -94,37 +94,40 @@ bool Lowering::sums_rows_for(const Instruction& instruction) const {
          });
 }
 
-void Lowering::sum_rows_of_pieces(const std::vector<Half>& halves) {
+template <class F>
+void Lowering::for_each_list_on_rows(F&& f) {
   for (Stage& stage : out_.stages) {
     for (PieceList& list : stage.pieces) {
-      if (list.cut != rows_cut_) continue;
-      for (Instruction& instruction : list.instructions) {
-        if (!sums_rows_for(instruction)) continue;
-        Kernel& kernel = *instruction.as<Kernel>();
-        RowSums sums{kernel.equation, std::move(kernel.operands), {}};
-        for (Value result : sums.equation->results) {
-          sums.accumulators.push_back(halves[operand_number_.at(result.id)].done.accumulator);
-          summed_.insert(result.id);
-        }
-        instruction = std::move(sums);
-      }
+      if (list.cut == rows_cut_) f(list.instructions);
     }
   }
+}
+
+void Lowering::sum_rows_of_pieces(const std::vector<Half>& halves) {
+  for_each_list_on_rows([&](std::vector<Instruction>& instructions) {
+    for (Instruction& instruction : instructions) {
+      if (!sums_rows_for(instruction)) continue;
+      Kernel& kernel = *instruction.as<Kernel>();
+      RowSums sums{kernel.equation, std::move(kernel.operands), {}};
+      for (Value result : sums.equation->results) {
+        sums.accumulators.push_back(halves[operand_number_.at(result.id)].done.accumulator);
+        summed_.insert(result.id);
+      }
+      instruction = std::move(sums);
+    }
+  });
 }
 
 void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves, int published) {
   if (rows_cut_ < 0 || !(out_.rows.axes - psum.op.axes()).empty()) return;
   std::vector<Kernel> sums;
-  for (Stage& stage : out_.stages) {
-    for (PieceList& list : stage.pieces) {
-      if (list.cut != rows_cut_) continue;
-      std::erase_if(list.instructions, [&](Instruction& instruction) {
-        if (!sums_rows_for(instruction) || !is_better_in_parts(*instruction.as<Kernel>()->equation)) return false;
-        sums.push_back(std::move(*instruction.as<Kernel>()));
-        return true;
-      });
-    }
-  }
+  for_each_list_on_rows([&](std::vector<Instruction>& instructions) {
+    std::erase_if(instructions, [&](Instruction& instruction) {
+      if (!sums_rows_for(instruction) || !is_better_in_parts(*instruction.as<Kernel>()->equation)) return false;
+      sums.push_back(std::move(*instruction.as<Kernel>()));
+      return true;
+    });
+  });
   for (Kernel& kernel : sums) lower_parts(psum, halves, published, std::move(kernel));
 }
 
@@ -154,10 +157,7 @@ void Lowering::lower_parts(const Equation& psum, std::vector<Half>& halves, int 
   define(result, how);
   if (options_.private_copies) {
     parts.result = out_.add_like(result.id);
-    ValueInfo copy;
-    copy.axes = all();
-    copy.cut = cut_for(copy);
-    copy.stage = published + 1;
+    const ValueInfo copy = by_instance(type(result), published + 1);
     define(result, copy);
     out_.add(Copy{parts.result, result.id}, copy, copy.stage, 0);
   }

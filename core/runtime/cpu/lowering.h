@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -43,8 +44,8 @@ class Lowering {
   // The first stage in which an instruction like `reader` may read the value of a root: what other workers write needs
   // a barrier in between.
   int readable(const ValueInfo& read, const ValueInfo& reader) const;
-  // The first in which `equation`, computed like `reader`, may read its operand, whose root is `root`.
-  int first_stage(const Equation& equation, std::size_t operand, int root, const ValueInfo& reader) const;
+  // The first in which `equation`, computed like `reader`, may read its operands, by their roots.
+  int first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const;
   // The input whose value this is; null for any other.
   const Input* input_of(int root) const;
 
@@ -53,6 +54,12 @@ class Lowering {
   int source(Value value, int cut);
 
   int complete(int root);
+
+  // How a value of this type is made in `stage`: instance by instance; or in chunks where it is large.
+  ValueInfo by_instance(const Type& type, int stage);
+  ValueInfo by_size(const Type& type, int stage);
+  ValueInfo made(Class of, const Type& type, int stage);
+  bool is_on_rows(const ValueInfo& how) const { return rows_cut_ >= 0 && how.cut == rows_cut_; }
 
   int add_accumulator(const Type& of, int cut);
 
@@ -77,11 +84,19 @@ class Lowering {
 
   // ---- operands in the layout of the kernels that read them
 
-  // The operand that this op's kernel would rather have in a layout of its own: a parameter, which stays the same for
-  // all pieces, microbatches and devices.
+  // The operand that this op's kernel would rather have in a layout of its own: a parameter or its cast, which stay the
+  // same for all pieces, microbatches and devices.
   std::optional<std::size_t> prepared_operand(const Equation& equation);
 
-  bool prepares_any(const std::vector<Equation>& equations);
+  // Whether this is a parameter of which every device has the same value.
+  bool is_parameter(int root) const;
+
+  // Finds what runs before all pieces, so that these need not meet in their midst: parameters in another element type
+  // or layout. Sets `first_`.
+  void plan_preparations();
+
+  // The stage in which what has this root is packed.
+  int preparation_stage(int root) const { return preparatory_.contains(root) ? 1 : 0; }
 
   void prepare_operands(Kernel& kernel);
 
@@ -100,6 +115,9 @@ class Lowering {
   // wanted. With private copies the order is the same.
   bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
+  // The sum whose first half a reduction's pieces carry out: the reduction itself; of psum_scatter, a psum.
+  const Equation* start_of(const Equation& equation);
+
   // Pieces have their addends, in accumulators or as they are; after a barrier these are combined in order.
   void lower_reduction(const Equation& equation);
 
@@ -107,6 +125,10 @@ class Lowering {
 
   // Whether an instruction's results are sums over rows that only the reduction at hand reads.
   bool sums_rows_for(const Instruction& instruction) const;
+
+  // Calls f with the instructions of each stage on the cut by rows.
+  template <class F>
+  void for_each_list_on_rows(F&& f);
 
   // These are written straight into the piece's accumulators.
   void sum_rows_of_pieces(const std::vector<Half>& halves);
@@ -145,6 +167,7 @@ class Lowering {
   std::unordered_map<int, std::size_t> operand_number_;  // of the reduction at hand, by value: the first such operand
   std::set<int> summed_;                                 // values that exist only as pieces' sums
   std::shared_ptr<const Origin> origin_;                 // of the equation at hand
+  std::set<int> preparatory_;                            // roots of casts of parameters that run before all pieces
   int first_ = 0;                                        // the stage before which only preparations run
   std::vector<Instruction>* loop_ = nullptr;
   ValueInfo loop_like_;

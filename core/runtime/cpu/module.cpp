@@ -135,7 +135,6 @@ struct CpuModule::Impl {
       entry.claims = std::make_unique<Claims>(entry.bound.front()->stages());
       for (std::int64_t m = 0; m < plans.sizes.members; ++m) fill_constants(e, m);
     }
-    for (std::int64_t m = 0; m < plans.sizes.members; ++m) all_members.push_back(m);
   }
 
   const Buffer& buffer(std::size_t e, int index) const {
@@ -170,7 +169,6 @@ struct CpuModule::Impl {
   void run(std::size_t e, int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     EntryState& entry = entries[e];
     entry.last_slot = slot;
-    if (members.empty()) members = all_members;
     if (by_member) return run_by_member(slot, steps, members, f);
     const bool meet = entry.plan.boundary_barrier && team.count() > 1;
     team.run([&](int w) {
@@ -219,7 +217,6 @@ struct CpuModule::Impl {
   std::vector<EntryState> entries;
   std::optional<Memory> memory;
   const bool by_member;
-  std::vector<std::int64_t> all_members;
   std::atomic<std::size_t> next_member{0};
   Team team;
   std::int64_t tickets = 0;
@@ -243,7 +240,7 @@ std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_v
 Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
   return impl_->carry_out([&] {
     Impl::EntryState& state = impl_->entries[entry];
-    impl_->run(entry, slot, steps, members, [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, members_or_all(members), [&](std::size_t w, const StepOrigin& step) {
       state.workers[w]->run_step(step, *state.claims, impl_->team.barrier());
     });
   });
@@ -266,7 +263,7 @@ Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> by
       }
     };
     if (to.member != every_member) return write_member(to.member);
-    for (std::int64_t member : impl_->all_members) write_member(member);
+    for (std::int64_t member : members_or_all({})) write_member(member);
   });
 }
 
@@ -306,7 +303,7 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::vector<std::map<const Instruction*, double>> seconds(workers);
   const Clock::time_point begin = Clock::now();
   wait(impl_->carry_out([&] {
-    impl_->run(entry, slot, steps, {}, [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, members_or_all({}), [&](std::size_t w, const StepOrigin& step) {
       state.workers[w]->profile_step(step, *state.claims, impl_->team.barrier(), seconds[w]);
     });
   }));

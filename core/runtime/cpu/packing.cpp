@@ -44,25 +44,26 @@ std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
   const std::map<int, Reading> readers = readers_of_packed(plan);
   if (readers.empty()) return 0;
   use_one_thread_in_libraries();
-  Stage& first = plan.stages.front();
   std::map<int, int> unpacked;
   std::size_t total = 0;
-  std::erase_if(first.tasks, [&](const Instruction& instruction) {
-    const Prepare* const prepare = instruction.as<Prepare>();
-    if (prepare == nullptr) return false;
-    const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
-    if (bytes == 0) {
-      unpacked[prepare->to] = prepare->from;
-      return true;
-    }
-    plan.buffers[static_cast<std::size_t>(prepare->to)].offset = total;
-    total = sum_of(total, round_up(bytes, alignment));
-    return false;
-  });
+  for (Stage& stage : plan.stages) {
+    std::erase_if(stage.tasks, [&](const Instruction& instruction) {
+      const Prepare* const prepare = instruction.as<Prepare>();
+      if (prepare == nullptr) return false;
+      const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
+      if (bytes == 0) {
+        unpacked[prepare->to] = prepare->from;
+        return true;
+      }
+      plan.buffers[static_cast<std::size_t>(prepare->to)].offset = total;
+      total = sum_of(total, round_up(bytes, alignment));
+      return false;
+    });
+  }
   for (Stage& stage : plan.stages) {
     for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
   }
-  if (!first.has_tasks() && first.once.empty()) plan.stages.erase(plan.stages.begin());
+  std::erase_if(plan.stages, [](const Stage& stage) { return !stage.has_tasks() && stage.once.empty(); });
   return total;
 }
 

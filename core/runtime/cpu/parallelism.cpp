@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/runtime/cpu/report.h"
+#include "core/runtime/cpu/request.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -20,27 +21,9 @@ class Walk {
   StageReport run(const Stage& stage) {
     out_ = {};
     out_.serial = out_.total = work_of(stage.once);
-    for (const Chunked& chunked : stage.chunked) {
-      const std::int64_t instances = plan_.program->mesh.group_size(chunked.axes);
-      for (std::int64_t i = 0; i < chunked.chunks; ++i) {
-        const std::int64_t size = chunk_begin(chunked, i + 1) - chunk_begin(chunked, i);
-        add(work_of(chunked.instructions), size, chunked.elements * instances, instances);
-      }
-    }
-    for (const Instruction& task : stage.tasks) {
-      const Parts* const parts = task.as<Parts>();
-      const std::int64_t rows = parts != nullptr ? plan_.program->type(parts->equation->results.front()).shape[0] : 1;
-      const std::int64_t count = parts != nullptr ? parts->parts : 1;
-      for (std::int64_t i = 0; i < count; ++i) {
-        add(work_.at(&task), part_begin(rows, count, i + 1) - part_begin(rows, count, i), rows);
-      }
-    }
-    for (const PieceList& list : stage.pieces) {
-      const std::vector<Block>& pieces = plan_.cuts[static_cast<std::size_t>(list.cut)].pieces;
-      std::int64_t all = 0;
-      for (const Block& piece : pieces) all += piece.count;
-      for (const Block& piece : pieces) add(work_of(list.instructions), piece.count, all);
-    }
+    for (const Chunked& chunked : stage.chunked) add(work_of(chunked.instructions), extents_of(plan_, chunked));
+    for (const Instruction& task : stage.tasks) add(work_.at(&task), extents_of(plan_, task));
+    for (const PieceList& list : stage.pieces) add(work_of(list.instructions), extents_of(plan_, list));
     return out_;
   }
 
@@ -54,12 +37,16 @@ class Walk {
     return work;
   }
 
-  // `times` tasks of `part` of `whole` each.
-  void add(double work, std::int64_t part, std::int64_t whole, std::int64_t times = 1) {
-    const double each = work * static_cast<double>(part) / static_cast<double>(whole);
-    out_.total += each * static_cast<double>(times);
-    out_.largest = std::max(out_.largest, each);
-    out_.tasks += times;
+  // A task for each extent has its share of the work of all.
+  void add(double work, const std::vector<Extent>& tasks) {
+    std::int64_t all = 0;
+    for (const Extent& task : tasks) all += task.count;
+    for (const Extent& task : tasks) {
+      const double own = work * static_cast<double>(task.count) / static_cast<double>(all);
+      out_.total += own;
+      out_.largest = std::max(out_.largest, own);
+    }
+    out_.tasks += std::ssize(tasks);
   }
 
   const Plan& plan_;

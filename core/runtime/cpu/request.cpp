@@ -57,6 +57,47 @@ Extent extent_of(const Cut& cut, const Block& piece) {
   return extent;
 }
 
+std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked) {
+  std::vector<Extent> extents;
+  const std::int64_t instances = plan.program->mesh.group_size(chunked.axes);
+  for (std::int64_t i = 0; i < instances * chunked.chunks; ++i) {
+    const std::int64_t chunk = i % chunked.chunks;
+    Extent& extent = extents.emplace_back();
+    extent.kind = Extent::Kind::chunk;
+    extent.first = chunk_begin(chunked, chunk);
+    extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
+    extent.axes = chunked.axes;
+    extent.instance = i / chunked.chunks;
+    extent.whole = chunked.elements;
+  }
+  return extents;
+}
+
+std::vector<Extent> extents_of(const Plan& plan, const Instruction& task) {
+  std::vector<Extent> extents;
+  const Parts* const parts = task.as<Parts>();
+  const std::int64_t count = parts != nullptr ? parts->parts : 1;
+  const std::int64_t rows = parts != nullptr ? plan.program->type(parts->equation->results.front()).shape[0] : 1;
+  for (std::int64_t part = 0; part < count; ++part) {
+    Extent& extent = extents.emplace_back();
+    extent.kind = Extent::Kind::part;
+    extent.first = part_begin(rows, count, part);
+    extent.count = part_begin(rows, count, part + 1) - extent.first;
+  }
+  return extents;
+}
+
+std::vector<Extent> extents_of(const Plan& plan, const PieceList& list) {
+  std::vector<Extent> extents;
+  const Cut& cut = plan.cuts[static_cast<std::size_t>(list.cut)];
+  for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
+    if (cut.pieces[p].count == 0) continue;
+    extents.push_back(extent_of(cut, cut.pieces[p]));
+    extents.back().piece = p;
+  }
+  return extents;
+}
+
 std::map<int, Reading> readers_of_packed(const Plan& plan) {
   std::map<int, Reading> readers;
   const auto look = [&](const auto& self, const std::vector<Instruction>& instructions, int cut) -> void {

@@ -50,6 +50,12 @@ std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& 
 // Whether the instances of a piece have slices of their own, which then follow one another, or one for all.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
 Extent extent_of(const Cut& cut, const Block& piece);
+
+// The extents of a stage's tasks: chunks of each instance; the parts of a product's rows, or one; the pieces that are
+// not empty.
+std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked);
+std::vector<Extent> extents_of(const Plan& plan, const Instruction& task);
+std::vector<Extent> extents_of(const Plan& plan, const PieceList& list);
 Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent);
 
 // What reads a packed buffer, of which there is one kernel, and on which cut; by buffer.

@@ -25,14 +25,14 @@ class Crossing {
 
   void visit(const Equation& equation) {
     const bool on_rows = rows_.runs_on_rows(equation);
-    const bool sums = equation.op.rules().communication == Communication::sum;
+    const bool sums = is_sum(equation.op);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
       if (on_rows) {
         if (rows_.of(operand) == RowKind::partial || rows_.of(operand) == RowKind::uniform)
           continue;  // the piece's own
         const Reads how = reads_of(program_, facts_, rows_, equation, i);
-        if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).domain.axes;
+        if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).axes;
         // There are as many equal rows as a device has.
         if (how == Reads::any_rows) axes_ = axes_ | rows_.axes;
       } else if (sums && rows_.of(operand) == RowKind::partial) {

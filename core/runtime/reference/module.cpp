@@ -1,7 +1,6 @@
 #include "core/runtime/reference/module.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "core/analysis/cost.h"
@@ -133,19 +132,12 @@ Ticket ReferenceModule::queue(std::function<void()> work) {
 }
 
 Ticket ReferenceModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
-  std::vector<std::int64_t> who(members.begin(), members.end());
-  return queue([this, entry, slot, steps, who = members_or_all(std::move(who))] {
+  const std::span<const std::int64_t> named = members_or_all(members);
+  return queue([this, entry, slot, steps, who = std::vector(named.begin(), named.end())] {
     for (std::int64_t i = 0; i < steps; ++i) {
       for (std::int64_t member : who) run(entry, slot, static_cast<std::size_t>(member));
     }
   });
-}
-
-std::vector<std::int64_t> ReferenceModule::members_or_all(std::vector<std::int64_t> members) const {
-  if (!members.empty()) return members;
-  members.resize(static_cast<std::size_t>(source().members));
-  std::iota(members.begin(), members.end(), 0);
-  return members;
 }
 
 void ReferenceModule::run(std::size_t e, int slot, std::size_t member, std::map<const Equation*, double>* seconds) {

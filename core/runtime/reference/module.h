@@ -41,7 +41,6 @@ class ReferenceModule final : public Module {
 
   Ticket queue(std::function<void()> work);
   void run(std::size_t entry, int slot, std::size_t member, std::map<const Equation*, double>* seconds = nullptr);
-  std::vector<std::int64_t> members_or_all(std::vector<std::int64_t> members) const;
   const std::string& name_of(const ModuleValue& input) const;
 
   std::vector<Values> inputs_;  // by member: of all entries but for batches

@@ -1,0 +1,34 @@
+// How often each value of a program is used.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/graph/program.h"
+
+namespace pmaptrain {
+
+// By equations, results of regions, outputs and updates.
+class Uses {
+ public:
+  explicit Uses(const Program& program) : by_value_(program.types.size()) {
+    for_each_equation(program.equations, [&](const Equation& equation) {
+      for (Value operand : equation.operands) add(operand);
+      for (const Region& region : equation.regions) {
+        for (Value result : region.results) add(result);
+      }
+    });
+    for (const Output& output : program.outputs) add(output.value);
+    for (const Input& input : program.inputs) {
+      if (input.next) add(*input.next);
+    }
+  }
+  int of(Value value) const { return by_value_[static_cast<std::size_t>(value.id)]; }
+
+ private:
+  void add(Value value) { ++by_value_[static_cast<std::size_t>(value.id)]; }
+
+  std::vector<int> by_value_;
+};
+
+}  // namespace pmaptrain
