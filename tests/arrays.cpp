@@ -11,9 +11,9 @@ std::vector<Type> types_of_arrays(const std::vector<HostArray>& arrays) {
   return types;
 }
 
-Type infer_one(const Op& op, const std::vector<Type>& operands) {
+std::vector<Type> infer(const Op& op, const std::vector<Type>& operands) {
   const Mesh mesh;
-  return op.infer({.mesh = mesh, .operands = operands}).at(0);
+  return op.infer({.mesh = mesh, .operands = operands});
 }
 
 }  // namespace
@@ -49,24 +49,32 @@ HostArray apply(const Op& op, const std::vector<HostArray>& operands) { return a
 
 HostArray apply_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
                         const std::vector<bool>& stacked, std::string* implementation) {
-  const std::vector<Type> types = types_of_arrays(operands);
-  const std::vector<Type> results = {infer_one(op, types)};
-  HostArray result{results[0], {}};
-  result.bytes.assign(bytes(results[0]) * static_cast<std::size_t>(devices), std::byte{0x4d});
-  const auto kernel = make_cpu_kernel(op, {types, results, devices, stacked});
+  return apply_all_stacked(op, operands, devices, stacked, implementation).front();
+}
+
+std::vector<HostArray> apply_all_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
+                                         const std::vector<bool>& stacked, std::string* implementation) {
+  use_one_thread_in_libraries();
+  const std::vector<Type> types = types_of_arrays(operands), result_types = infer(op, types);
+  std::vector<HostArray> results;
+  std::vector<std::byte*> to;
+  for (const Type& type : result_types) {
+    results.push_back({type, std::vector<std::byte>(bytes(type) * static_cast<std::size_t>(devices), std::byte{0x4d})});
+    to.push_back(results.back().bytes.data());
+  }
+  const auto kernel = make_cpu_kernel(op, {types, result_types, devices, stacked});
   if (implementation != nullptr) *implementation = kernel->implementation();
   std::vector<std::byte> scratch(kernel->scratch_bytes() + 64);
   auto* aligned = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64;
   std::vector<const std::byte*> from;
   for (const HostArray& a : operands) from.push_back(a.bytes.data());
-  std::byte* to = result.bytes.data();
-  kernel->run({from.data(), &to, aligned});
-  return result;
+  kernel->run({from.data(), to.data(), aligned});
+  return results;
 }
 
 std::string refusal_of(const Op& op, const std::vector<Type>& operands) {
   try {
-    infer_one(op, operands);
+    infer(op, operands);
   } catch (const TypeError& error) {
     return std::string(error.what()) + (error.help.empty() ? "" : " (" + error.help + ")");
   }

@@ -60,6 +60,8 @@ std::vector<HostArray> apply_all(const Op& op, const std::vector<HostArray>& ope
 // types are those of one device. `implementation`, where given, gets the kernel's name.
 HostArray apply_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
                         const std::vector<bool>& stacked, std::string* implementation = nullptr);
+std::vector<HostArray> apply_all_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
+                                         const std::vector<bool>& stacked, std::string* implementation = nullptr);
 
 // "message (help)" of the TypeError that the op throws for these operand types, or "accepted".
 std::string refusal_of(const Op& op, const std::vector<Type>& operands);

@@ -33,7 +33,7 @@ return z = %z
   CHECK(facts.of(result_of(*program, 5)).stage == 0);
   CHECK(facts.of(result_of(*program, 0)).root == program->inputs[0].value.id);
   CHECK(facts.of(result_of(*program, 4)).root == result_of(*program, 3).id);
-  CHECK(facts.of(result_of(*program, 2)).domain.axes == AxisSet::of(1));
+  CHECK(facts.of(result_of(*program, 2)).axes == AxisSet::of(1));
 }
 
 TEST_CASE("a value lives until the last equation that reads it or a view of it", "[analysis]") {
@@ -80,26 +80,6 @@ return g = %g
   CHECK(facts.of(k).last_use == 6);
   CHECK(facts.of(r).last_use == 5);
   CHECK(facts.of(program->equations[2].regions[0].params[0]).root == k.id);
-}
-
-TEST_CASE("rows may be cut where every op from the batch on keeps them", "[analysis]") {
-  const auto program = test::program_of(R"(mesh a=2
-params %w:f32[3,5]{a}
-params %b:f32[5]{a}
-batch %x:f32[4,3]{a}
-%y = matmul %x, %w, %b
-%z = tanh %y
-%m = reduce_sum[dims=[1]] %z
-%g = matmul[transpose_a=true] %x, %z
-%s = reduce_sum[dims=[0]] %z
-return m = %m
-return g = %g
-return s = %s
-)");
-  const Facts facts = analyse(*program);
-  for (std::size_t equation : {0U, 1U, 2U}) CHECK(facts.of(result_of(*program, equation)).domain.rows);
-  for (std::size_t equation : {3U, 4U}) CHECK_FALSE(facts.of(result_of(*program, equation)).domain.rows);
-  CHECK_FALSE(facts.of(program->inputs[0].value).domain.rows);
 }
 
 TEST_CASE("a step's cost counts devices and iterations, and replicated work once", "[analysis]") {

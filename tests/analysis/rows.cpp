@@ -46,6 +46,25 @@ return m = %m
   CHECK(found.of(6) == RowKind::whole);
 }
 
+TEST_CASE("a weight that varies with the batch is read whole by each row", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+params %w:f32[3,5]{a}
+params %b:f32[5]{a}
+batch %x:f32[4,3]{a}
+%y = matmul %x, %w, %b
+%z = tanh %y
+%m = reduce_sum[dims=[1]] %z
+%g = matmul[transpose_a=true] %x, %z
+%s = reduce_sum[dims=[0]] %z
+return m = %m
+return g = %g
+return s = %s
+)");
+  for (std::size_t equation : {0U, 1U, 2U}) CHECK(found.of(equation) == RowKind::rows);
+  for (std::size_t equation : {3U, 4U}) CHECK(found.of(equation) == RowKind::partial);
+  CHECK(found.rows.of(found.program->inputs[0].value) == RowKind::whole);
+}
+
 TEST_CASE("what needs all rows at once is whole, and so is what needs the whole sum", "[analysis]") {
   const Found found = rows_of(R"(mesh a=2
 batch %x:f32[8,4]{a}

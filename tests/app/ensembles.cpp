@@ -33,6 +33,28 @@ TEST_CASE("eval has a line for each member of an ensemble, or for one of them", 
   CHECK(contains(beyond.err, "the ensemble has no member 3\n  help: its members are 0 to 2"));
 }
 
+TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which members have none", "[app]") {
+  const TemporaryFolder folder;
+  REQUIRE(run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--progress", "none",
+                      "--set", "mesh.axes=[{trials: 3}, {batch: 8}]", "--set",
+                      "ensemble={axis: trials, vary: {optimizer.learning_rate: [1.0e+30, 0.05, 1.5]}}", "--set",
+                      "train={duration: 6 steps, eval_every: 2 steps, checkpoint: {best: {metric: loss}}}", "--set",
+                      "data.validation=0.2"})
+              .status == 0);
+  const Finished best = call({"eval", folder / "run", "--checkpoint", "best"});
+  CHECK(best.status == 0);
+  CHECK(best.err ==
+        "warning: member 0 has no best checkpoint and is left out: no evaluation gave it a best value; --checkpoint "
+        "last has the parameters after the last step\n");
+  CHECK(best.out.starts_with("member 1  validation  loss "));
+  CHECK(contains(best.out, "step-00000006 of "));
+  const json documents = json::parse(call({"eval", folder / "run", "--checkpoint", "best", "--json"}).out);
+  REQUIRE(documents.size() == 2);
+  CHECK(documents[0]["checkpoint"] == "step-00000006");
+  CHECK(documents[1]["member"] == 2);
+  CHECK(documents[1]["checkpoint"] == "step-00000002");  // its loss only grows
+}
+
 TEST_CASE("the errors of run --json are those of every member, whenever its guard stopped it", "[app]") {
   const TemporaryFolder folder;
   const Finished result =

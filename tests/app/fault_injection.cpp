@@ -238,19 +238,19 @@ TEST_CASE("whatever call of the system fails, a run ends as it says and loses no
 
 TEST_CASE("a thread that cannot be started is named before anything is touched", "[app]") {
   const TemporaryFolder folder;
-  const auto refused = [&](int thread) {
+  const auto without = [&](int thread, int status) {
     const Finished result =
         run_shell("PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN) +
                   " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
                   " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" run " +
                   "configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --max-steps 1 --run-dir " +
                   (folder / "run"));
-    CHECK(result.status == 4);
-    CHECK_FALSE(fs::exists(folder / "run"));
+    CHECK(result.status == status);
+    CHECK(fs::exists(folder / "run") == (status == 0));
     return result.err;
   };
   std::vector<std::string> said;
-  for (int thread = 1; thread <= 6; ++thread) said.push_back(refused(thread));
+  for (const int thread : {1, 2, 3, 4, 6, 7}) said.push_back(without(thread, 4));
   const std::string why = " could not be started: Resource temporarily unavailable\n  help: ";
   const std::string fewer = "fewer workers (mesh.workers, --workers) need fewer threads\n";
   const std::string limit = "raise the limit on threads (ulimit -u, the cgroup's pids.max), or end other processes\n";
@@ -262,6 +262,8 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
   // The training's, then the evaluation's.
   CHECK(said[4] == loader);
   CHECK(said[5] == loader);
+  // The fifth would draw half of a parameter's initial values, which the first then does.
+  without(5, 0);
 }
 
 TEST_CASE("without a thread for the test split the data is opened one split after the other", "[app]") {

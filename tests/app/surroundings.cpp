@@ -10,7 +10,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -109,33 +108,6 @@ class InTerminal {
   int terminal_ = -1;
   pid_t pid_ = -1;
 };
-
-// What the command line gives to a user who may not do everything: root may, so a child of root's becomes nobody.
-// `before` is done as that user. Status 126: it cannot be done here.
-Finished call_as_user(const std::vector<std::string>& arguments, const std::function<bool()>& before = {}) {
-  const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
-  const std::string out = folder / "out", err = folder / "err";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    constexpr unsigned nobody = 65534;
-    // Root in a container may be allowed neither this nor anything else.
-    if (::geteuid() == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) != 0) ::_exit(126);
-    if (before && !before()) ::_exit(126);
-    const Finished result = call(arguments);
-    std::ofstream(out) << result.out;
-    std::ofstream(err) << result.err;
-    ::_exit(result.status);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  Finished finished;
-  if (WIFEXITED(status)) finished.status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
-  finished.out = read_text(out);
-  finished.err = read_text(err);
-  return finished;
-}
 
 }  // namespace
 
@@ -306,101 +278,6 @@ TEST_CASE("a disk that is really full fails the run, and what was written before
   for (const auto& entry : fs::recursive_directory_iterator(folder / "copy")) {
     CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
   }
-}
-
-TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app][user]") {
-  const TemporaryFolder folder;
-  const std::string closed = folder / "closed";
-  fs::create_directory(closed);
-  // Whoever is not root can remove what is in a folder only while he may write there.
-  struct Reopen {
-    ~Reopen() {
-      for (const std::string& folder : folders) ::chmod(folder.c_str(), 0755);
-    }
-    std::vector<std::string> folders;
-  } const reopen{{closed, folder / "other"}};
-  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
-  const auto put = [&](const std::string& name, const std::string& text, mode_t mode) {
-    const std::string path = folder.write(name, text);
-    REQUIRE(::chmod(path.c_str(), mode) == 0);
-    return path;
-  };
-  const std::string config = put("open.yaml", read_text(linear), 0644);
-  const std::string secret = put("secret.yaml", read_text(linear), 0);
-  const std::string data = put("secret.npy", "x", 0);
-  const std::string program = put("p.pmt", "batch %x:f32[1]{}\nreturn y = %x\n", 0644);
-  const Finished reachable = call_as_user({"validate", config}, [&] { return ::access(secret.c_str(), R_OK) != 0; });
-  if (reachable.status != 0) {
-    WARN("skipped: " + (reachable.status == 126 ? "this process may read everything, and cannot become who may not"
-                                                : "a user cannot reach the temporary folder: " + reachable.err));
-    return;
-  }
-  // The runs of somebody else, in a folder that only he writes to.
-  REQUIRE(run_binary({"run", config, "--run-dir", folder / "other", "--max-steps", "1", "-q"}).status == 0);
-  for (const auto& [path, mode] :
-       {std::pair{closed, 0555}, {folder / "other", 0555}, {folder / "other/.pmaptrain", 0444}}) {
-    REQUIRE(::chmod(path.c_str(), static_cast<mode_t>(mode)) == 0);
-  }
-
-  const Finished hidden = call_as_user({"validate", secret});
-  CHECK(hidden.status == 2);
-  CHECK(hidden.err == secret + ": error: the file cannot be read: Permission denied\n  help: check its permissions\n");
-  CHECK(call_as_user({"exec", secret}).status == 2);
-  CHECK(contains(call_as_user({"exec", secret}).err, "the file cannot be read: Permission denied"));
-
-  const Finished input = call_as_user({"exec", program, "--input", "x=" + data});
-  CHECK(input.status == 3);
-  CHECK(contains(input.err, "cannot open '" + data + "': Permission denied"));
-  const Finished images =
-      call_as_user({"validate", config, "--set", "data.source={idx: {train: [" + data + ", " + data + "]}}", "--set",
-                    "data.batch_size=8"});
-  CHECK(images.status == 3);
-  CHECK(contains(images.err, "cannot open '" + data + "': Permission denied"));
-
-  const Finished run = call_as_user({"run", config, "--run-dir", closed + "/run", "--json"});
-  CHECK(contains(failure_of(run, 4)["errors"][0]["message"],
-                 "the run folder '" + closed + "/run' cannot be made: Permission denied"));
-  CHECK_FALSE(fs::exists(closed + "/run"));
-  CHECK(call_as_user({"run", config, "--run-dir", closed + "/a/b/run"}).status == 4);
-  const Finished written = call_as_user({"init", "cnn", closed + "/new.yaml"});
-  CHECK(written.status == 1);
-  CHECK(contains(written.err, "new.yaml' cannot be written: Permission denied"));
-
-  // Somebody else's run is not taken, and a checkpoint that is closed to us is said to be so.
-  const Finished taken = call_as_user({"run", config, "--run-dir", folder / "other", "--overwrite"});
-  CHECK(taken.status == 4);
-  CHECK(contains(taken.err, "Permission denied"));
-  REQUIRE(::chmod((folder / "other/checkpoints/step-00000001/params.safetensors").c_str(), 0) == 0);
-  const Finished evaluated = call_as_user({"eval", folder / "other", "--split", "train"});
-  CHECK(evaluated.status == 3);
-  CHECK(contains(evaluated.err, "params.safetensors': Permission denied"));
-}
-
-TEST_CASE("a run that cannot have the display's thread is refused before anything is made", "[app][user]") {
-  const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
-  const std::string config = folder.write("open.yaml", read_text(linear));
-  // Of the user's threads, this process's own is one already.
-  const auto have_no_thread = [] {
-    const rlimit one{1, 1};
-    if (::setrlimit(RLIMIT_NPROC, &one) != 0) return false;
-    try {
-      std::thread([] {}).join();
-    } catch (const std::system_error&) {
-      return true;
-    }
-    return false;
-  };
-  const Finished result = call_as_user({"run", config, "--run-dir", folder / "run"}, have_no_thread);
-  if (result.status == 126) {
-    WARN("skipped: this process may have any number of threads, and cannot become who may not");
-    return;
-  }
-  CHECK(result.status == 4);
-  CHECK(result.err ==
-        "error: the thread that writes to standard error could not be started: Resource temporarily unavailable\n"
-        "  help: other processes of this user, or a limit on them (ulimit -u), leave no room for it\n");
-  CHECK_FALSE(fs::exists(folder / "run"));
 }
 
 TEST_CASE("a program that needs more memory than there is is refused before it takes any", "[app]") {

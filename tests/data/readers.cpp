@@ -267,6 +267,10 @@ TEST_CASE("every invalid NPY file is refused with the reason", "[data]") {
                  "is in Fortran order, expected C order (row-major) | save numpy.ascontiguousarray(x)"));
   CHECK(refusal(npy("<f4", "(4, 1)", raw<float>({1, 2, 3, 4}), 1, "True")) == "accepted");
   CHECK(contains(refusal(npy("<f2", "(1,)", "ab")), "has dtype '<f2', which is not supported | half precision"));
+  const data::Array narrow = data::read_npy(folder.write("f", npy("<V2", "(2,)", std::string("\x80\x3F\x01\x00", 4))));
+  std::vector<float> values(2);
+  data::read_floats(narrow, 0, values);
+  CHECK(values == std::vector<float>{1, 0x1p-133F});
   CHECK(contains(refusal(npy("|O", "(1,)", "ab")), "Python objects are not supported"));
   CHECK(contains(refusal(npy("<c8", "(1,)", "ab")), "has dtype '<c8', which is not supported"));
   CHECK(contains(refusal(npy_with("{'descr': [('a', '<f4')], ", "")), "has a structured dtype"));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -33,9 +34,11 @@ using train::Warned;
 
 namespace {
 
-// A descriptor to write to; what was written is collected by a thread until all writers are closed.
+// A descriptor to write to; what was written is collected by a thread.
 class Collector {
  public:
+  static constexpr char end = '\4';
+
   explicit Collector(int columns = 0) {
     int ends[2];
     if (columns == 0) {
@@ -52,10 +55,14 @@ class Collector {
     write_ = ends[1];
     thread_ = std::thread([this] {
       char buffer[4096];
-      for (ssize_t count; (count = ::read(read_, buffer, sizeof buffer)) > 0;) {
+      while (!text_.ends_with(end)) {
+        const ssize_t count = ::read(read_, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return;
         text_.append(buffer, static_cast<std::size_t>(count));
         size_ += static_cast<std::size_t>(count);
       }
+      text_.pop_back();
     });
   }
   ~Collector() {
@@ -73,11 +80,13 @@ class Collector {
     for (int i = 0; i < 10000 && size_ <= size; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return size_;
   }
-  // Who writes must be gone.
+  // Who writes must be gone. A terminal that is closed may lose what has not been read yet: what is read to the end is
+  // known by a last character of our own.
   const std::string& finish() {
     if (thread_.joinable()) {
-      ::close(write_);
+      CHECK(::write(write_, &end, 1) == 1);
       thread_.join();
+      ::close(write_);
     }
     return text_;
   }
@@ -195,19 +204,23 @@ TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "
   }
 }
 
-TEST_CASE("of several members the bar has the median loss, and where there is room the best and the worst",
-          "[display]") {
+TEST_CASE(
+    "of several members the bar has the median loss with the best and the worst, who they are where there is room",
+    "[display]") {
   BarState members = half;
   members.loss = pmaptrain::train::Spread{0.1234, 0.4321, 1.5, 3, 63};
   CHECK(bar_line(members, {130, false, false}) ==
         "epoch 3/5  [==>  ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  worst 1.5000 (63)  accuracy 0.8500  "
         "12,345 examples/s  0:42 left");
+  CHECK(bar_line(members, {84, false, false}) ==
+        "[===>  ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  worst 1.5000 (63)  0:42 left");
   CHECK(bar_line(members, {80, false, false}) ==
-        "epoch 3/5  [=====>    ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  0:42 left");
-  CHECK(bar_line(members, {60, false, false}) == bar_line(half, {60, false, false}));
+        "epoch 3/5  [====>   ]  50%  1170/2340  loss 0.4321 (0.1234 to 1.5000)  0:42 left");
+  CHECK(bar_line(members, {60, false, false}) == "[=====>    ]  50%  1170/2340  loss 0.4321 (0.1234 to 1.5000)");
+  CHECK(bar_line(members, {40, false, false}) == bar_line(half, {40, false, false}));
 }
 
-TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss and who is best", "[display]") {
+TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss, the best and the worst", "[display]") {
   for (const std::int64_t members : {8, 64}) {
     Collector output(60);
     double clock = 100;
@@ -217,21 +230,27 @@ TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss an
       begin.members = members;
       shown->on(begin);
       std::vector<Logged> lines;
+      std::vector<train::Evaluated> evaluated;
       for (std::int64_t m = 0; m < members; ++m) {
         lines.push_back(std::get<std::vector<Logged>>(logged(468)).front());
         lines.back().member = m;
         lines.back().measures[0].second += 0.01 * static_cast<double>(m);
+        evaluated.push_back({468, 1, "test", lines.back().measures, 1000, 2.5, m});
       }
       shown->on(Progressed{468, 1});
       shown->on(lines);
+      shown->on(evaluated);
       shown->on(ended(468));
     }
     const Screen screen(output.finish(), 60);
     CHECK_FALSE(screen.wrapped);
-    REQUIRE(screen.rows.size() == 3);
-    const std::string median = members == 8 ? "0.4671" : "0.7471";
-    CHECK(screen.rows[0] == "step  468/2340  loss " + median + "  best 0.4321 (0)");
-    CHECK(screen.rows[1] == "epoch 1/5  [==>        ]  20%   468/2340  loss " + median + "  1:23");
+    REQUIRE(screen.rows.size() == 5);
+    const std::string median = members == 8 ? "0.4671" : "0.7471", worst = members == 8 ? "0.5021" : "1.0621";
+    CHECK(screen.rows[0] == "step  468/2340  loss " + median + "  best 0.4321 (0)  worst " + worst);
+    // Folded, it has room for the members.
+    CHECK(screen.rows[1] == "epoch 1/5  test  loss " + median + "  best 0.4321 (0)");
+    CHECK(screen.rows[2] == "  worst " + worst + " (" + std::to_string(members - 1) + ")  accuracy 0.8500");
+    CHECK(screen.rows[3] == "[=>       ]  20%   468/2340  loss " + median + " (0.4321 to " + worst + ")");
   }
 }
 
@@ -257,6 +276,7 @@ TEST_CASE("the bar stays below the lines and ends on a line of its own", "[displ
       shown->on(ended(2340));
     }
     const Screen screen(output.finish(), columns);
+    CAPTURE(columns, screen.rows);
     CHECK_FALSE(screen.wrapped);
     REQUIRE(screen.rows.size() >= 8);
     CHECK(screen.rows.back().empty());

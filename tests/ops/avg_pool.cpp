@@ -118,7 +118,7 @@ TEST_CASE("an average pooling that does not fit says why", "[ops]") {
         "avg_pool of [1,4,4,1] with window [2,2] and padding [(2,0),(0,0)]: a window would see padding only | padding "
         "is smaller than the window, and the image is not empty");
   CHECK(test::refusal(AvgPool{}, {{DType::i32, {1, 4, 4, 1}, {}}}) ==
-        "avg_pool: x is i32 | avg_pool takes f32 or f64, the same for all operands");
+        "avg_pool: x is i32 | avg_pool takes bf16, f32 or f64, the same for all operands");
   CHECK(
       test::refusal(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 4, 1}},
                     {{DType::f32, {1, 4, 4, 1}, {}}}) ==

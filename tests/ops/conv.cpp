@@ -159,7 +159,7 @@ TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
   CHECK(refusal({{1, 1}, {{0, 0}, {0, 0}}, false, {1, 1}, 2}, {16, 28, 28, 4}, {3, 3, 4, 32}) ==
         "conv: x [16,28,28,4] has 4 channels in 2 groups, but kernel [3,3,4,32] takes 4 | make the kernel [3,3,2,32]");
   CHECK(test::refusal(Conv{}, {{DType::f32, {1, 1, 1, 1}, {}}, {DType::f64, {1, 1, 1, 1}, {}}}) ==
-        "conv: kernel is f64 and x is f32 | conv takes f32 or f64, the same for all operands");
+        "conv: kernel is f64 and x is f32 | conv takes bf16, f32 or f64, the same for all operands");
   CHECK(test::refusal(ConvInputGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 3, 3, 1}},
                       {{DType::f32, {2, 2, 1, 1}, {}}, {DType::f32, {1, 3, 3, 1}, {}}}) ==
         "conv_input_grad: x [1,3,3,1] and kernel [2,2,1,1] give [1,2,2,1], but dy is [1,3,3,1] | dy has the shape of "

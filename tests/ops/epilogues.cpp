@@ -218,8 +218,8 @@ TEST_CASE("a bias that does not fit says how long it must be", "[ops]") {
   CHECK(test::refusal(Matmul{}, {f32({2, 3}), f32({3, 5}), f32({1, 5})}) ==
         "matmul: its result has 5 features, but bias is [1,5] | make the bias [5]");
   CHECK(test::refusal(Matmul{}, {f32({2, 3}), f32({3, 5}), {DType::f64, {5}, {}}}) ==
-        "matmul of a [2,3] and b [3,5]: a is f32 and bias is f64 | all operands have the same numeric element type; "
-        "cast one of them");
+        "matmul: its operands are f32 and bias is f64 | cast the bias to the operands' element type; beside bf16 it "
+        "may be f32");
   CHECK(test::refusal(Matmul{}, {f32({2, 3})}) ==
         "matmul of 1 operands | matmul takes two matrices, and may take a bias");
 }

@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "core/base/philox.h"
 #include "core/graph/differentiate.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
@@ -28,13 +31,14 @@ struct GradientCase {
   std::string name;
   GradientInputs inputs;
   test::BuildFunction build;
+  std::optional<Op> op = {};  // where there is no more than this one
 };
 
 // One op on all inputs.
 GradientCase of(Op op, GradientInputs inputs) {
   std::string name = to_string(op, &mesh);
   return {std::move(name), std::move(inputs),
-          [op](Builder& b, std::span<const Value> x) { return b.emit_all(op, x).front(); }};
+          [op](Builder& b, std::span<const Value> x) { return b.emit_all(op, x).front(); }, op};
 }
 
 std::vector<GradientCase> elementwise_cases() {
@@ -188,6 +192,73 @@ std::vector<double> gradient_at(const test::BuildFunction& build, const Shape& s
   return gradient;
 }
 
+// The gradients of an op on one device with respect to its floating operands, at points and with a cotangent that bf16
+// holds too.
+std::vector<std::vector<double>> gradients_at(const Op& op, const std::vector<Type>& types, const GradientInputs& at) {
+  Program program;
+  Builder b(program, all_ops());
+  std::vector<Value> values, wrt;
+  for (const Type& type : types) {
+    values.push_back(b.input(Group::batch, "x" + std::to_string(values.size()), type));
+    if (is_floating(type.dtype)) wrt.push_back(values.back());
+  }
+  const Value y = b.emit_all(op, values).front();
+  const Value seed = b.input(Group::batch, "seed", b.type(y));
+  const std::vector<Value> gradients = differentiate(b, y, seed, wrt);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    CHECK(b.type(gradients[i]) == b.type(wrt[i]));
+    b.output("g" + std::to_string(i), gradients[i]);
+  }
+  std::map<std::string, PerDevice> inputs;
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    std::vector<std::byte>& array = inputs[input.name].emplace_back(bytes(type));
+    for (std::int64_t e = 0; e < numel(type); ++e) {
+      const auto word = philox4x32(stream_key(1, input.name), {static_cast<std::uint32_t>(e), 0, 0, 0})[0];
+      const bf16 point(at.low + static_cast<double>(word) * 0x1.0p-32 * (at.high - at.low));
+      dispatch(type.dtype, [&]<class T>() {
+        T value{};
+        if constexpr (FloatingElement<T>) {
+          value = static_cast<T>(static_cast<float>(point));
+        } else {
+          value = static_cast<T>(word % static_cast<std::uint32_t>(at.below));
+        }
+        std::memcpy(array.data() + static_cast<std::size_t>(e) * sizeof value, &value, sizeof value);
+      });
+    }
+  }
+  const auto outputs = interpret(program, inputs).outputs;
+  std::vector<std::vector<double>> found;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::vector<std::byte>& array = outputs.at("g" + std::to_string(i)).front();
+    found.push_back(dispatch_floating(b.type(gradients[i]).dtype, [&]<class T>() {
+      std::vector<T> elements(array.size() / sizeof(T));
+      std::memcpy(elements.data(), array.data(), array.size());
+      return std::vector<double>(elements.begin(), elements.end());
+    }));
+  }
+  return found;
+}
+
+// A derivative is a few equations, of which each rounds.
+void check_bf16_gradient(const Op& narrow, std::vector<Type> types, const Op& wide, const GradientInputs& at) {
+  INFO(to_string(narrow));
+  for (Type& type : types) type.varying = {};
+  const auto found = gradients_at(narrow, types, at);
+  for (Type& type : types) {
+    if (is_floating(type.dtype)) type.dtype = DType::f64;
+  }
+  const auto expected = gradients_at(wide, types, at);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double most = 0;
+    for (const double value : expected[i]) most = std::max(most, std::abs(value));
+    for (std::size_t e = 0; e < expected[i].size(); ++e) {
+      INFO("operand " << i << ", element " << e);
+      CHECK(std::abs(found[i][e] - expected[i][e]) <= 0x1p-6 * most);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every derivative agrees with central differences on four devices", "[ops]") {
@@ -203,6 +274,46 @@ TEST_CASE("every derivative agrees with central differences on four devices", "[
     if (rules->derivative == nullptr) continue;
     INFO(rules->name << " has a derivative and no case here");
     CHECK(covered.contains(std::string(rules->name)));
+  }
+}
+
+TEST_CASE("the derivatives of bf16 are those of f64 at the same points, but for rounding", "[ops]") {
+  std::set<std::string_view> covered;
+  for (const auto& cases : {elementwise_cases(), shape_cases(), contraction_cases()}) {
+    for (const GradientCase& c : cases) {
+      if (!c.op) continue;
+      covered.insert(c.op->name());
+      std::vector<Type> types = c.inputs.types;
+      for (Type& type : types) {
+        if (type.dtype == DType::f64) type.dtype = DType::bf16;
+      }
+      check_bf16_gradient(*c.op, types, *c.op, c.inputs);
+    }
+  }
+  CHECK(covered.size() > 45);
+
+  // Results of f32 from operands of bf16, and a bias of either type.
+  const auto bf16s = [](Shape shape) { return Type{DType::bf16, std::move(shape), {}}; };
+  const std::vector<std::int64_t> strides = {2, 1};
+  const Padding padding = {{1, 0}, {0, 2}};
+  const Type x = bf16s({1, 4, 3, 2}), kernel = bf16s({2, 2, 2, 3}), y = bf16s({1, 2, 4, 3});
+  for (const std::optional<DType> result : {std::optional<DType>(), std::optional(DType::f32)}) {
+    for (const DType bias : {DType::bf16, DType::f32}) {
+      for (const bool relu : {false, true}) {
+        check_bf16_gradient(Matmul{false, true, relu, result}, {bf16s({4, 3}), bf16s({2, 3}), {bias, {2}, {}}},
+                            Matmul{false, true, relu}, {});
+        check_bf16_gradient(Conv{strides, padding, relu, {1, 1}, 1, result}, {x, kernel, {bias, {3}, {}}},
+                            Conv{strides, padding, relu}, {});
+      }
+    }
+    check_bf16_gradient(Matmul{true, false, false, result}, {bf16s({3, 4}), bf16s({3, 2})}, Matmul{true, false}, {});
+    check_bf16_gradient(BatchMatmul{true, false, result}, {bf16s({2, 3, 4}), bf16s({2, 3, 2})},
+                        BatchMatmul{true, false}, {});
+    check_bf16_gradient(ConvInputGrad{strides, padding, x.shape, {1, 1}, 1, result}, {kernel, y},
+                        ConvInputGrad{strides, padding, x.shape}, {});
+    check_bf16_gradient(ConvKernelGrad{strides, padding, kernel.shape, true, {1, 1}, 1, result}, {x, y},
+                        ConvKernelGrad{strides, padding, kernel.shape, true}, {});
+    check_bf16_gradient(ReduceSum{{1}, result}, {bf16s({2, 3})}, ReduceSum{{1}}, {});
   }
 }
 

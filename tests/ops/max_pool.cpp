@@ -140,7 +140,7 @@ TEST_CASE("a max pooling that does not fit says why", "[ops]") {
         "max_pool of shape [16,784] | an image has four dimensions: examples, height, width, channels");
   CHECK(test::refusal(MaxPool{}, {}) == "max_pool of 0 operands | max_pool takes 1: x");
   CHECK(test::refusal(MaxPool{}, {{DType::i32, {1, 2, 2, 1}, {}}}) ==
-        "max_pool: x is i32 | max_pool takes f32 or f64, the same for all operands");
+        "max_pool: x is i32 | max_pool takes bf16, f32 or f64, the same for all operands");
 }
 
 }  // namespace

@@ -133,8 +133,8 @@ bool holds(const Instance& x, const RowRule& rule) {
                     [](const HostArray& a, const HostArray& b) { return a.type == b.type && a.bytes == b.bytes; });
 }
 
-Type f64(Shape shape) { return {DType::f64, std::move(shape), {}}; }
-Type i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
+Type f64_type(Shape shape) { return {DType::f64, std::move(shape), {}}; }
+Type i32_type(Shape shape) { return {DType::i32, std::move(shape), {}}; }
 
 struct RowCase {
   Kind kind;
@@ -147,63 +147,63 @@ std::vector<RowCase> cases() {
   const Type key{DType::u32, {2}, {}}, counters{DType::i64, {5}, {}};
   const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}}, none = {{0, 0}, {0, 0}};
   return {
-      {keeps, Cast{DType::i32}, {f64({5, 3})}},
-      {keeps, Reshape{{5, 2, 3}}, {f64({5, 6})}},
-      {whole, Reshape{{6, 5}}, {f64({5, 6})}},
-      {keeps, Transpose{{0, 2, 1}}, {f64({5, 2, 3})}},
-      {whole, Transpose{{1, 0}}, {f64({5, 3})}},
-      {keeps, Broadcast{{5, 2, 3}, {0, 2}}, {f64({5, 3})}},
-      {keeps, Broadcast{{5, 3}, {1}}, {f64({3})}},
-      {keeps, Broadcast{{5, 3}, {}}, {f64({})}},
-      {whole, Broadcast{{}, {}}, {f64({})}},
-      {keeps, Slice{{0, 1}, {5, 3}}, {f64({5, 3})}},
-      {whole, Slice{{1, 0}, {5, 3}}, {f64({5, 3})}},
-      {whole, Slice{{0, 0}, {4, 3}}, {f64({5, 3})}},
-      {keeps, Pad{{0, 1}, {0, 2}}, {f64({5, 3})}},
-      {whole, Pad{{0, 0}, {1, 0}}, {f64({5, 3})}},
-      {keeps, Concatenate{1}, {f64({5, 3}), f64({5, 1}), f64({5, 2})}},
-      {whole, Concatenate{0}, {f64({5, 3}), f64({5, 3})}},
-      {keeps, Reverse{{1, 2}}, {f64({5, 3, 2})}},
-      {whole, Reverse{{0}}, {f64({5, 3})}},
-      {keeps, ReduceSum{{1}}, {f64({5, 3})}},
-      {keeps, ReduceSum{{1, 2}}, {f64({5, 3, 2, 4})}},
-      {sums, ReduceSum{{0}}, {f64({5, 3})}},
-      {sums, ReduceSum{{0, 2}}, {i32({5, 3, 2})}},
-      {keeps, ReduceMax{{2}}, {f64({5, 3, 2})}},
-      {whole, ReduceMax{{0}}, {f64({5, 3})}},
-      {keeps, Argmax{1}, {f64({5, 3})}},
-      {whole, Argmax{0}, {f64({5, 3})}},
-      {keeps, Cumsum{1, true}, {f64({5, 3})}},
-      {whole, Cumsum{0}, {f64({5, 3})}},
-      {keeps, TopK{2}, {f64({5, 4})}},
-      {whole, TopK{2}, {f64({5})}},
-      {keeps, Gather{}, {f64({3, 2}), i32({5, 2})}},
-      {whole, Gather{}, {f64({3, 2}), i32({})}},
-      {sums, ScatterAdd{3}, {i32({5, 2}), f64({5, 2, 2})}},
-      {whole, ScatterAdd{3}, {i32({}), f64({2})}},
-      {keeps, OneHot{3, DType::f32}, {i32({5, 2})}},
-      {whole, OneHot{3, DType::f32}, {i32({})}},
+      {keeps, Cast{DType::i32}, {f64_type({5, 3})}},
+      {keeps, Reshape{{5, 2, 3}}, {f64_type({5, 6})}},
+      {whole, Reshape{{6, 5}}, {f64_type({5, 6})}},
+      {keeps, Transpose{{0, 2, 1}}, {f64_type({5, 2, 3})}},
+      {whole, Transpose{{1, 0}}, {f64_type({5, 3})}},
+      {keeps, Broadcast{{5, 2, 3}, {0, 2}}, {f64_type({5, 3})}},
+      {keeps, Broadcast{{5, 3}, {1}}, {f64_type({3})}},
+      {keeps, Broadcast{{5, 3}, {}}, {f64_type({})}},
+      {whole, Broadcast{{}, {}}, {f64_type({})}},
+      {keeps, Slice{{0, 1}, {5, 3}}, {f64_type({5, 3})}},
+      {whole, Slice{{1, 0}, {5, 3}}, {f64_type({5, 3})}},
+      {whole, Slice{{0, 0}, {4, 3}}, {f64_type({5, 3})}},
+      {keeps, Pad{{0, 1}, {0, 2}}, {f64_type({5, 3})}},
+      {whole, Pad{{0, 0}, {1, 0}}, {f64_type({5, 3})}},
+      {keeps, Concatenate{1}, {f64_type({5, 3}), f64_type({5, 1}), f64_type({5, 2})}},
+      {whole, Concatenate{0}, {f64_type({5, 3}), f64_type({5, 3})}},
+      {keeps, Reverse{{1, 2}}, {f64_type({5, 3, 2})}},
+      {whole, Reverse{{0}}, {f64_type({5, 3})}},
+      {keeps, ReduceSum{{1}}, {f64_type({5, 3})}},
+      {keeps, ReduceSum{{1, 2}}, {f64_type({5, 3, 2, 4})}},
+      {sums, ReduceSum{{0}}, {f64_type({5, 3})}},
+      {sums, ReduceSum{{0, 2}}, {i32_type({5, 3, 2})}},
+      {keeps, ReduceMax{{2}}, {f64_type({5, 3, 2})}},
+      {whole, ReduceMax{{0}}, {f64_type({5, 3})}},
+      {keeps, Argmax{1}, {f64_type({5, 3})}},
+      {whole, Argmax{0}, {f64_type({5, 3})}},
+      {keeps, Cumsum{1, true}, {f64_type({5, 3})}},
+      {whole, Cumsum{0}, {f64_type({5, 3})}},
+      {keeps, TopK{2}, {f64_type({5, 4})}},
+      {whole, TopK{2}, {f64_type({5})}},
+      {keeps, Gather{}, {f64_type({3, 2}), i32_type({5, 2})}},
+      {whole, Gather{}, {f64_type({3, 2}), i32_type({})}},
+      {sums, ScatterAdd{3}, {i32_type({5, 2}), f64_type({5, 2, 2})}},
+      {whole, ScatterAdd{3}, {i32_type({}), f64_type({2})}},
+      {keeps, OneHot{3, DType::f32}, {i32_type({5, 2})}},
+      {whole, OneHot{3, DType::f32}, {i32_type({})}},
       {keeps, RandomUniform{{3}}, {key, counters}},
       {keeps, RandomNormal{{3}}, {key, counters}},
       {keeps, RandomBernoulli{{3}, 0.4}, {key, counters}},
       {keeps, RandomPermutation{4}, {key, counters}},
-      {keeps, Matmul{}, {f64({5, 3}), f64({3, 2})}},
-      {keeps, Matmul{false, true, true}, {f64({5, 3}), f64({2, 3}), f64({2})}},
-      {sums, Matmul{true, false}, {f64({5, 3}), f64({5, 2})}},
-      {whole, Matmul{true, true}, {f64({5, 3}), f64({2, 5})}},
-      {keeps, BatchMatmul{true, true}, {f64({5, 3, 4}), f64({5, 2, 3})}},
-      {keeps, BatchMatmul{false, true}, {f64({5, 3}), f64({2, 3})}},
-      {sums, BatchMatmul{true, false}, {f64({5, 3}), f64({5, 2})}},
-      {whole, BatchMatmul{true, true}, {f64({5, 3}), f64({2, 5})}},
-      {keeps, Conv{{2, 1}, padding}, {f64({3, 4, 3, 2}), f64({2, 2, 2, 1}), f64({1})}},
-      {keeps, ConvInputGrad{{2, 1}, padding, {3, 4, 3, 2}}, {f64({2, 2, 2, 1}), f64({3, 2, 4, 1})}},
-      {sums, ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}, true}, {f64({3, 4, 3, 2}), f64({3, 2, 4, 1})}},
-      {keeps, MaxPool{{2, 2}, {2, 2}, none}, {f64({3, 4, 4, 2})}},
-      {keeps, MaxPoolGrad{{2, 2}, {2, 2}, none}, {f64({3, 4, 4, 2}), f64({3, 2, 2, 2})}},
-      {keeps, AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {f64({3, 3, 3, 2})}},
-      {keeps, AvgPoolGrad{{2, 2}, {2, 2}, none, true, {3, 4, 3, 1}}, {f64({3, 2, 1, 1})}},
-      {keeps, Pvary{AxisSet::of(0)}, {f64({5, 3})}},
-      {whole, Norms{}, {f64({5})}},
+      {keeps, Matmul{}, {f64_type({5, 3}), f64_type({3, 2})}},
+      {keeps, Matmul{false, true, true}, {f64_type({5, 3}), f64_type({2, 3}), f64_type({2})}},
+      {sums, Matmul{true, false}, {f64_type({5, 3}), f64_type({5, 2})}},
+      {whole, Matmul{true, true}, {f64_type({5, 3}), f64_type({2, 5})}},
+      {keeps, BatchMatmul{true, true}, {f64_type({5, 3, 4}), f64_type({5, 2, 3})}},
+      {keeps, BatchMatmul{false, true}, {f64_type({5, 3}), f64_type({2, 3})}},
+      {sums, BatchMatmul{true, false}, {f64_type({5, 3}), f64_type({5, 2})}},
+      {whole, BatchMatmul{true, true}, {f64_type({5, 3}), f64_type({2, 5})}},
+      {keeps, Conv{{2, 1}, padding}, {f64_type({3, 4, 3, 2}), f64_type({2, 2, 2, 1}), f64_type({1})}},
+      {keeps, ConvInputGrad{{2, 1}, padding, {3, 4, 3, 2}}, {f64_type({2, 2, 2, 1}), f64_type({3, 2, 4, 1})}},
+      {sums, ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}, true}, {f64_type({3, 4, 3, 2}), f64_type({3, 2, 4, 1})}},
+      {keeps, MaxPool{{2, 2}, {2, 2}, none}, {f64_type({3, 4, 4, 2})}},
+      {keeps, MaxPoolGrad{{2, 2}, {2, 2}, none}, {f64_type({3, 4, 4, 2}), f64_type({3, 2, 2, 2})}},
+      {keeps, AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {f64_type({3, 3, 3, 2})}},
+      {keeps, AvgPoolGrad{{2, 2}, {2, 2}, none, true, {3, 4, 3, 1}}, {f64_type({3, 2, 1, 1})}},
+      {keeps, Pvary{AxisSet::of(0)}, {f64_type({5, 3})}},
+      {whole, Norms{}, {f64_type({5})}},
       {whole, Iota{DType::i32, {5, 3}, 1}, {}},
       {whole, Constant{DType::f64, {5}, 1.0}, {}},
   };
@@ -310,12 +310,12 @@ TEST_CASE("a wrong row rule is found", "[ops]") {
   const auto claimed = [](Op op, std::vector<Type> operands, RowRule rule) {
     return holds(instance_of(std::move(op), std::move(operands)), rule);
   };
-  CHECK_FALSE(claimed(Reverse{{0}}, {f64({5, 3})}, {Kind::keeps}));
-  CHECK_FALSE(claimed(Cumsum{0}, {f64({5, 3})}, {Kind::keeps}));
-  CHECK_FALSE(claimed(ReduceMax{{0}}, {f64({5, 3})}, {Kind::sums}));
-  CHECK_FALSE(claimed(Gather{}, {f64({5, 2}), i32({5})}, {Kind::keeps}));        // cuts the table
-  CHECK_FALSE(claimed(Add{}, {f64({5, 3}), f64({5, 3})}, {Kind::keeps, 0b10}));  // one operand is not cut
-  CHECK_FALSE(claimed(Matmul{false, false, true}, {f64({5, 5}), f64({5, 5})}, {Kind::sums}));
+  CHECK_FALSE(claimed(Reverse{{0}}, {f64_type({5, 3})}, {Kind::keeps}));
+  CHECK_FALSE(claimed(Cumsum{0}, {f64_type({5, 3})}, {Kind::keeps}));
+  CHECK_FALSE(claimed(ReduceMax{{0}}, {f64_type({5, 3})}, {Kind::sums}));
+  CHECK_FALSE(claimed(Gather{}, {f64_type({5, 2}), i32_type({5})}, {Kind::keeps}));        // cuts the table
+  CHECK_FALSE(claimed(Add{}, {f64_type({5, 3}), f64_type({5, 3})}, {Kind::keeps, 0b10}));  // one operand is not cut
+  CHECK_FALSE(claimed(Matmul{false, false, true}, {f64_type({5, 5}), f64_type({5, 5})}, {Kind::sums}));
 }
 
 }  // namespace pmaptrain

@@ -513,11 +513,15 @@ def write_schedules():
     (HERE / "schedules.json").write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
 
 
-def main():
-    for package, version in PINS.items():
+def check_versions(pins):
+    for package, version in pins.items():
         found = importlib.metadata.version(package)
         if found != version:
             sys.exit(f"{package} is {found}; these fixtures are made with {version}")
+
+
+def main():
+    check_versions(PINS)
     data, cases = make_data(), make_cases()
     chosen = sys.argv[1:] or list(cases)
     for name in chosen:

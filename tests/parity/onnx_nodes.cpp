@@ -21,7 +21,7 @@ using namespace pmaptrain::testing;
 namespace {
 
 // What onnx_nodes.py allows too.
-constexpr double relative = 1e-5, absolute = 1e-6;
+constexpr double relative = 1e-5, absolute = 1e-6, bf16_relative = 0x1p-6;
 
 // Programs by the name of their test, which a line "# case NAME" begins.
 std::map<std::string, std::string> node_tests() {
@@ -39,11 +39,11 @@ std::map<std::string, std::string> node_tests() {
   return programs;
 }
 
-bool near(double ours, double expected) {
+bool near(DType dtype, double ours, double expected) {
   if (std::isnan(expected) || std::isinf(expected)) {
     return std::isnan(expected) ? std::isnan(ours) : ours == expected;
   }
-  return std::abs(ours - expected) <= absolute + relative * std::abs(expected);
+  return std::abs(ours - expected) <= absolute + (dtype == DType::bf16 ? bf16_relative : relative) * std::abs(expected);
 }
 
 // What is not as the test says, with the kernels of this choice.
@@ -61,7 +61,7 @@ std::vector<std::string> mistakes(const std::string& name, const std::string& te
     const train::Tensor ours{type.dtype, type.shape, {bytes.begin(), bytes.end()}};
     bool same = ours.dtype == expected.dtype && ours.shape == expected.shape;
     const std::vector<double> a = numbers(ours), b = numbers(expected);
-    for (std::size_t i = 0; same && i < b.size(); ++i) same = near(a[i], b[i]);
+    for (std::size_t i = 0; same && i < b.size(); ++i) same = near(type.dtype, a[i], b[i]);
     if (!same) found.push_back(name + " " + output.name);
   }
   return found;

@@ -6,7 +6,7 @@
 
 Each test is a graph of ONNX nodes with inputs and what they must give; many come a second time as the graph of simpler
 nodes that their op is short for. onnx_translation.py turns a graph into a program. --fixtures also writes small
-tests that pass, two for each ONNX op, to onnx_nodes.pmt and onnx_nodes.safetensors, which onnx_nodes.cpp runs.
+tests that pass, two for each ONNX op and two more of bfloat16, to onnx_nodes.pmt and onnx_nodes.safetensors, which onnx_nodes.cpp runs.
 --table writes onnx_nodes.md: what passes, and what is not covered and why.
 """
 
@@ -20,6 +20,7 @@ import tempfile
 import warnings
 
 import numpy as np
+from ml_dtypes import bfloat16
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
@@ -34,8 +35,10 @@ with warnings.catch_warnings():
 PINS = {"onnx": "1.23.2", "numpy": "2.4.6", "safetensors": "0.8.0"}
 HERE = pathlib.Path(__file__).resolve().parent
 
-# ONNX allows 1e-3; what is computed here is closer, but for tests whose own numbers are rounded to fewer digits.
+# ONNX allows 1e-3; what is computed here is closer, but for tests whose own numbers are rounded to fewer digits. In
+# bfloat16 NumPy rounds each addition of a sum, which is added up in f32 here: two units in the last place.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
+BFLOAT16_RELATIVE = 2.0**-6
 
 LARGEST_FIXTURE = 4000  # bytes of one test's arrays
 
@@ -60,7 +63,17 @@ def run(binary, program, inputs, folder) -> dict:
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     with np.load(folder / "results.npz") as results:
-        return dict(results)
+        # NumPy has no bfloat16 of its own: its bytes come back as two of any kind.
+        return {name: value.view(bfloat16) if value.dtype == np.dtype("V2") else value
+                for name, value in results.items()}
+
+
+def is_bfloat16(array) -> bool:
+    return array.dtype == bfloat16
+
+
+def widened(*arrays):
+    return [array.astype(np.float32) if is_bfloat16(array) else array for array in arrays]
 
 
 def mistakes(results, expected, relative=RELATIVE, absolute=ABSOLUTE) -> list:
@@ -69,7 +82,8 @@ def mistakes(results, expected, relative=RELATIVE, absolute=ABSOLUTE) -> list:
         ours = results[name]
         if ours.dtype != value.dtype or ours.shape != value.shape:
             found.append(f"{name} is {ours.dtype}{ours.shape}, expected {value.dtype}{value.shape}")
-        elif not np.allclose(ours, value, rtol=relative, atol=absolute, equal_nan=True):
+        elif not np.allclose(*widened(ours, value), rtol=max(relative, BFLOAT16_RELATIVE * is_bfloat16(value)),
+                             atol=absolute, equal_nan=True):
             with np.errstate(all="ignore"):
                 apart = np.nanmax(np.abs(ours.astype(np.float64) - value.astype(np.float64)))
             found.append(f"{name} differs by up to {apart:.3g}")
@@ -87,7 +101,10 @@ def write_fixtures(passed):
     for cases in passed.values():
         sizes = {case[0]: sum(a.nbytes for group in case[2:] for a in group.values()) for case in cases}
         cases.sort(key=lambda case: (sizes[case[0]], case[0]))
-        chosen += [case for case in cases if sizes[case[0]] <= LARGEST_FIXTURE][:2]
+        small = [case for case in cases if sizes[case[0]] <= LARGEST_FIXTURE]
+        narrow = [any(map(is_bfloat16, (case[2] | case[3]).values())) for case in small]
+        for kind in (False, True):
+            chosen += [case for case, is_narrow in zip(small, narrow, strict=True) if is_narrow is kind][:2]
     tensors, text = {}, f"# Made by onnx_nodes.py from the node tests of onnx {PINS['onnx']}.\n"
     for name, program, inputs, expected in sorted(chosen, key=lambda case: case[0]):
         text += f"# case {name}\n{program}"

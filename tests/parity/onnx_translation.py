@@ -14,9 +14,9 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "uint32": "u32",
-          "bool": "bool"}
-FLOATING, SIGNED = ("f32", "f64"), ("f32", "f64", "i32", "i64")
+DTYPES = {"bfloat16": "bf16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8",
+          "uint32": "u32", "bool": "bool"}
+FLOATING, SIGNED = ("bf16", "f32", "f64"), ("bf16", "f32", "f64", "i32", "i64")
 
 
 class Untranslated(Exception):

@@ -395,5 +395,51 @@ TEST_CASE("setting and reading values by name, with the mistakes answered", "[ru
   CHECK(message([&] { other.set("p", one); }) == "input 'p' takes 8 bytes, not 4");
 }
 
+TEST_CASE("pieces of different numbers of devices have the same bits under the best kernels for all workers",
+          "[runtime]") {
+  const std::string body = R"(params %k:f32[3,3,8,16]{}
+params %c:f32[16]{}
+params %w:f32[400,40]{}
+params %b:f32[40]{}
+batch %i:f32[4,10,10,8]{a}
+%small = constant[dtype=f32, shape=[], value=0.013]
+%x = mul %i, %small
+%z = conv[strides=[1,1], padding=[1:1,1:1], relu=true] %x, %k, %c
+%p = max_pool[window=[2,2], strides=[2,2], padding=[0:0,0:0]] %z
+%f = reshape[shape=[4,400]] %p
+%h = matmul %f, %w, %b
+%hs = mul %h, %small
+%t = tanh %hs
+%gw = matmul[transpose_a=true] %f, %t
+%gf = matmul[transpose_b=true] %t, %w
+%gp = reshape[shape=[4,5,5,16]] %gf
+%gz = max_pool_grad[window=[2,2], strides=[2,2], padding=[0:0,0:0]] %z, %gp
+%gk, %gc = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,8,16], bias=true] %x, %gz
+%gx = conv_input_grad[strides=[1,1], padding=[1:1,1:1], input_shape=[4,10,10,8]] %k, %gz
+%gb = reduce_sum[dims=[0]] %t
+%sk, %sc, %sw, %sb = psum[axes={a}] %gk, %gc, %gw, %gb
+%dw = mul %sw, %small
+%w2 = sub %w, %dw
+update %w = %w2
+return sk = %sk
+return sc = %sc
+return sb = %sb
+return gx = %gx
+)";
+  struct Ragged {
+    std::int64_t devices, pieces;
+  };
+  for (const Ragged& ragged : {Ragged{17, 8}, Ragged{5, 3}, Ragged{7, 3}}) {
+    const auto program = test::program_of("mesh a=1\n" + body, {{"a", ragged.devices}});
+    const cpu::Plan plan = cpu::make_plan(program, {false, ragged.pieces});
+    INFO(ragged.devices << " devices in " << ragged.pieces << " pieces");
+    const cpu::Cut& rows = plan.cuts.front();
+    CHECK(rows.rows == 4);
+    CHECK(rows.largest() > rows.pieces.front().count);
+    const test::Values inputs = test::random_inputs(*program, 5);
+    test::same_for_all_workers(program, inputs, ragged.pieces);
+  }
+}
+
 }  // namespace
 }  // namespace pmaptrain

@@ -124,6 +124,63 @@ TEST_CASE("a weight gradient is one call over the rows of a piece", "[runtime]")
   test::check_runtime(to_text(*program), {});
 }
 
+TEST_CASE("each device's part of a sum over rows is added up from the pieces' accumulators", "[runtime]") {
+  for (const std::string dim : {"0", "1"}) {
+    for (const std::string axes : {"{a}", "{b}"}) {
+      const auto program = test::program_of(
+          "mesh a=2 b=4\nbatch %x:f32[4,8]{a, b}\nbatch %y:f32[4,16]{a, b}\n"
+          "%g = matmul[transpose_a=true] %x, %y\n%p = psum_scatter[axes=" +
+          axes + ", dim=" + dim + "] %g\nreturn p = %p\n");
+      const std::string text = to_text(cpu::make_plan(program, {false, 16}));
+      INFO(text);
+      CHECK(text.find("accumulator 0 = matmul[transpose_a=true, transpose_b=false] over the piece's rows") !=
+            std::string::npos);
+      CHECK(text.find("= psum_scatter[axes=" + axes + ", dim=" + dim + "] over pieces of accumulator 0") !=
+            std::string::npos);
+      test::check_runtime(to_text(*program), {});
+    }
+  }
+}
+
+TEST_CASE("what is computed of a parameter on each device is not packed for all", "[runtime]") {
+  const auto program = test::program_of(R"(mesh d=2
+params %w:f32[256,300]{}
+batch %x:f32[40,256]{d}
+%wv = pvary[axes={d}] %w
+%h = relu %wv
+%y = matmul %x, %h
+%s = reduce_sum[dims=[0]] %y
+%u = psum[axes={d}] %s
+return u = %u
+)");
+  const test::Values inputs = test::random_inputs(*program, 5);
+  for (const int workers : {1, 2}) {
+    const test::Run how{workers, false, 1, false, KernelChoice::best, 8};
+    const bool same = test::run(program, inputs, how) == test::interpreted(*program, inputs, 1);
+    CHECK(same);
+  }
+}
+
+TEST_CASE("parameters are cast and packed before all pieces, which then meet nowhere in their midst", "[runtime]") {
+  const auto program = test::program_of(
+      "mesh a=8\nparams %w:f32[64,128]{}\nparams %u:f32[128,8]{}\nbatch %x:bf16[32,64]{a}\n"
+      "%wn = cast[dtype=bf16] %w\n%un = cast[dtype=bf16] %u\n%wv = pvary[axes={a}] %wn\n%uv = pvary[axes={a}] %un\n"
+      "%n = neg %x\n%y = matmul %n, %wv\n%z = matmul[preferred_element_type=f32] %y, %uv\n"
+      "%r = reduce_sum[dims=[0]] %z\n%s = psum[axes={a}] %r\nreturn s = %s\n");
+  const cpu::Plan plan = cpu::make_plan(program, {false, 8});
+  INFO(to_text(plan));
+  std::vector<std::size_t> pieces;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    if (!plan.stages[i].pieces.empty()) pieces.push_back(i);
+  }
+  REQUIRE(pieces.size() == 1);
+  CHECK(plan.stages[pieces.front()].pieces.front().instructions.size() == 4);
+  CHECK(plan.stages.size() == pieces.front() + 2);
+  CHECK(plan.stages.front().chunked.size() == 1);  // the cast of w, which is large
+  CHECK(plan.stages.front().once.size() == 1);     // that of u
+  test::check_runtime(to_text(*program), {});
+}
+
 // A weight gradient of [columns, 40] from 6 rows of each device.
 std::string gradient(std::int64_t columns, const std::string& dtype = "f32") {
   const std::string m = std::to_string(columns);

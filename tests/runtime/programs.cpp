@@ -72,8 +72,8 @@ Values interpreted(const Program& program, const Values& inputs, std::int64_t st
 
 // Equal to rounding: the interpreter adds device by device, a plan piece by piece.
 bool close(DType dtype, const PerDevice& found, const PerDevice& expected) {
-  if (!is_floating(dtype)) return found == expected;
-  return dispatch_floating(dtype, [&]<class T>() {
+  if (dtype != DType::f32 && dtype != DType::f64) return found == expected;
+  return dispatch_floating_arithmetic(dtype, [&]<class T>() {
     for (std::size_t d = 0; d < expected.size(); ++d) {
       if (found[d].size() != expected[d].size()) return false;
       for (std::size_t i = 0; i < expected[d].size(); i += sizeof(T)) {
@@ -92,6 +92,21 @@ DType dtype_of(const Program& program, const std::string& result) {
   const std::string name = result.substr(result.find(' ') + 1);
   const bool is_output = result.starts_with("output ");
   return program.type(is_output ? program.find_output(name)->value : program.find_input(name)->value).dtype;
+}
+
+Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces) {
+  const auto values = [&](int workers, bool private_copies) {
+    return run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best, pieces});
+  };
+  Values expected = values(1, false);
+  for (const int workers : {1, 2, 3, 5}) {
+    for (const bool private_copies : {false, true}) {
+      INFO("workers " << workers << ", private copies " << private_copies);
+      const bool same = values(workers, private_copies) == expected;
+      CHECK(same);
+    }
+  }
+  return expected;
 }
 
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {

@@ -35,6 +35,13 @@ Values run(std::shared_ptr<const Program> program, const Values& inputs, const R
 // The same from the interpreter.
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps = 1);
 
+// Of "output name" or "update name".
+DType dtype_of(const Program& program, const std::string& result);
+
+// What the runtime gives under the best kernels after three steps, with pieces of `pieces`. Fails unless that is the
+// same for 1, 2, 3 and 5 workers, with and without private copies, in one run and step by step.
+Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces = 8);
+
 // Fails unless the runtime gives the interpreter's bits after one step and after three, for 1, 2, 3 and 5 workers, with
 // and without private copies, in one run and step by step.
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});

@@ -39,7 +39,7 @@ TEST_CASE("configs are compared key by key, with their defaults", "[spec]") {
   CHECK(changes({"train.log_every=100", "seed=0"}).empty());  // what it was by default
   CHECK(changes({"data.batch_size=64", "train.duration=3 epochs"}) ==
         "data.batch_size: 128 -> 64; train.duration: 2 epochs -> 3 epochs");
-  CHECK(changes({"mesh.axes.b=2"}) == "mesh.axes.1.b: 4 -> 2");
+  CHECK(changes({"mesh.axes.b=2"}) == "mesh.axes: a=2 b=4 -> a=2 b=2");
   CHECK(changes({"model.layers.1.dense.features=3"}) == "model.layers.1.dense.features: 10 -> 3");
   CHECK(changes({"ensemble={axis: b, vary: {seed: [1, 2, 3, 4]}}", "data.axes=[a]"}).find("ensemble:  -> {axis: b") !=
         std::string::npos);
@@ -70,4 +70,29 @@ TEST_CASE("a changed key has the place of its new value, in a file or in an opti
   CHECK(options[0].kind == "usage");
   CHECK(options[0].place.file == "--set");
   CHECK(options[0].place.column == 17);
+}
+
+TEST_CASE("a mesh or an ensemble that is none in the file of a run is compared as it is written", "[spec]") {
+  const std::string resolved = cnn_with({}).resolved, axes = "axes: [{a: 2}, {b: 4}]";
+  const std::size_t at = resolved.find(axes);
+  REQUIRE(at != std::string::npos);
+  for (const std::string written : {"{}", "[1, 2]", "[{}, {a: 2}]", "[[a, 2]]", "[{a: {}}, {b: 4}]",
+                                    "[{a: [2]}, {b: 4}]", "[{a: 2, b: 4}]", "a=2 b=4", "[]"}) {
+    std::string edited = resolved;
+    edited.replace(at, axes.size(), "axes: " + written);
+    CAPTURE(edited);
+    const auto keys = spec::changed_keys(edited, "old.yaml", cnn_with({}));
+    REQUIRE(keys.size() == 1);
+    CHECK(keys[0].path == "mesh.axes");
+    CHECK(keys[0].after.find("b") != std::string::npos);
+  }
+  std::string blank = resolved;
+  blank.replace(at, axes.size(), "axes: [{a: }, {b: 4}]");
+  CHECK(spec::changed_keys(blank, "old.yaml", cnn_with({})).size() == 1);
+  for (const char* written : {"ensemble: 5\n", "ensemble: [1]\n", "ensemble: {axis: [a]}\n"}) {
+    const auto keys = spec::changed_keys(resolved + written, "old.yaml", cnn_with({}));
+    REQUIRE(keys.size() == 1);
+    CHECK(keys[0].path == "ensemble");
+    CHECK(keys[0].place.file == "cnn.yaml");
+  }
 }

@@ -65,16 +65,6 @@ TEST_CASE("a backend that is not built is refused", "[spec]") {
 )");
 }
 
-TEST_CASE("a precision that is not built is refused", "[spec]") {
-  CHECK(errors_of(R"(precision: mixed_bfloat16
-)" + std::string(base)) ==
-        R"(c.yaml:1:12: error: precision mixed_bfloat16 is not supported by this build
-    1 | precision: mixed_bfloat16
-      |            ^~~~~~~~~~~~~~
-  help: supported: float32
-)");
-}
-
 TEST_CASE("missing keys are reported in the map that lacks them", "[spec]") {
   CHECK(errors_of(R"(name: a
 data:

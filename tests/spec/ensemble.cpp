@@ -70,6 +70,17 @@ TEST_CASE("the resolved config keeps the ensemble", "[spec]") {
   CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
 }
 
+TEST_CASE("the resolved config says the order of the data that the members share", "[spec]") {
+  const std::string text = "seed: 7\n" + with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}");
+  const spec::Loaded loaded = spec::load_text(text, "c.yaml", "/base", {});
+  CHECK(loaded.spec.data.seed == 7u);
+  CHECK(loaded.resolved.find("\n  seed: 7\n") != std::string::npos);
+  CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
+  spec::Overrides overrides;
+  overrides.set = {"ensemble=null"};
+  CHECK(spec::load_text(text, "c.yaml", "/base", overrides).resolved.find("\n  seed:") == std::string::npos);
+}
+
 TEST_CASE("an ensemble has an axis of the mesh that the data does not use", "[spec]") {
   CHECK(errors_of(with_ensemble("{axis: replica, vary: {seed: [3, 4]}}")) ==
         R"(c.yaml:2:18: error: the mesh has no axis 'replica'
@@ -92,12 +103,38 @@ TEST_CASE("an ensemble has an axis of the mesh that the data does not use", "[sp
 )");
 }
 
+TEST_CASE("an axis that the mesh has not is one mistake: the batch and the data's axes are not checked", "[spec]") {
+  CHECK(
+      errors_of(with_ensemble("{axis: trials, vary: {seed: [3, 4]}}"), {"data.batch_size=63", "data.axes=[shards]"}) ==
+      R"(c.yaml:2:18: error: the mesh has no axis 'trials'
+    2 | ensemble: {axis: trials, vary: {seed: [3, 4]}}
+      |                  ^~~~~~
+  help: valid axes: replicas, shards
+)");
+  CHECK(errors_of(with_ensemble("{vary: {seed: [3, 4]}}"), {"data.batch_size=63"})
+            .starts_with("c.yaml:2:1: error: axis is missing in ensemble\n"));
+  const std::string other_mesh =
+      errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"), {"mesh.axes={parts: 5}"});
+  CHECK(other_mesh == R"(c.yaml:2:18: error: the mesh has no axis 'replicas'
+    2 | ensemble: {axis: replicas, vary: {seed: [3, 4]}}
+      |                  ^~~~~~~~
+  help: valid axes: parts
+  note: 'parts' is 5 because of --set mesh.axes={parts: 5}
+)");
+}
+
 TEST_CASE("what the members of an ensemble have in common is checked once", "[spec]") {
   CHECK(errors_of(with_ensemble("{axis: shards, vary: {seed: [1, 2, 3, 4]}}"), {"data.batch_size=63"}) ==
         "--set:1:17: error: batch_size 63 does not divide over axis 'replicas' (2 devices): 63 = 2 × 31 + 1\n"
         "    1 | data.batch_size=63\n"
         "      |                 ^~\n"
         "  help: 62 or 64 would divide\n");
+}
+
+TEST_CASE("an option that sets the number of members is named where values are missing", "[spec]") {
+  CHECK(errors_of("mesh: {axes: {replicas: 2}}\nensemble: {axis: replicas, vary: {seed: [3, 4]}}\n" + base, {}, 4)
+            .ends_with("in order; the lists of several keys are paired\n"
+                       "  note: 'replicas' is 4 because of --devices 4\n"));
 }
 
 TEST_CASE("vary has one valid value for each member", "[spec]") {
@@ -250,6 +287,16 @@ TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values an
   CHECK(spec::member_spec(spec, 0).seed == 5);
   CHECK(spec::member_spec(spec, 1).optimizer.learning_rate.value == 0.2);
   CHECK(std::get<spec::Adam>(spec::member_spec(spec, 1).optimizer.rule).b1 == 0.9);
+  const std::string dotted =
+      with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2], seed: [1, 2]}}");
+  const spec::Ensemble replaced = *spec::load_text(dotted, "c.yaml", "/base", overrides).spec.ensemble;
+  REQUIRE(replaced.vary.size() == 3);
+  CHECK(replaced.vary.front().values == std::vector<std::string>{"0.1", "0.2"});
+  overrides.set = {"ensemble.vary.optimizer.learning_rate=null"};
+  CHECK(spec::load_text(dotted, "c.yaml", "/base", overrides).spec.ensemble->vary.size() == 1);
+  overrides.set = {"ensemble.vary.data.seed=[5, 6]"};
+  const std::string nested = with_ensemble("{axis: replicas, vary: {data: {seed: [3, 4]}}}");
+  CHECK(spec::member_spec(spec::load_text(nested, "c.yaml", "/base", overrides).spec, 1).data.seed == 6u);
   overrides.set = {"ensemble=null"};
   CHECK_FALSE(spec::load_text(text, "c.yaml", "/base", overrides).spec.ensemble);
   CHECK(errors_of(text, {"ensemble.vary.seed=[5, 6, 7]"}) == R"(--set:1:20: error: seed has 3 values for 2 members
@@ -257,6 +304,82 @@ TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values an
       |                    ^~~~~~~~~
   help: give one value for each member, in order; the lists of several keys are paired
 )");
+}
+
+TEST_CASE("--set removes keys of vary, and those below them, and refuses to remove what is not there", "[spec]") {
+  const std::string text = with_ensemble(
+      "{axis: replicas, vary: {seed: [1, 2], optimizer.adam.b1: [0.8, 0.9], optimizer: {adam: {b2: [0.8, 0.9]}}}}");
+  const auto left = [&](const std::string& set) {
+    spec::Overrides overrides;
+    overrides.set = {set};
+    const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
+    std::vector<std::string> paths;
+    for (const spec::Varied& key : spec.ensemble->vary) paths.push_back(key.path);
+    return paths;
+  };
+  using Paths = std::vector<std::string>;
+  CHECK(left("ensemble.vary.seed=null") == Paths{"optimizer.adam.b1", "optimizer.adam.b2"});
+  CHECK(left("ensemble.vary.optimizer.adam.b1=null") == Paths{"seed", "optimizer.adam.b2"});
+  CHECK(left("ensemble.vary.\"optimizer.adam.b2\"=null") == Paths{"seed", "optimizer.adam.b1"});
+  CHECK(left("ensemble.vary.optimizer.adam=null") == Paths{"seed"});
+  CHECK(left("ensemble.vary.optimizer=null") == Paths{"seed"});
+  CHECK(errors_of(text, {"ensemble.vary.optimizer.adam.b3=null"}) ==
+        R"(--set:1:15: error: unknown key 'optimizer.adam.b3' in vary
+    1 | ensemble.vary.optimizer.adam.b3=null
+      |               ^~~~~~~~~~~~~~~~~
+  help: did you mean 'optimizer.adam.b1'?
+)");
+}
+
+TEST_CASE("--set sets an item of a list of vary", "[spec]") {
+  const std::string text = with_ensemble("{axis: replicas, vary: {seed: [1, 2], optimizer: {adam: {b1: [0.7, 0.8]}}}}");
+  spec::Overrides overrides;
+  overrides.set = {"ensemble.vary.seed.0=9", "ensemble.vary.optimizer.adam.b1.1=0.9"};
+  const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
+  CHECK(spec.ensemble->vary.front().values == std::vector<std::string>{"9", "2"});
+  CHECK(spec.ensemble->vary.back().values == std::vector<std::string>{"0.7", "0.9"});
+  CHECK(errors_of(text, {"ensemble.vary.seed.2=9"}) ==
+        R"(--set:1:20: error: there is no item 2; the list has 2, counted from 0
+    1 | ensemble.vary.seed.2=9
+      |                    ^
+  help: the last is 1
+)");
+  CHECK(errors_of(text, {"ensemble.vary.seed.0=null"}) ==
+        R"(--set:1:20: error: an item of a list has no default
+    1 | ensemble.vary.seed.0=null
+      |                    ^
+  help: set the whole list instead
+)");
+}
+
+TEST_CASE("the scales of a schedule and the factor of a plateau vary; the boundaries do not", "[spec]") {
+  const std::string text = with_ensemble(R"({axis: replicas, vary: {
+  optimizer.learning_rate.piecewise_constant.boundaries_and_scales.1.1: [0.5, 0.25],
+  optimizer.reduce_on_plateau.factor: [0.1, 0.2]}})");
+  spec::Overrides overrides;
+  overrides.set = {
+      "optimizer={sgd: {}, reduce_on_plateau: {metric: loss}, learning_rate: {piecewise_constant: {init_value: 1, "
+      "boundaries_and_scales: [[1 step, 0.1], [2 steps, 0.2]]}}}"};
+  const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
+  for (const std::int64_t m : {0, 1}) {
+    const spec::OptimizerSpec& optimizer = spec::member_spec(spec, m).optimizer;
+    const auto& pieces = std::get<spec::schedule::PiecewiseConstant>(*optimizer.learning_rate.schedule);
+    CHECK(pieces.boundaries_and_scales.at(0).scale == 0.1);
+    CHECK(pieces.boundaries_and_scales.at(1).scale == (m == 0 ? 0.5 : 0.25));
+    CHECK(optimizer.reduce_on_plateau->factor == (m == 0 ? 0.1 : 0.2));
+  }
+  const std::string scales = "optimizer.learning_rate.piecewise_constant.boundaries_and_scales";
+  const std::string wrong =
+      errors_of(text, {overrides.set.front(), "ensemble.vary=null", "ensemble.vary." + scales + ".0.1=[0.1, fast]"});
+  CHECK(wrong.starts_with("--set:1:90: error: scale takes a number of at least 0, not 'fast'\n"));
+  CHECK(wrong.ends_with("\n  help: for example scale: 0.1\n"));
+  for (const std::string& key : {scales, scales + ".0.0"}) {
+    const std::string refused =
+        errors_of(text, {overrides.set.front(), "ensemble.vary=null", "ensemble.vary." + key + "=[1, 2]"});
+    CHECK(refused.find("'" + key + "' cannot vary between the members of an ensemble\n") != std::string::npos);
+    CHECK(refused.find(", " + scales + ".0.1, " + scales + ".1.1, optimizer.reduce_on_plateau.factor\n") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a learning rate over a schedule is refused; the schedule's number is suggested", "[spec]") {

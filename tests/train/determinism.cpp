@@ -62,6 +62,8 @@ TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bit
       {"mesh.axes=[{a: 3}, {b: 1}, {c: 2}]", "data.batch_size=12", "data.microbatches=2"},
       {"mesh.axes={a: 1}"},
       {"mesh.axes={a: 13}", "data.remainder=mask"},
+      {"precision=mixed_bfloat16"},
+      {"precision=mixed_bfloat16", "data.microbatches=2", "train.ema={decay: 0.9}"},
   };
   for (const std::vector<std::string>& set : variations) {
     INFO(set.front());

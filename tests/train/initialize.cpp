@@ -53,6 +53,13 @@ TEST_CASE("initial values depend on the seed and the parameter's name, and on no
   CHECK(few == Numbers(all.begin(), all.begin() + 10));
 }
 
+TEST_CASE("large parameters are drawn by several threads, which changes no value", "[train]") {
+  const Numbers several = drawn("a.kernel", 1, 100, 100'003), one = drawn("a.kernel", 1, 100, 16'000);
+  CHECK(Numbers(several.begin(), several.begin() + 16'000) == one);
+  // One element's own stream, at the end of the last range.
+  CHECK(several.back() == drawn("a.kernel", 1, 100, 100'004)[100'002]);
+}
+
 TEST_CASE("model.init replaces the parameters that it names; biases begin at zero", "[train]") {
   spec::Spec spec = classifier(Mesh());
   spec.model.initial_values["head.bias"] = {{3}, {0.5, -1.0, 2.0}, {}};
@@ -119,6 +126,11 @@ train::Tensors whole_file() {
 TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[train]") {
   const InitialFile file;
   CHECK(to_numbers(file.load(whole_file()).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
+  train::Tensors narrow = whole_file();
+  narrow["head.bias"] = {DType::bf16, {3}, to_bytes({1.5, -2.0, 3.25}, DType::bf16)};
+  CHECK(to_numbers(file.load(narrow).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
+  narrow["head.bias"] = {DType::bf16, {3}, to_bytes({1.5, std::numeric_limits<double>::infinity(), 0}, DType::bf16)};
+  CHECK(test::contains(file.refusal(narrow), " has .inf in 'head.bias' at [1], where a run cannot begin"));
   CHECK(file.refusal({{"head.bais", doubles({3}, {1, 2, 3})}}) ==
         file.path +
             " has a tensor 'head.bais' f64[3], which is no parameter of this model | "

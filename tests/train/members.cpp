@@ -193,6 +193,11 @@ TEST_CASE("why a run is finished is one text for all members that have it in com
         std::vector<std::string>{"members 0, 1, 2, 3, 4, 6, 7, 8 and 55 more: no better loss", "member 5: not finite"});
 }
 
+TEST_CASE("the factor of a plateau is each member's own", "[train]") {
+  check_members(setup_of_text(
+      ensemble, {"train.early_stopping=null", "ensemble.vary.optimizer.reduce_on_plateau.factor=[0.9, 0.5, 0.1]"}));
+}
+
 // The NaN stays in the parameter, so every step after it is left out.
 TEST_CASE("with on_nonfinite: skip a member leaves out its own steps alone, and they are counted", "[train]") {
   const Trained trained = check_members(
@@ -336,27 +341,53 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
             "model.init.from.member");
 }
 
-TEST_CASE("a member without a finite evaluation has no best checkpoint to evaluate or to start from", "[train]") {
+TEST_CASE("a member without a best evaluation has no best checkpoint to evaluate or to start from", "[train]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
   train::SessionOptions options;
   options.between_steps = damage(1, 1);
   const train::Setup setup = setup_of_text(ensemble, {"train.duration=6 steps", "train.ema=null"});
   CHECK_FALSE(train_setup_in(run, setup, options).ended.members[1].best);
-  const auto evaluate = [&](const char* checkpoint, std::int64_t member) {
+  const auto evaluate = [&](const char* checkpoint, std::optional<std::int64_t> member) {
     return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
   };
-  const std::string none = "member 1 has no best checkpoint: no evaluation of it was finite | ";
+  const std::string none = "member 1 has no best checkpoint: no evaluation gave it a best value | ";
   CHECK(test::refusal([&] { evaluate("best", 1); }, ExitStatus::usage) ==
         none + "--checkpoint last takes the parameters after its last step");
   CHECK(evaluate("best", 2).size() == 1);
   CHECK(evaluate("last", 1).size() == 1);
+  const auto both = evaluate("best", std::nullopt);
+  REQUIRE(both.size() == 2);
+  CHECK(both.back().member == 2);
+  CHECK(both.back().measures == evaluate("best", 2).front().measures);
   const auto start = [&](const std::string& from) {
     setup_of_text(ensemble, {"train.ema=null", "model.init={from: {path: " + run + ", " + from + "}}"});
   };
-  CHECK(test::refusal([&] { start("checkpoint: best, member: 1"); }, ExitStatus::usage) ==
-        none + "model.init.from.checkpoint: last takes the parameters after its last step");
+  const std::string by_key =
+      "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last takes the parameters "
+      "after its last step";
+  CHECK(test::refusal([&] { start("checkpoint: best, member: 1"); }, ExitStatus::usage) == none + by_key);
+  CHECK(test::refusal([&] { start("checkpoint: best"); }, ExitStatus::usage) == none + by_key);
   CHECK(test::refusal([&] { start("checkpoint: best, member: 2"); }, ExitStatus::usage) == "accepted");
+}
+
+TEST_CASE("test is evaluated of the members that have best parameters alone", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = damage(1, 6);  // before the only evaluation, and after the guard has looked
+  const train::Setup setup =
+      setup_of_text(ensemble, {"train.duration=6 steps", "train.eval_every=6 steps", "train.ema=null"});
+  const Trained trained = train_setup_in(root / "run", setup, options);
+  CHECK(trained.ended.test_parameters == "best");
+  REQUIRE(trained.ended.members[1].reason.empty());
+  for (std::size_t m = 0; m < 3; ++m) {
+    INFO("member " << m);
+    const bool has_best = m != 1;
+    CHECK(trained.ended.members[m].best.has_value() == has_best);
+    CHECK((trained.ended.members[m].final_measures.back().first == "test") == has_best);
+  }
+  CHECK(trained.of<train::Warned>().back().text ==
+        "member 1: test is not evaluated, since no evaluation gave it a best value");
 }
 
 TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
@@ -378,10 +409,17 @@ TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
     CHECK(all[member].member == m);
     CHECK(one.front().measures == all[member].measures);
     CHECK(one.front().measures == trained.ended.members[member].final_measures[1].second);
-    CHECK(measures("best", m).front().measures.front().second == trained.ended.members[member].best->value);
+    const train::Best& best = *trained.ended.members[member].best;
+    CHECK(measures("best", m).front().measures.front().second == best.value);
+    CHECK(measures("best", std::nullopt)[member].checkpoint == train::checkpoint_name(best.step));
+    CHECK(one.front().checkpoint == "step-00000006");
   }
   CHECK(test::refusal([&] { measures("last", 3); }, ExitStatus::usage) ==
         "the ensemble has no member 3 | its members are 0 to 2");
+  const train::Setup other = setup_of_text(ensemble, {"ensemble=null", "mesh.axes={shards: 2}"});
+  CHECK(test::refusal([&] { train::evaluate_checkpoint(other.loaded, run, "last"); }, ExitStatus::usage) ==
+        "the config has no ensemble, the checkpoint 3 members | evaluate it with the run's own ensemble; --member N "
+        "chooses one member");
 }
 
 }  // namespace

@@ -1,25 +1,18 @@
 // What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
 #include "core/train/record_events.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/train/record_report.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/golden.h"
-#include "tests/train/file_size_limit.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
@@ -161,129 +154,6 @@ TEST_CASE("a full disk is told once for each file, never stops the training, and
   CHECK(records.missing().back() == said.back());
 }
 
-TEST_CASE("what a disk has no room for waits and is written when there is room", "[train]") {
-  const TemporaryFolder folder;
-  int warnings = 0;
-  AppendFile file(folder / "metrics.jsonl", [&](const std::string&) { ++warnings; });
-  file.write("one\n");
-  {
-    const testing::FileSizeLimit limit(6);
-    file.write("two\n");
-    file.write("three\n");
-    CHECK(read_text(folder / "metrics.jsonl") == "one\n");  // no half of a line
-    CHECK(file.missing() == "'" + (folder / "metrics.jsonl") + "' lacks 2 lines: File too large");
-  }
-  file.write("four\n");
-  CHECK(read_text(folder / "metrics.jsonl") == "one\ntwo\nthree\nfour\n");
-  CHECK(file.missing().empty());
-  {
-    const testing::FileSizeLimit limit(6);
-    file.write("five\n");
-  }
-  file.flush();
-  CHECK(read_text(folder / "metrics.jsonl").ends_with("four\nfive\n"));
-  CHECK(warnings == 1);
-}
-
-TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[train]") {
-  const TemporaryFolder folder;
-  AppendFile file(folder / "later/metrics.jsonl", nullptr);
-  file.write("one\n");
-  CHECK(file.missing() == "'" + (folder / "later/metrics.jsonl") + "' lacks 1 line: No such file or directory");
-  fs::create_directory(folder / "later");
-  file.write("two\n");
-  CHECK(read_text(folder / "later/metrics.jsonl") == "one\ntwo\n");
-}
-
-TEST_CASE("a file that somebody removes is missing at the end", "[train]") {
-  const TemporaryFolder folder;
-  AppendFile file(folder / "metrics.jsonl", nullptr);
-  file.write("one\n");
-  CHECK(file.missing().empty());
-  fs::remove(folder / "metrics.jsonl");
-  file.write("two\n");
-  CHECK(file.missing() == "'" + (folder / "metrics.jsonl") + "' was removed while the run went on");
-}
-
-TEST_CASE("of more lines than memory is kept for, the oldest are given up and counted", "[train]") {
-  const TemporaryFolder folder;
-  AppendFile file(folder / "later/metrics.jsonl", nullptr);
-  const std::string line = std::string(999, 'x') + "\n";
-  const std::size_t kept = AppendFile::most_waiting / line.size();
-  for (std::size_t i = 0; i < kept + 10; ++i) file.write(line);
-  fs::create_directory(folder / "later");
-  file.flush();
-  CHECK(read_text(folder / "later/metrics.jsonl").size() == kept * line.size());
-  CHECK(file.missing() == "'" + (folder / "later/metrics.jsonl") + "' lacks 10 lines: No such file or directory");
-}
-
-TEST_CASE("a file is written whole or stays as it was", "[train]") {
-  const TemporaryFolder folder;
-  write_whole(folder / "a", "first");
-  write_whole(folder / "a", "second");
-  CHECK(read_text(folder / "a") == "second");
-  fs::create_directory(folder / "b");
-  CHECK_THROWS_AS(write_whole(folder / "b", "text"), Error);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
-}
-
-TEST_CASE("a line that only partly fits is taken back", "[train]") {
-  const TemporaryFolder folder;
-  const std::string line = "{\"event\":\"step\",\"step\":1}\n";
-  int warnings = 0;
-  std::string said;
-  AppendFile file(folder / "metrics.jsonl", [&](const std::string& text) {
-    ++warnings;
-    said = text;
-  });
-  {
-    const testing::FileSizeLimit limit(line.size() * 2 + 5);
-    for (int i = 0; i < 4; ++i) file.write(line);
-  }
-  CHECK(file.missing().ends_with("metrics.jsonl' lacks 2 lines: File too large"));
-  CHECK(read_text(folder / "metrics.jsonl") == line + line);
-  CHECK(warnings == 1);
-  CHECK(
-      said.ends_with("metrics.jsonl' cannot be written: File too large; its lines are kept in memory and tried again"));
-}
-
-TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[train]") {
-  const TemporaryFolder folder;
-  write_whole(folder / "a", "first");
-  std::string said, help;
-  try {
-    const testing::FileSizeLimit limit(100);
-    write_whole(folder / "a", std::string(1000, 'x'));
-  } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::failed);
-    said = error.diagnostics().front().message;
-    help = error.diagnostics().front().help;
-  }
-  CHECK(said == "'" + (folder / "a") + "' cannot be written: File too large");
-  CHECK(help == "a file may not become so large here: raise the limit (ulimit -f), or write to another disk");
-  CHECK(read_text(folder / "a") == "first");
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
-}
-
-TEST_CASE("a device or a pipe is written to and never replaced", "[train]") {
-  const TemporaryFolder folder;
-  const std::string pipe = folder / "pipe";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
-  REQUIRE(reader >= 0);
-  write_whole(pipe, "through");
-  char text[16] = {};
-  CHECK(::read(reader, text, sizeof text) == 7);
-  CHECK(std::string(text) == "through");
-  ::close(reader);
-  CHECK(fs::is_fifo(pipe));
-  // A link to one, so that a mistake replaces the link and not the machine's device.
-  fs::create_symlink("/dev/full", folder / "full");
-  CHECK_THROWS_AS(write_whole(folder / "full", "text"), Error);
-  CHECK(fs::read_symlink(folder / "full") == "/dev/full");
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
-}
-
 TEST_CASE("numbers keep six columns where they can", "[train]") {
   CHECK(compact(0.43214) == "0.4321");
   CHECK(compact(9.99996) == "10.000");
@@ -416,6 +286,33 @@ std::string log_of(std::int64_t members) {
 }
 
 }  // namespace
+
+TEST_CASE("the report of an ensemble has what its members learned of the parameters that are compared", "[train]") {
+  const auto report = [](std::size_t members, int columns) {
+    Ended end = ended();
+    end.is_ensemble = true;
+    end.members.assign(members, {});
+    for (std::size_t m = 0; m < members; ++m) {
+      const double learned = static_cast<double>(m) / 2;
+      end.members[m].comparisons = {{"a.bias", {0.0}, {learned}, {}},
+                                    {"a.kernel", {1.0, learned}, {3.0, 4.0}, {2.5, 3.5}}};
+    }
+    const std::string text = final_report(end, false, columns);
+    return text.substr(text.find("\n\n") + 2, text.find("\n\nrun folder") - text.find("\n\n") - 1);
+  };
+  CHECK(report(2, 0) == R"(  learned      initial  member 0  member 1    true
+  a.bias        0.0000    0.0000    0.5000       -
+  a.kernel[0]        -    3.0000    3.0000  2.5000
+  a.kernel[1]        -    4.0000    4.0000  3.5000
+)");
+  const std::string of_many = R"(  learned      initial   least  median  largest    true
+  a.bias        0.0000  0.0000  0.2500   0.5000       -
+  a.kernel[0]        -  3.0000  3.0000   3.0000  2.5000
+  a.kernel[1]        -  4.0000  4.0000   4.0000  3.5000
+)";
+  CHECK(report(2, 40) == of_many);
+  CHECK(report(9, 0).find("a.bias        0.0000  0.0000  2.0000   4.0000       -\n") != std::string::npos);
+}
 
 TEST_CASE("the log of eight members has one line for all of them, and a row for each at the end", "[train]") {
   test::check_golden("log_of_8_members.txt", log_of(8));

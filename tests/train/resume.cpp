@@ -236,6 +236,14 @@ TEST_CASE("a run with a longer duration ends as one that had it from the start",
   CHECK(continued.result().final_measures == whole.result().final_measures);
 }
 
+TEST_CASE("a run of mixed precision that is stopped and continued has the bits of one that is not", "[train]") {
+  const TemporaryFolder root;
+  const std::vector<std::string> set =
+      saving({"precision=mixed_bfloat16", "train.duration=9 steps", "train.ema={decay: 0.9}"});
+  train_setup_in(root / "run", setup_of_text(small_images, set), until(5));
+  CHECK(resume_in(root / "run", set).same_bits(train_setup(setup_of_text(small_images, set))));
+}
+
 TEST_CASE("a run that was killed between its last checkpoint and its last lines has them once it is resumed",
           "[train]") {
   const TemporaryFolder root;
@@ -337,7 +345,8 @@ TEST_CASE("a run goes on with other devices, says so, and comes close to the one
   const std::vector<std::string> set = saving({"train.duration=8 steps", "mesh.axes={devices: 2}"});
   const std::vector<std::string> notes = train::check_continues(root / "run", loaded_of(small_images, set));
   REQUIRE(notes.size() == 1);
-  CHECK(notes.front() == "mesh.axes changes from 4 to 2: sums run in another order, so the bits differ from here on");
+  CHECK(notes.front() ==
+        "mesh.axes changes from devices=4 to devices=2: sums run in another order, so the bits differ from here on");
   const Trained resumed = resume_in(root / "run", set);
   REQUIRE(resumed.parameters.size() == whole.parameters.size());
   for (const auto& [name, tensor] : resumed.parameters) {

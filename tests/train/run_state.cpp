@@ -36,8 +36,8 @@ RunState state_with_everything() {
   state.members[0].loss_sums = train::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
   state.members[0].finished = "early_stopping";
   state.members[0].finished_why = "no 'improvement' in \"five\" evaluations";
-  state.seed = std::numeric_limits<std::uint64_t>::max();
-  state.data_seed = 3;
+  state.members[0].seed = std::numeric_limits<std::uint64_t>::max();
+  state.members[0].data_seed = 3;
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
@@ -64,7 +64,7 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
     const RunState found = train::parse_run_state(text, "state.json");
     CHECK(train::to_json(found) == text);
     CHECK(found.step == state.step);
-    CHECK(found.seed == state.seed);
+    CHECK(found.members[0].seed == state.members[0].seed);
     CHECK(found.evaluation_is_due == state.evaluation_is_due);
     CHECK(found.members[0].best.has_value() == state.members[0].best.has_value());
     CHECK(found.members[0].loss_sums.has_value() == state.members[0].loss_sums.has_value());

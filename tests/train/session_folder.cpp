@@ -61,24 +61,6 @@ class Failing : public data::Dataset {
   bool as_error_;
 };
 
-// Another dataset, which tells when an example is read.
-class Watched : public data::Dataset {
- public:
-  Watched(std::shared_ptr<const data::Dataset> whole, std::function<void()> tell)
-      : whole_(std::move(whole)), tell_(std::move(tell)) {}
-  std::int64_t size() const override { return whole_->size(); }
-  data::Field input() const override { return whole_->input(); }
-  data::Field target() const override { return whole_->target(); }
-  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
-    if (index == 0) tell_();
-    whole_->read(index, input, target);
-  }
-
- private:
-  std::shared_ptr<const data::Dataset> whole_;
-  std::function<void()> tell_;
-};
-
 // The events of a run that must throw, and its message.
 struct Failed {
   Recording recording;
@@ -221,82 +203,6 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   // No evaluation keeps whoever sent it waiting.
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, step 2, epoch 2");
   CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000002");
-}
-
-TEST_CASE("a run that a signal stops before its first step writes nothing and leaves an old run as it was", "[train]") {
-  const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
-  train_setup_in(root / "old", setup);
-  const std::string before = test::listing(root / "old");
-  for (const char* const name : {"old", "new"}) {
-    std::atomic<int> stop = 0;
-    train::SessionOptions options;
-    options.run_dir = root / name;
-    options.folder.overwrite = true;
-    options.stop = &stop;
-    Recording recording;
-    train::Consumer* const consumer = &recording;
-    train::Session session(setup, options);
-    stop = SIGINT;
-    const train::Ended ended = session.run({&consumer, 1});
-    CHECK(ended.reason == "signal");
-    CHECK(ended.exit_status == 128 + SIGINT);
-    CHECK(ended.steps == 0);
-    CHECK(ended.run_dir.empty());
-    CHECK(recording.events.empty());
-  }
-  CHECK(test::listing(root / "old") == before);
-  CHECK_FALSE(fs::exists(root / "new"));
-}
-
-TEST_CASE("a signal that comes while the folder is made still leaves a step and its checkpoint", "[train]") {
-  class Stopping : public train::Consumer {
-   public:
-    explicit Stopping(std::atomic<int>& stop) : stop_(stop) {}
-    void on(const train::Event&) override { stop_ = SIGTERM; }
-
-   private:
-    std::atomic<int>& stop_;
-  };
-  const TemporaryFolder root;
-  std::atomic<int> stop = 0;
-  train::SessionOptions options;
-  options.run_dir = root / "run";
-  options.stop = &stop;
-  Stopping consumer(stop);
-  train::Consumer* const first = &consumer;
-  const train::Ended ended = train::train(setup_of_text(small_images), options, {&first, 1});
-  CHECK(ended.steps == 1);
-  CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000001");
-}
-
-TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summary that says so", "[train]") {
-  const std::pair<const char*, std::int64_t> cases[] = {{"train.eval_every=2 steps", 2},
-                                                        {"train.eval_every=99 steps", 4}};
-  for (const auto& [eval_every, steps] : cases) {
-    INFO(eval_every);
-    const TemporaryFolder root;
-    std::atomic<int> stop = 0;
-    train::SessionOptions options;
-    options.stop = &stop;
-    train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
-    bool saved = false;
-    auto& dataset = setup.evaluations.front().dataset;
-    dataset = std::make_shared<Watched>(dataset, [&] {
-      saved = fs::exists(root / "run/checkpoints/last");
-      stop = SIGTERM;
-    });
-    const Trained trained = train_setup_in(root / "run", setup, options);
-    CHECK(trained.ended.steps == steps);
-    CHECK(trained.of<train::Evaluated>().empty());
-    CHECK(trained.of<train::Logged>().back().step == steps);
-    CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-0000000" + std::to_string(steps));
-    CHECK(saved == (steps == 4));  // the last evaluation comes after the checkpoint
-    CHECK(summary_of(root / "run")["status"] == "stopped");
-    CHECK(summary_of(root / "run")["reason"] == "signal");
-    CHECK(summary_of(root / "run")["exit_status"] == 128 + SIGTERM);
-    CHECK_FALSE(summary_of(root / "run")["final"].contains("test"));
-  }
 }
 
 TEST_CASE("a run that breaks leaves a summary that says failed, with its exit status", "[train]") {

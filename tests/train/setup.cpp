@@ -177,7 +177,7 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") 
 TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[train]") {
   const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
   const auto refused = [&](const train::MemoryEstimate& estimate) {
-    return refusal([&] { train::check_memory(estimate, setup); }, ExitStatus::resource);
+    return refusal([&] { train::check_memory(estimate, setup.batch); }, ExitStatus::resource);
   };
   train::MemoryEstimate estimate{10 * mebi, 20 * mebi, 10 * mebi, 900 * mebi, 60 * mebi, 1000 * mebi, 1000 * mebi};
   CHECK(refused(estimate) == "accepted");
@@ -198,6 +198,57 @@ Needs needs(const train::Setup& setup, bool private_copies = false) {
 }
 
 }  // namespace
+
+TEST_CASE("an ensemble beyond the memory there is is refused with the number of members that fit", "[train]") {
+  const train::Setup setup = setup_of_text(
+      small_images,
+      {"mesh.axes=[{trials: 7}, {batch: 4}]", "ensemble={axis: trials, vary: {seed: [1, 2, 3, 4, 5, 6, 7]}}"});
+  const CpuBackend backend({.workers = 1});
+  Source source = train::run_source(setup);
+  const auto estimated = [&](std::int64_t members) {
+    Source some = source;
+    some.members = members;
+    return train::estimate_memory(setup, backend.needs(some), members);
+  };
+  train::MemoryEstimate estimate = estimated(7);
+  const auto refused = [&](std::size_t available) {
+    estimate.available = available;
+    return refusal([&] { train::check_memory(estimate, setup, backend, source); }, ExitStatus::resource);
+  };
+  CHECK(refused(estimate.total) == "accepted");
+  CHECK(
+      refused(estimated(3).total)
+          .ends_with("| 3 members would fit: mesh.axes.trials: 3, with as many values in each list of ensemble.vary"));
+  CHECK(refused(estimated(6).total - 1).find("| 5 members would fit") != std::string::npos);
+  CHECK(refused(estimated(1).total - 1).find("member would fit") == std::string::npos);
+}
+
+TEST_CASE("members that will be equal are told", "[train]") {
+  const auto warnings = [](std::vector<std::string> set) {
+    set.emplace_back("mesh.axes=[{trials: 3}, {batch: 8}]");
+    return setup_of_config("linear_regression.yaml", set).warnings;
+  };
+  const std::string values = "model={layers: [{dense: 1}], init: {values: {dense_0: {kernel: [[1],[2],[3],[4],[5]]}}}}";
+  const std::string seeds = "ensemble={axis: trials, vary: {seed: [0, 1, 2]}}";
+  CHECK(warnings({seeds}).empty());
+  CHECK(warnings({values, seeds}) ==
+        std::vector<std::string>{"members 0, 1, 2 will have equal parameters: nothing is drawn by the seeds in which "
+                                 "they differ, neither initial values nor dropout nor the order of the data"});
+  CHECK(warnings({values, "ensemble={axis: trials, vary: {seed: [0, 1, 2], optimizer.learning_rate: [0.1, 0.2, 0.3]}}"})
+            .empty());
+  CHECK(warnings({"ensemble={axis: trials, vary: {optimizer.learning_rate: [0.1, 0.2, 0.1]}}"}) ==
+        std::vector<std::string>{"members 0, 2 will have equal parameters: their values in ensemble.vary are equal"});
+}
+
+TEST_CASE("whether members will be equal is not guessed for a resumed run", "[train]") {
+  // Its model.init.from is not read again: the parameters come from the checkpoint.
+  spec::Overrides overrides;
+  overrides.set = {"mesh.axes=[{trials: 2}, {batch: 8}]",
+                   "ensemble={axis: trials, vary: {optimizer.learning_rate: [0.1, 0.1]}}"};
+  const spec::Loaded loaded = spec::load("configs/linear_regression.yaml", overrides);
+  CHECK(train::make_setup(loaded).warnings.size() == 1);
+  CHECK(train::make_setup(loaded, 10).warnings.empty());
+}
 
 TEST_CASE("the memory of a run is at least that of its values", "[train]") {
   const train::Setup setup = setup_of_config("linear_regression.yaml");

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Trains small models in bfloat16 with Flax, and writes what tests/parity/mixed_precision.cpp compares pmaptrain with.
+
+    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 flax==0.12.8 optax==0.2.8 numpy==2.4.6 \\
+        safetensors==0.8.0
+    /tmp/parity/bin/python tests/parity/make_mixed_fixtures.py
+
+The modules have dtype=bfloat16 and param_dtype=float32; logits become float32 before the loss. mixed/NAME holds
+
+    config.yaml             `precision: mixed_bfloat16`, on one device, without microbatches
+    initial.safetensors     the parameters to start from, which Flax drew
+    logits.safetensors      the logits of the first batch before the first step (step_0) and after it (step_1)
+    gradients.safetensors   of the first step
+    expected.json           loss and accuracy of each of 20 steps; and the loss of the same network
+
+                                float32_loss        in float32
+                                float32_sums_loss   in bfloat16 with pmaptrain's arithmetic, in functions of JAX
+
+The modules round a product before they add the bias, and round the gradients of parameters and the logits. pmaptrain
+rounds none of these sums but what the next layer reads, once. A case is refused where changes of the initial parameters
+by half a unit in the last place of bfloat16 move the loss by more than WELL_CONDITIONED: a comparison would say little.
+
+XLA is told not to leave out roundings to bfloat16 (xla_allow_excess_precision), so that the results are those of the
+modules as they are written, on any machine.
+"""
+
+import os
+import shutil
+import sys
+
+import make_fixtures as fixtures  # noqa: E402
+from fixture_cases import ADAM, classes, convolution, dense_layer, images, pool  # noqa: E402
+
+os.environ["XLA_FLAGS"] += " --xla_allow_excess_precision=false"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # noqa: E402
+from flax import linen as nn  # noqa: E402
+from jax import lax  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+
+PINS = fixtures.PINS | {"flax": "0.12.8"}
+FOLDER = fixtures.HERE / "mixed"
+WELL_CONDITIONED = 5e-3
+
+
+def make_cases() -> dict:
+    two_by_two = pool("max_pool", [2, 2], [2, 2])
+    in_float32 = {**dense_layer(16), "precision": "float32"}
+    return {
+        "mlp_in_part": classes([dense_layer(32), "relu", in_float32, "relu", dense_layer(3)], ADAM, 0.01),
+        "mlp": classes([dense_layer(32), "relu", dense_layer(16), "relu", dense_layer(3)], ADAM, 0.01),
+        "cnn": images([convolution(8, [3, 3]), "relu", two_by_two, convolution(8, [3, 3]), "relu", two_by_two], ADAM,
+                      0.002),
+    }
+
+
+def named_layers(layers):
+    """(path, kind, options, whether the layer is in float32) of each."""
+    for layer, (name, kind, options) in zip(layers, fixtures.flattened(layers), strict=True):
+        yield name, kind, options, not isinstance(layer, str) and layer.get("precision") == "float32"
+
+
+class Network(nn.Module):
+    layers: list
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, x):
+        for name, kind, options, in_float32 in named_layers(self.layers):
+            common = {"dtype": jnp.float32 if in_float32 else self.dtype, "param_dtype": jnp.float32, "name": name}
+            if kind == "dense":
+                x = nn.Dense(options["features"], **common)(x)
+            elif kind == "conv":
+                x = nn.Conv(options["features"], options["kernel_size"], **common)(x)
+            elif kind == "max_pool":
+                x = nn.max_pool(x, tuple(options["window_shape"]), tuple(options["strides"]))
+            elif kind == "relu":
+                x = nn.relu(x)
+            elif kind == "flatten":
+                x = x.reshape(x.shape[0], -1)
+            else:
+                sys.exit(f"no module for {kind}")
+        return x.astype(jnp.float32)
+
+
+def rounded(kernel):
+    """To bfloat16, with a gradient that is not."""
+    return kernel + lax.stop_gradient(kernel.astype(jnp.bfloat16).astype(jnp.float32) - kernel)
+
+
+def float32_sums(layers, parameters, x):
+    """Products are those of bfloat16 numbers, exact in float32."""
+    for name, kind, options, in_float32 in named_layers(layers):
+        x = x.astype(jnp.float32 if in_float32 else jnp.bfloat16)
+        if kind in ("dense", "conv"):
+            kernel, bias = parameters[name]["kernel"], parameters[name]["bias"]
+            own = {"kernel": kernel if in_float32 else rounded(kernel), "bias": bias}
+            x = fixtures.LAYERS[kind](options, own, x.astype(jnp.float32))
+        else:
+            x = fixtures.LAYERS[kind](options, {}, x)
+    return x
+
+
+def train(apply, parameters, case, data):
+    """Loss and accuracy by step; the gradients of the first step; the logits of the first batch before and after it."""
+    optimizer = optax.adam(case["learning_rate"])
+    history = {"loss": [], "accuracy": []}
+
+    def measures(parameters, x, t):
+        y = apply(parameters, x)
+        loss = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t))
+        return loss, {"loss": loss, "accuracy": jnp.mean(jnp.argmax(y, axis=1) == t)}
+
+    @jax.jit
+    def step(parameters, state, x, t):
+        gradients, values = jax.grad(measures, has_aux=True)(parameters, x, t)
+        updates, state = optimizer.update(gradients, state, parameters)
+        return optax.apply_updates(parameters, updates), state, gradients, values
+
+    jitted = jax.jit(apply)
+    state, logits, first = optimizer.init(parameters), {}, None
+    first_batch = next(fixtures.batches(case, data))[0]
+    for number, (x, t) in enumerate(fixtures.batches(case, data)):
+        if number < 2:
+            logits[f"step_{number}"] = np.asarray(jitted(parameters, first_batch))
+        parameters, state, gradients, values = step(parameters, state, x, t)
+        first = first or jax.device_get(gradients)
+        for name, value in values.items():
+            history[name].append(float(value))
+    return history, first, logits
+
+
+def modules(case, dtype):
+    network = Network(case["layers"], dtype)
+    return lambda parameters, x: network.apply({"params": parameters}, x)
+
+
+def distance(one, other):
+    """As the test measures it: relative where the loss is above 1."""
+    return max(abs(a - b) / max(1, abs(b)) for a, b in zip(one["loss"], other["loss"], strict=True))
+
+
+def moved(parameters, seed):
+    """By at most half a unit in the last place of bfloat16."""
+    random = np.random.default_rng(seed)
+    return jax.tree.map(lambda v: v * (1 + 2.0**-9 * random.uniform(-1, 1, v.shape)).astype(np.float32), parameters)
+
+
+def write_case(name, case, data):
+    data = fixtures.prepared(case, data, np.float32)
+    mixed, full = modules(case, jnp.bfloat16), modules(case, jnp.float32)
+    parameters = Network(case["layers"], jnp.bfloat16).init(jax.random.key(0), data["x"][:1])["params"]
+    history, gradients, logits = train(mixed, parameters, case, data)
+    noise = max(distance(train(mixed, moved(parameters, seed), case, data)[0], history) for seed in range(4))
+    if noise > WELL_CONDITIONED:
+        sys.exit(f"{name}: parameters moved by a rounding give losses {noise:.1e} apart; choose a smaller rate")
+    full_history = train(full, parameters, case, data)[0]
+    own_history = train(lambda p, x: float32_sums(case["layers"], p, x), parameters, case, data)[0]
+    history["float32_loss"], history["float32_sums_loss"] = full_history["loss"], own_history["loss"]
+    folder = FOLDER / name
+    folder.mkdir(parents=True)
+    config = fixtures.config_of(name, case) + "precision: mixed_bfloat16\n"
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    (folder / "expected.json").write_text(fixtures.shown(history), encoding="utf-8")
+    fixtures.save_parameters(folder / "initial.safetensors", jax.device_get(parameters))
+    fixtures.save_parameters(folder / "gradients.safetensors", gradients)
+    save_file(logits, folder / "logits.safetensors")
+    print(f"{name}: from a loss of {history['loss'][0]:.4f} to {history['loss'][-1]:.4f}; a rounding moves it by "
+          f"{noise:.1e}, float32 by {distance(full_history, history):.1e}, sums in float32 by "
+          f"{distance(own_history, history):.1e}")
+
+
+def main():
+    fixtures.check_versions(PINS)
+    data = fixtures.make_data()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    for name, case in make_cases().items():
+        write_case(name, case, data[case["data"]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+// What a chain cannot be.
+#include <string>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)test::program_of(text);
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  }
+  return "accepted";
+}
+
+TEST_CASE("what does not belong into a chain is refused", "[passes]") {
+  const auto with = [](const std::string& line) {
+    return refusal("batch %x:f32[2,2]{}\nbatch %v:f32[2]{}\n%1 = fused %x, %v (%a:f32[2,2]{}, %b:f32[2]{}) {\n  %r = " +
+                   line + "\n  yield %r\n}\nreturn r = %1\n");
+  };
+  CHECK(with("neg %a") == "accepted");
+  CHECK(with("matmul %a, %a") == "fused: matmul is not elementwise");
+  CHECK(with("constant[dtype=f32, shape=[2], values=[1.0,2.0]]") == "fused: a constant with values is not elementwise");
+  CHECK(refusal("batch %x:f32[6]{}\nbatch %v:f32[2]{}\n%1 = fused %x, %v (%a:f32[6]{}, %b:f32[2]{}) {\n  %r = neg %b\n"
+                "  %s = broadcast[shape=[3,2], dims=[1]] %r\n  yield %s\n}\nreturn r = %1\n") ==
+        "fused: neg reads f32[2], in a chain over 6 elements");
+}
+
+TEST_CASE("a chain repeats its parameters only, to as many elements as it yields", "[passes]") {
+  // A kernel has what it repeats as a whole, and so only where that is given to it.
+  CHECK(refusal("batch %x:f32[4000]{}\nbatch %p:f32[1000]{}\n%r = fused %x, %p (%a:f32[4000]{}, %q:f32[1000]{}) {\n"
+                "  %b = broadcast[shape=[1000,2], dims=[0]] %q\n  %c = broadcast[shape=[2,1000,2], dims=[1,2]] %b\n"
+                "  %f = reshape[shape=[4000]] %c\n  %n = add %a, %f\n  yield %n\n}\nreturn r = %r\n") ==
+        "fused: broadcast gives f32[1000,2], in a chain over 4000 elements");
+  CHECK(refusal("batch %x:f32[4096]{}\nbatch %p:f32[3]{}\n%r = fused %x, %p (%a:f32[4096]{}, %q:f32[3]{}) {\n"
+                "  %d = broadcast[shape=[3,0], dims=[0]] %q\n  %n = neg %a\n  yield %n\n}\nreturn r = %r\n") ==
+        "fused: broadcast gives f32[3,0], in a chain over 4096 elements");
+  CHECK(refusal("batch %x:f32[6]{}\n%r = fused %x (%a:f32[6]{}) {\n  %k = constant[dtype=f32, shape=[3], value=1.0]\n"
+                "  %b = broadcast[shape=[2,3], dims=[1]] %k\n  %f = reshape[shape=[6]] %b\n  %n = add %a, %f\n"
+                "  yield %n\n}\nreturn r = %r\n") == "fused: broadcast reads f32[3], in a chain over 6 elements");
+  CHECK(refusal("batch %x:f32[6]{}\nbatch %p:f32[3]{}\n%r = fused %x, %p (%a:f32[6]{}, %q:f32[3]{}) {\n"
+                "  %b = broadcast[shape=[2,3], dims=[1]] %q\n  %f = reshape[shape=[6]] %b\n  %n = add %a, %f\n"
+                "  yield %n\n}\nreturn r = %r\n") == "accepted");
+}
+
+}  // namespace
+}  // namespace pmaptrain
