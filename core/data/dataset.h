@@ -12,6 +12,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
+#include "core/data/encoding.h"
 
 namespace pmaptrain::data {
 
@@ -35,6 +36,11 @@ class Dataset {
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
   // The index in the source's own order of what is example `index` here, for messages.
   virtual std::int64_t index_in_source(std::int64_t index) const { return index; }
+  // The file that has example `index`, relative to the folder of the split; empty unless each has one of its own.
+  virtual std::string file_of(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   // Throws Error (data) if a file was truncated or could not be read, so that examples may have been read as zeros.
   // fill() calls it once per batch.
   virtual void check_intact() const {}
@@ -64,6 +70,7 @@ struct Source {
   std::shared_ptr<const Dataset> train, validation, test;  // null where there is none, or it was not to be opened
   std::vector<Truth> truths;
   std::vector<std::string> notes;  // "inputs are f64 and become f32"
+  Encoding encoding;
 
   std::shared_ptr<const Dataset>& of(Split split);
   const std::shared_ptr<const Dataset>& of(Split split) const;

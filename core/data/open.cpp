@@ -29,6 +29,7 @@ struct Opening {
   std::int64_t devices = 1;
   Place place;                // of the source in the config
   std::optional<Split> only;  // none: all splits
+  const Encoding* known;      // null: that of the training split
   bool wants(Split split) const { return !only || *only == split; }
 };
 
@@ -253,9 +254,10 @@ bool has_split(const spec::DataSpec& spec, Split split) {
 
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
 
-Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only) {
+Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only,
+            const Encoding* known) {
   const bool from_train = only == Split::validation && spec.validation;
-  const Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only};
+  const Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
   Source source;
   try {
     source = std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);

@@ -25,6 +25,7 @@ class Subset : public Dataset {
   std::int64_t index_in_source(std::int64_t index) const override {
     return whole_->index_in_source(index_in_whole(index));
   }
+  std::string file_of(std::int64_t index) const override { return whole_->file_of(index_in_whole(index)); }
   void check_intact() const override { whole_->check_intact(); }
   void check_unchanged() const override { whole_->check_unchanged(); }
   // Of the whole dataset: labels that no example of this part has are still labels of the data.

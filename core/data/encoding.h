@@ -1,0 +1,31 @@
+// How a source's training split is read, as far as the config leaves it to the data: the categories of columns, the
+// names of classes, statistics. Evaluation, prediction and a resumed run must read their data in the same way, so a
+// checkpoint holds it (state.json).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmaptrain::data {
+
+struct Encoding {
+  // A column of a table that is an input: a number, or one number for each category, of which one is 1.
+  struct Column {
+    std::string name;
+    std::vector<std::string> categories;  // in the order of their numbers; empty: a number
+    double missing = 0;                   // with `missing: mean`, what stands for a number that is not given
+    friend bool operator==(const Column&, const Column&) = default;
+  };
+  std::vector<Column> columns;       // of a table, in the order of the inputs
+  std::vector<std::string> classes;  // the names of labels 0, 1, ...; empty where labels are numbers
+  // Of `normalize: auto`: one mean and one standard deviation for each channel or column.
+  struct Statistics {
+    std::vector<double> mean, std;
+    friend bool operator==(const Statistics&, const Statistics&) = default;
+  };
+  std::optional<Statistics> statistics;
+  friend bool operator==(const Encoding&, const Encoding&) = default;
+};
+
+}  // namespace pmaptrain::data
