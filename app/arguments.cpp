@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/hints.h"
 #include "core/base/text.h"
 
 namespace pmaptrain::app {
@@ -117,16 +118,56 @@ struct Arguments::Impl {
     }
   }
 
-  void check_remaining() const {
+  bool has_option(std::string_view name) const { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+  // What was written with an option that there is not: "--epochs=3", "--epochs 3".
+  static std::string value_of(const std::string& option, std::span<const std::string> arguments) {
+    if (const std::size_t equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
+    const auto at = std::find(arguments.begin(), arguments.end(), option);
+    const bool has_value = at != arguments.end() && at + 1 != arguments.end() && !(at + 1)->starts_with("-");
+    return has_value ? *(at + 1) : "";
+  }
+
+  [[noreturn]] void refuse_option(const std::string& option, std::span<const std::string> arguments) const {
+    const std::string name = option.substr(0, option.find('='));
+    const std::optional<Hint> known = hint_for("option", name, value_of(option, arguments));
+    const std::string near = nearest(name, names);
+    const bool helps = known && !same_letters(name, names) && (!known->is_supported() || has_option(known->meant));
+    fail_usage("pmaptrain " + command + " has no option '" + name + "'", helps ? known->help
+                                                                         : near.empty()
+                                                                             ? hint()
+                                                                             : "did you mean '" + near + "'?");
+  }
+
+  // "key=value" without --set, or with a space in place of '='.
+  void check_settings(const std::string& argument, std::span<const std::string> arguments) const {
+    if (!has_option("--set")) return;
+    const auto at =
+        static_cast<std::size_t>(std::find(arguments.begin(), arguments.end(), argument) - arguments.begin());
+    const bool lacks_value = at >= 2 && at < arguments.size() && arguments[at - 2] == "--set" &&
+                             arguments[at - 1].find('=') == std::string::npos;
+    if (lacks_value) {
+      fail_usage("--set " + arguments[at - 1] + " has no value",
+                 "write --set " + shell_quoted(arguments[at - 1] + "=" + argument));
+    }
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0) return;
+    const std::string key = argument.substr(0, equals);
+    const std::size_t dot = key.rfind('.');
+    const std::string map = dot == std::string::npos ? "" : key.substr(0, dot);
+    const std::optional<Hint> known = hint_for_key(map, key.substr(dot == std::string::npos ? 0 : dot + 1));
+    const std::string meant = known && known->is_supported() ? known->path : key;
+    fail_usage("unexpected argument '" + argument + "'",
+               "a key of the config is set by --set: write --set " + shell_quoted(meant + argument.substr(equals)));
+  }
+
+  void check_remaining(std::span<const std::string> arguments) const {
     const std::vector<std::string> remaining = cli.remaining();
     const auto end = std::find(remaining.begin(), remaining.end(), "--");  // of the options
     for (const std::string& argument : std::span(remaining.begin(), end)) {
-      if (!argument.starts_with("-") || argument == "-") continue;
-      const std::string name = argument.substr(0, argument.find('='));
-      const std::string near = nearest(name, names);
-      fail_usage("pmaptrain " + command + " has no option '" + name + "'",
-                 near.empty() ? hint() : "did you mean '" + near + "'?");
+      if (argument.starts_with("-") && argument != "-") refuse_option(argument, arguments);
     }
+    for (const std::string& argument : std::span(remaining.begin(), end)) check_settings(argument, arguments);
     for (const std::string& argument : std::span(end, remaining.end())) {
       if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
       fail_usage("unexpected argument '" + argument + "' after '--', which ends the options",
@@ -234,7 +275,7 @@ bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out)
   } catch (const CLI::ParseError& error) {
     fail_usage(error.what(), impl.hint());
   }
-  impl.check_remaining();
+  impl.check_remaining(arguments);
   for (const Impl::Required& required : impl.required) {
     if (required.target->empty()) {
       fail_usage("pmaptrain " + impl.command + " needs " + required.name,

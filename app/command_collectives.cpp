@@ -12,6 +12,7 @@
 #include "app/json.h"
 #include "app/mesh_option.h"
 #include "app/validate_report.h"
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/train/start.h"
 
@@ -73,9 +74,12 @@ std::vector<const Demonstration*> chosen_ops(const std::optional<std::string>& n
     if (!name || one.name == *name) chosen.push_back(&one);
   }
   if (chosen.empty()) {
+    const std::optional<Hint> hint = hint_for("collective", *name);
     const std::string near = nearest(*name, names);
     fail_option("--op", *name, "there is no collective '" + *name + "'",
-                near.empty() ? "the collectives are " + join(names, ", ") : "did you mean '" + near + "'?");
+                hint           ? hint->help
+                : near.empty() ? "the collectives are " + join(names, ", ")
+                               : "did you mean '" + near + "'?");
   }
   return chosen;
 }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "app/display/terminal.h"
 #include "app/failure.h"
 #include "core/base/error.h"
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 
@@ -75,9 +77,11 @@ int dispatch_command(CommandArguments arguments, const Streams& streams) {
   for (const Command& command : all_commands) names.emplace_back(command.name);
   const std::string near = nearest(first, names);
   const std::string kind = first.starts_with("-") ? "option" : "command";
+  const std::optional<Hint> hint = same_letters(first, names) ? std::nullopt : hint_for("command", first);
   fail_usage("pmaptrain has no " + kind + " '" + first + "'",
-             near.empty() ? "the commands are " + join({names.begin() + 2, names.end()}, ", ")
-                          : "did you mean '" + near + "'?");
+             hint           ? hint->help
+             : near.empty() ? "the commands are " + join({names.begin() + 2, names.end()}, ", ")
+                            : "did you mean '" + near + "'?");
 }
 
 }  // namespace

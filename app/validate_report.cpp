@@ -263,10 +263,6 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
   report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup, *backend, source);
   report.cost = train::cost_of(setup);
-  if (setup.mesh().devices() < 2) {
-    report.warnings.emplace_back(
-        "the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
-  }
   for (const std::string& note : setup.source.notes) report.warnings.push_back(note);
   for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
   return report;

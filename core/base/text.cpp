@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -56,8 +57,26 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
+std::string letters_of(std::string_view word) {
+  std::string letters;
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  return letters;
+}
+
+bool same_letters(std::string_view word, const std::vector<std::string>& names) {
+  const std::string letters = letters_of(word);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return letters_of(name) == letters; });
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() < 2) return "";  // every letter is one change from every other
+  const std::string letters = letters_of(word);
+  const auto same = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const std::string& candidate) { return letters_of(candidate) == letters; });
+  if (same != candidates.end() && !letters.empty()) return *same;
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::string best;
   std::size_t best_distance = limit + 1;

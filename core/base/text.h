@@ -10,8 +10,13 @@ namespace pmaptrain {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// The candidate with the smallest Damerau-Levenshtein distance to `word`, at most a third of its length (but at least
-// 1); empty if there is none.
+// The letters and digits of an ASCII word, in lower case: "LeakyReLU()" and "leaky_relu" have the same.
+std::string letters_of(std::string_view word);
+// Whether one of the names has the letters of `word`.
+bool same_letters(std::string_view word, const std::vector<std::string>& names);
+
+// The candidate of the same letters, else the one with the smallest Damerau-Levenshtein distance to `word`, at most a
+// third of its length (but at least 1); empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // Whether `pattern`, in which each * stands for any characters, is the whole of `text`.

@@ -2,6 +2,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/graph/builder.h"
 #include "core/graph/check.h"
@@ -303,9 +304,12 @@ class Parser {
     if (rules == nullptr) {
       std::vector<std::string> known{"pmean"};
       for (const OpRules* candidate : ops_.all) known.emplace_back(candidate->name);
+      const std::optional<Hint> hint = hint_for("collective", op_name.text);
       const std::string near = nearest(op_name.text, known);
       lexer_.fail(op_name, "'" + op_name.text + "' is not an op",
-                  near.empty() ? "the ops are " + join(known, ", ") : "did you mean " + near + "?");
+                  hint           ? hint->help
+                  : near.empty() ? "the ops are " + join(known, ", ")
+                                 : "did you mean " + near + "?");
     }
     const Op op(*rules, parse_attributes(*rules, rules->name));
     const std::vector<Value> operands = parse_operands(names);

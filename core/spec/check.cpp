@@ -1,5 +1,11 @@
 #include "core/spec/check.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/parse.h"
 #include "core/spec/takes.h"
@@ -55,6 +61,11 @@ class Checker {
       }
     }
     if (!value.is(Kind::map) && !value.is(Kind::null)) {
+      const std::size_t colon = value.is(Kind::scalar) && !value.quoted ? value.text.find(':') : std::string::npos;
+      if (colon != std::string::npos && child(key, value.text.substr(0, colon)) != nullptr) {
+        return reporter_.report(value, "there is no space after the ':' of '" + value.text.substr(0, colon) + "'",
+                                "write '" + value.text.substr(0, colon) + ": " + value.text.substr(colon + 1) + "'");
+      }
       const std::string subject =
           title(key) + (key.path.empty() ? " is a map of keys, not " : " takes " + takes(key) + ", not ");
       return reporter_.report(value, subject + describe(value),
@@ -64,14 +75,16 @@ class Checker {
     }
     Node result = empty_at(at, Kind::map);
     result.fallback = value.fallback;
-    refuse_unknown(key, value, children(key));
-    for (const Key* other : children(key)) add_child(*other, at, value, result);
+    const Names meant = refuse_unknown(key, value);
+    for (const Key* other : children(key)) add_child(*other, at, value, meant, result);
     return result;
   }
 
  private:
-  // Checks one key of a map, or fills in its default.
-  void add_child(const Key& key, const Node& at, const Node& value, Node& result) const {
+  using Names = std::set<std::string, std::less<>>;
+
+  // Checks one key of a map, or fills in its default. `meant` are the keys that those it does not have stand for.
+  void add_child(const Key& key, const Node& at, const Node& value, const Names& meant, Node& result) const {
     const std::string name(key.name());
     for (std::size_t i = 0; i < value.keys.size(); ++i) {
       if (value.keys[i].text != name) continue;
@@ -80,6 +93,10 @@ class Checker {
       } else {
         result.add(value.keys[i], check(key, value.keys[i], value.items[i]));
       }
+      return;
+    }
+    if (meant.contains(name)) {
+      result.add(scalar_at(at, name), empty_at(at, Kind::invalid));
       return;
     }
     add_default(key, at, result);
@@ -106,23 +123,69 @@ class Checker {
     result.add(std::move(label), std::move(checked));
   }
 
-  void refuse_unknown(const Key& key, const Node& value, const std::vector<const Key*>& known) const {
-    for (const Node& name : value.keys) {
+  // Returns the names of the keys that were meant.
+  Names refuse_unknown(const Key& key, const Node& value) const {
+    Names meant;
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      const Node& name = value.keys[i];
       if (child(key, name.text) != nullptr) continue;
       if (key.path.empty() && name.text.starts_with("x-")) continue;
-      const std::string where = key.path.empty() ? "" : " in " + title(key);
-      if (known.empty()) {
-        reporter_.report(name, "unknown key '" + name.text + "'" + where, title(key) + " takes no options");
-        continue;
-      }
-      std::string help = suggest(name.text, names_of(known), "keys");
-      if (nearest(name.text, names_of(known)).empty()) {
-        // The key may be in the wrong map.
-        const auto others = find_ending(name.text);
-        if (others.size() == 1) help = "did you mean '" + std::string(others.front()->path) + "'?";
-      }
-      reporter_.report(name, "unknown key '" + name.text + "'" + where, help);
+      meant.insert(refuse_key(key, title(key), name, value.items[i], names_of(children(key))));
     }
+    return meant;
+  }
+
+  // Reports a key that is none of `known`, those that `key` could have. Returns the one that was meant, or an empty
+  // name.
+  std::string refuse_key(const Key& key, const std::string& map, const Node& name, const Node& value,
+                         const std::vector<std::string>& known) const {
+    const std::string where = key.path.empty() ? "" : " in " + map;
+    const std::string unknown = "unknown key '" + name.text + "'" + where;
+    const std::optional<Hint> hint = same_letters(name.text, known)
+                                         ? std::nullopt
+                                         : hint_for_key(key.path, name.text, value.is(Kind::scalar) ? value.text : "");
+    if (hint && !hint->is_supported()) {
+      reporter_.report(name, "'" + name.text + "' is not supported" + where, hint->help);
+      return {};
+    }
+    if (hint) {
+      reporter_.report(name, unknown, hint->help);
+      return std::string(hint->meant);
+    }
+    if (known.empty()) {
+      reporter_.report(name, unknown, map + " takes no options");
+      return {};
+    }
+    const std::string near = nearest(name.text, known);
+    // The key may be in the wrong map.
+    const auto others = near.empty() ? find_ending(name.text) : std::vector<const Key*>{};
+    reporter_.report(name, unknown,
+                     others.size() == 1 ? "did you mean '" + std::string(others.front()->path) + "'?"
+                                        : suggest(name.text, known, "keys"));
+    return near;
+  }
+
+  // Reports a name that is none of the alternatives of a choice. `what` is the noun for them.
+  void refuse_alternative(const Key& key, const Node& name, const std::string& what, std::string_view value) const {
+    const std::vector<std::string> names = names_of(alternatives(key));
+    const std::string unknown = "unknown " + what + " '" + name.text + "'";
+    // "dense 10", "dense:10"
+    const std::size_t end = name.text.find_first_of(" :");
+    if (end != std::string::npos && !name.quoted) {
+      const std::string first = name.text.substr(0, end);
+      std::string rest = name.text.substr(end + 1);
+      rest.erase(0, rest.find_first_not_of(" :"));
+      if (same_letters(first, names) || !nearest(first, names).empty()) {
+        reporter_.report(name, unknown, "write '" + nearest(first, names) + ": " + rest + "'");
+        return;
+      }
+    }
+    const std::optional<Hint> hint = same_letters(name.text, names) ? std::nullopt : hint_for(what, name.text, value);
+    if (hint && !hint->is_supported()) {
+      reporter_.report(name, what + " '" + name.text + "' is not supported", hint->help);
+      return;
+    }
+    reporter_.report(name, unknown, hint ? hint->help : suggest(name.text, names, "choices"));
   }
 
   // A bare name, or a map with one alternative and the keys beside it.
@@ -133,8 +196,8 @@ class Checker {
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {
-        return reporter_.report(value, "unknown " + what + " '" + value.text + "'",
-                                suggest(value.text, names_of(options), "choices"));
+        refuse_alternative(key, value, what, "");
+        return empty_at(value, Kind::invalid);
       }
       given = empty_at(value, Kind::map);
       given.add(value, chosen->type == Type::map ? empty_at(value, Kind::map) : empty_at(value, Kind::blank));
@@ -156,20 +219,20 @@ class Checker {
       }
       chosen = &name;
     }
-    for (const Node& name : given.keys) {
+    Names meant;
+    for (std::size_t i = 0; i < given.keys.size(); ++i) {
+      const Node& name = given.keys[i];
       if (child(key, name.text) != nullptr) continue;
-      const bool kind_expected = chosen == nullptr;
-      std::string help = suggest(name.text, names_of(children(key)), kind_expected ? "choices" : "keys");
-      if (!kind_expected) {
-        const Key* inside = child(*child(key, chosen->text), name.text);
-        if (inside != nullptr && child(key, chosen->text)->like.empty()) {
-          help = "it belongs inside: " + chosen->text + ": {" + name.text + ": ...}";
-        }
+      const Node& option = given.items[i];
+      const Key* inside = chosen != nullptr ? child(*child(key, chosen->text), name.text) : nullptr;
+      if (inside != nullptr && child(key, chosen->text)->like.empty()) {
+        reporter_.report(name, "unknown key '" + name.text + "' in " + what,
+                         "it belongs inside: " + chosen->text + ": {" + name.text + ": ...}");
+      } else if (chosen != nullptr || is_key_beside(key, name.text)) {
+        meant.insert(refuse_key(key, what, name, option, names_beside(key)));
+      } else {
+        refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
       }
-      reporter_.report(name,
-                       (kind_expected ? "unknown " + what + " '" : "unknown key '") + name.text +
-                           (kind_expected ? "'" : "' in " + what),
-                       help);
     }
     if (chosen == nullptr && !wrong) {
       const Node& where = given.keys.empty() ? given : at;
@@ -190,9 +253,26 @@ class Checker {
       }
       Node label = at;
       if (key.type == Type::choices && chosen != nullptr) label = *chosen;
-      add_child(*other, label, given, result);
+      add_child(*other, label, given, meant, result);
     }
     return result;
+  }
+
+  // The keys that stand beside the alternatives of a choice.
+  static std::vector<std::string> names_beside(const Key& key) {
+    std::vector<std::string> names;
+    for (const Key* other : children(key)) {
+      if (other->need != Need::alternative) names.emplace_back(other->name());
+    }
+    return names;
+  }
+
+  // Whether a name that a choice does not have is rather one of those keys than one of the alternatives.
+  static bool is_key_beside(const Key& key, const std::string& name) {
+    const std::vector<std::string> beside = names_beside(key);
+    if (!nearest(name, beside).empty()) return nearest(name, names_of(alternatives(key))).empty();
+    const std::optional<Hint> hint = hint_for_key(key.path, name);
+    return hint && std::find(beside.begin(), beside.end(), hint->meant) != beside.end();
   }
 
   // Whether a choice that may also be a number is one, or is neither a number nor the name of an alternative.
@@ -219,11 +299,22 @@ class Checker {
     return result;
   }
 
+  // "-dense: 10", which is a key to YAML.
+  Node refuse_dash(const Node& name, const Node& value) const {
+    return reporter_.report(
+        name, "there is no space after the '-' of '" + name.text + "'",
+        "write '- " + name.text.substr(1) + (value.is(Kind::scalar) ? ": " + value.text : "") + "'");
+  }
+
   Node choices(const Key& key, const Node& at, const Node& value) const {
     const std::string name(key.name()), item_name(key.item);
     if (!value.is(Kind::sequence)) {
+      if (value.is(Kind::map) && !value.keys.empty() && value.keys.front().text.starts_with("-")) {
+        return refuse_dash(value.keys.front(), value.items.front());
+      }
+      const bool single = value.is(Kind::scalar) && child(key, value.text) != nullptr;
       return reporter_.report(value, name + " takes a list of " + name + ", not " + describe(value),
-                              "for example:\n" + std::string(key.example));
+                              single ? "write [" + value.text + "]" : "for example:\n" + std::string(key.example));
     }
     if (value.items.empty() && key.fallback != "[]") {
       return reporter_.report(at, name + " is empty; a model has at least one " + item_name,

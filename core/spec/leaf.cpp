@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/check.h"
 #include "core/spec/scalar.h"
@@ -157,7 +158,15 @@ class Leaf {
       return reporter_.report(value, name_of(key_) + " " + value.text + " is not supported by this build",
                               "supported: " + join(key_.words, ", "));
     }
-    const std::string near = nearest(value.text, key_.words);
+    std::vector<std::string> words = key_.words;
+    words.insert(words.end(), key_.absent.begin(), key_.absent.end());
+    std::string near = nearest(value.text, words);
+    if (const std::optional<Hint> hint = hint_for(key_.name(), value.text); hint && !same_letters(value.text, words)) {
+      if (!hint->is_supported()) {
+        return reporter_.report(value, name_of(key_) + " " + value.text + " is not supported", hint->help);
+      }
+      near = hint->meant;
+    }
     return near.empty() ? wrong(value) : misspelt(value, near);
   }
 

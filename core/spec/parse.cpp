@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "core/base/text.h"
+#include "core/spec/syntax.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -399,19 +400,6 @@ void check_characters(const std::string& text, const std::shared_ptr<const Text>
   }
 }
 
-std::string syntax_help(const std::string& message, std::string_view line) {
-  const std::size_t indent = line.find_first_not_of(" \t");
-  if (line.substr(0, std::min(indent, line.size())).find('\t') != std::string_view::npos) {
-    return "indent with spaces; YAML does not allow tabs there";
-  }
-  if (message.find("map value") != std::string::npos || message.find("map key") != std::string::npos) {
-    return "check the indentation, and that each line contains ': ' once; text that contains ': ' needs quotes";
-  }
-  if (message.find("flow") != std::string::npos) return "check that every '[' and '{' is closed";
-  if (message.find("anchor") != std::string::npos) return "an alias '*name' needs an anchor '&name' before it";
-  return "check the indentation and the quotes around here";
-}
-
 }  // namespace
 
 std::vector<std::string> split_lines(const std::string& text) {
@@ -457,7 +445,18 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
         builder.stop(dollar, std::string(reserved_message), std::string(reserved_help));
       }
     }
-    builder.stop(at, "this is not YAML: " + failure.msg, syntax_help(failure.msg, place.excerpt));
+    if (failure.mark.line < 0) builder.stop(at, "this is not YAML: " + failure.msg, "");
+    const SyntaxError error =
+        explain_syntax_error(split_lines(text), static_cast<std::size_t>(failure.mark.line),
+                             static_cast<std::size_t>(std::max(failure.mark.column, 0)), failure.msg);
+    YAML::Mark wrong;
+    wrong.line = static_cast<int>(error.line);
+    wrong.column = static_cast<int>(error.column);
+    Node where = builder.at(wrong, Node::Kind::invalid);
+    if (error.line != static_cast<std::size_t>(failure.mark.line) || error.length > 1) {
+      where.length = static_cast<int>(error.length);
+    }
+    builder.stop(where, error.message, error.help);
   }
   Node root = builder.take_root();
   if (!root.source) root.source = std::move(source);

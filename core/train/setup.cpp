@@ -18,6 +18,7 @@
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
 #include "core/passes/widen.h"
+#include "core/train/advice.h"
 #include "core/train/initialize.h"
 #include "core/train/members.h"
 
@@ -53,11 +54,7 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
 // What the config sets for an evaluation split, of which there is none.
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
   if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
-  const Place& place = train.eval_every->place;
-  const std::string where =
-      place.line > 0 ? " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")"
-                     : "";
-  return {"train.eval_every" + where +
+  return {"train.eval_every" + in_parentheses(train.eval_every->place) +
           " does nothing: the data has no test split; data.validation would make one to evaluate on"};
 }
 
@@ -200,6 +197,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   }
   const bool resumed = schedule_steps.has_value();  // whose parameters come from the checkpoint
   if (!resumed) {
+    for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
   }
   return setup;

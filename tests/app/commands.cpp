@@ -76,6 +76,28 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(contains(call({"run"}).err, "error: pmaptrain run needs CONFIG\n  help: pmaptrain run configs/"));
 }
 
+TEST_CASE("options and commands of other tools are told what does the same here", "[app]") {
+  const auto help = [](std::vector<std::string> arguments) {
+    const std::string err = call(std::move(arguments)).err;
+    return err.substr(err.find("  help: ") + 8);
+  };
+  CHECK(help({"run", "x.yaml", "--epochs", "3"}) == "write --set 'train.duration=3 epochs'\n");
+  CHECK(help({"run", "x.yaml", "--batch_size=32"}) == "write --set data.batch_size=32\n");
+  CHECK(help({"run", "x.yaml", "--gpus", "2"}) == "did you mean '--devices'?\n");
+  CHECK(help({"run", "x.yaml", "--run_dir", "r"}) == "did you mean '--run-dir'?\n");
+  CHECK(help({"run", "x.yaml", "data.batch_size=32"}) ==
+        "a key of the config is set by --set: write --set data.batch_size=32\n");
+  CHECK(help({"run", "x.yaml", "optimizer.lr=0.1"}) ==
+        "a key of the config is set by --set: write --set optimizer.learning_rate=0.1\n");
+  CHECK(help({"run", "x.yaml", "--set", "data.batch_size", "32"}) == "write --set data.batch_size=32\n");
+  CHECK(help({"train", "x.yaml"}) == "did you mean 'run'?\n");
+  CHECK(help({"evaluate", "runs/x"}) == "did you mean 'eval'?\n");
+  CHECK(contains(call({"collectives", "--mesh", "d=2", "--op", "allreduce"}).err, "help: did you mean 'psum'?"));
+  // Not every command sets keys of a config.
+  CHECK(help({"devices", "a=b"}) ==
+        "pmaptrain devices takes only options; pmaptrain devices --help lists its options\n");
+}
+
 TEST_CASE("invalid values of options are shown in their argument", "[app]") {
   CHECK(call({"run", linear, "--seed", "-1"}).err ==
         "--seed:1:8: error: --seed takes an integer from 0 to 2^64 - 1, not '-1'\n"

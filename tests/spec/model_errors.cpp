@@ -139,8 +139,7 @@ train: {duration: 1 step}
 c.yaml:4:10: error: metrics takes a list of metrics, not 'accuracy'
     4 | metrics: accuracy
       |          ^~~~~~~~
-  help: for example:
-        metrics: [accuracy, top_k_accuracy: 5]
+  help: write [accuracy]
 )");
 }
 

@@ -45,10 +45,10 @@ TEST_CASE("--set without a value or an equals sign is refused", "[spec]") {
 
 TEST_CASE("--set data.x=[ is a syntax error in the argument", "[spec]") {
   CHECK(errors_of(base, {"metrics=[accuracy"}) ==
-        R"(--set:1:9: error: this is not YAML: end of sequence flow not found
+        R"(--set:1:9: error: this '[' is not closed
     1 | metrics=[accuracy
       |         ^~~~~~~~~
-  help: check that every '[' and '{' is closed
+  help: add ']' at its end
 )");
 }
 

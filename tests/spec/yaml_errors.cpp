@@ -182,10 +182,10 @@ TEST_CASE("a syntax error is reported alone", "[spec]") {
   CHECK(errors_of(R"(sede: 3
 name: a: b
 )" + std::string(base)) ==
-        R"(c.yaml:2:8: error: this is not YAML: illegal map value
+        R"(c.yaml:2:8: error: this line has a second ':'
     2 | name: a: b
       |        ^
-  help: check the indentation, and that each line contains ': ' once; text that contains ': ' needs quotes
+  help: write one 'key: value' a line; text that contains ': ' needs quotes
 )");
 }
 
@@ -193,9 +193,9 @@ TEST_CASE("tabs in the indentation are named", "[spec]") {
   CHECK(errors_of(R"(mesh:
 	axes: {devices: 8}
 )" + std::string(base)) ==
-        R"(c.yaml:2:6: error: this is not YAML: illegal map value
+        R"(c.yaml:2:1: error: this line is indented with a tab
     2 | 	axes: {devices: 8}
-      | 	    ^
+      | ^
   help: indent with spaces; YAML does not allow tabs there
 )");
 }
@@ -363,7 +363,7 @@ TEST_CASE("other errors of yaml-cpp have their place", "[spec]") {
         R"(c.yaml:1:7: error: this is not YAML: unknown token
     1 | seed: @x
       |       ^
-  help: check the indentation and the quotes around here
+  help: text that begins with this character needs quotes
 )");
 }
 
@@ -375,4 +375,37 @@ TEST_CASE("a list before the keys is reported as a second document", "[spec]") {
       | ^
   help: write 'key: value' lines
 )");
+}
+
+TEST_CASE("what is not YAML is blamed on the line that is wrong", "[spec]") {
+  // The first line of the error, and its help.
+  const auto told = [](const std::string& text) {
+    const std::string error = errors_of(text);
+    const std::size_t help = error.find("  help: ");
+    return error.substr(0, error.find('\n')) + "; " + error.substr(help + 8, error.find('\n', help) - help - 8);
+  };
+  const std::string mesh = "mesh:\n  axes: {devices: 8}\n";
+  CHECK(told(mesh + "optimizer:\n  - adam\n  learning_rate: 0.1\n") ==
+        "c.yaml:4:3: error: a list item stands among keys; write 'adam: {}'");
+  CHECK(told(mesh + "model:\n  layers:\n    - flatten\n    - relu\n    dense: 10\n") ==
+        "c.yaml:7:5: error: a key stands among the items of a list; write '- dense: 10'");
+  CHECK(told(mesh + "model:\n  layers:\n    -dense: 10\n    - flatten\nloss: huber\n") ==
+        "c.yaml:5:5: error: there is no space after the '-' of '-dense'; write '- dense: 10'");
+  CHECK(told(mesh + "model:\n  layers:\n    - dense: {features: 10\n    - relu\nloss: huber\n") ==
+        "c.yaml:5:14: error: this '{' is not closed; add '}' at its end");
+  CHECK(told(mesh + "model:\n  layers: [dense: {features: 10], relu]\n") ==
+        "c.yaml:4:19: error: this '{' is not closed; add '}' before this ']'");
+  CHECK(told(mesh + "metrics: [accuracy]]\n") == "c.yaml:3:20: error: this ']' closes nothing; remove it");
+  CHECK(told(mesh + "data:\n  batch_size:64\n  shuffle: true\n") ==
+        "c.yaml:4:3: error: there is no space after the ':' of 'batch_size'; write 'batch_size: 64'");
+  CHECK(told(mesh + "data:\n  batch_size = 64\n  shuffle: true\n") ==
+        "c.yaml:4:3: error: a value stands after ':', not after '='; write 'batch_size: 64'");
+  CHECK(told(mesh + "data:\n  batch_size\n  shuffle: true\n") ==
+        "c.yaml:4:3: error: there is no ':' in this line; write 'batch_size: ...'");
+  CHECK(told(mesh + "data:\n  batch_size: 64\n   shuffle: true\n") ==
+        "c.yaml:5:4: error: this line is indented below a line that has a value; indent it by 2, as line 4; or it "
+        "belongs elsewhere");
+  CHECK(told(mesh + "data:\n  batch_size: 64\n shuffle: true\n") ==
+        "c.yaml:5:2: error: no line above is indented by 1 as this one is; align it with line 4, which is indented by "
+        "2");
 }

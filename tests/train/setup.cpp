@@ -1,6 +1,7 @@
 // Durations, workers, memory and costs: what is known before the first step.
 #include "core/train/setup.h"
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -326,4 +327,40 @@ TEST_CASE("a step sends its gradients, sums and count once, however many microba
   CHECK(four.wire_bytes[0].second == one.wire_bytes[0].second);
   CHECK(four.flops >= one.flops);
   CHECK(four.flops < 1.5 * one.flops);
+}
+
+TEST_CASE("what trains badly in silence is a warning", "[train]") {
+  const auto warned = [](const std::string& text, const std::string& words) {
+    const train::Setup setup = setup_of_text(text);
+    CAPTURE(setup.warnings);
+    return std::any_of(setup.warnings.begin(), setup.warnings.end(),
+                       [&](const std::string& warning) { return test::contains(warning, words); });
+  };
+  const auto config = [](const std::string& data, const std::string& layers, const std::string& duration,
+                         const std::string& devices = "2", const std::string& loss = "softmax_cross_entropy") {
+    return "mesh: {axes: {devices: " + devices + "}}\ndata: {source: {synthetic_images: " + data +
+           "}\nmodel: {layers: [" + layers + "]}\nloss: " + loss +
+           "\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: " + duration + "}\n";
+  };
+  const std::string small = "{height: 6, width: 6, channels: 3, train: 64, test: 0}}, batch_size: 16",
+                    conv = "conv: {features: 2, kernel_size: [3, 3]}, flatten, dense: 10";
+  const std::string logits = "applies one itself", first = "channels come first", bare = "a number alone counts steps",
+                    large = "more than half of", single = "fewer than 2 logical devices";
+  for (const std::string& words : {logits, first, bare, large, single}) {
+    CHECK_FALSE(warned(config(small, conv, "1 epoch"), words));
+  }
+  CHECK(warned(config(small, "flatten, dense: 10, softmax", "1 epoch"), logits));
+  CHECK_FALSE(warned(config(small, "flatten, softmax, dense: 10", "1 epoch"), logits));
+  const std::string nchw = "{height: 3, width: 8, channels: 8, train: 64, test: 0}}, batch_size: 16";
+  CHECK(warned(config(nchw, conv, "1 epoch"), first));
+  CHECK_FALSE(warned(config(nchw, "flatten, dense: 10", "1 epoch"), first));
+  CHECK(
+      warned(config(small, conv, "3"), "is 3 steps, less than an epoch of 4: a number alone counts steps; '3 epochs'"));
+  CHECK_FALSE(warned(config(small, conv, "3 steps"), bare));
+  CHECK_FALSE(warned(config(small, conv, "4"), bare));
+  const std::string half = "{height: 6, width: 6, channels: 3, train: 64, test: 0}}, batch_size: ";
+  CHECK(warned(config(half + "34", conv, "1 epoch"), large));
+  CHECK_FALSE(warned(config(half + "32", conv, "1 epoch"), large));
+  CHECK_FALSE(warned(config(half + "all", conv, "1 epoch"), large));
+  CHECK(warned(config(small, conv, "1 epoch", "1"), single));
 }

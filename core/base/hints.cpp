@@ -1,0 +1,323 @@
+#include "core/base/hints.h"
+
+#include <algorithm>
+
+#include "core/base/text.h"
+
+namespace pmaptrain {
+namespace {
+
+constexpr std::string_view no_recurrent = "there are no recurrent layers; conv and dense act on whole examples";
+constexpr std::string_view no_sequence = "there are no layers for sequences yet; dense acts on the last dimension";
+constexpr std::string_view no_normalisation =
+    "there are no normalisation layers yet; data.normalize normalises the inputs";
+constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
+constexpr std::string_view own_layer = "an activation is a layer of its own: add '- {}' after this one";
+constexpr std::string_view adamw_decays = "adamw has weight_decay, decoupled from the gradient; adam has none";
+
+constexpr HintRow rows[] = {
+    // ---- alternatives ----
+    {"loss", "mse mse_loss l2 l2_loss squared_error", "mean_squared_error", ""},
+    {"loss", "mae l1 l1_loss absolute_error", "mean_absolute_error", ""},
+    {"loss", "smooth_l1 smooth_l1_loss huber_loss", "huber", ""},
+    {"loss",
+     "cross_entropy crossentropy cross_entropy_loss ce xent categorical_crossentropy sparse_categorical_crossentropy "
+     "softmax softmax_cross_entropy_with_integer_labels sparse_softmax_cross_entropy",
+     "softmax_cross_entropy", "It takes logits; for labels 0 and 1 and one output there is sigmoid_cross_entropy"},
+    {"loss", "nll nll_loss log_loss logistic", "softmax_cross_entropy",
+     "It takes logits, so the model has no softmax at its end"},
+    {"loss",
+     "bce bce_loss bce_with_logits bce_with_logits_loss binary_cross_entropy binary_crossentropy sigmoid "
+     "sigmoid_binary_cross_entropy binary_cross_entropy_with_logits",
+     "sigmoid_cross_entropy", "It takes logits, so the model has no sigmoid at its end"},
+    {"loss", "hinge hinge_loss multi_margin_loss", "", "the nearest is softmax_cross_entropy"},
+    {"loss", "kl kl_div kl_divergence kldiv_loss", "",
+     "the nearest is softmax_cross_entropy, which takes class probabilities too: its gradient is the same"},
+    {"loss", "focal focal_loss", "", "the nearest is softmax_cross_entropy with class_weights"},
+    {"loss", "ctc ctc_loss triplet triplet_loss contrastive cosine_similarity dice poisson", "",
+     "the losses are in pmaptrain help loss"},
+
+    {"layer", "linear fully_connected fc inner_product", "dense", "For Keras's activation linear, leave the layer out"},
+    {"layer", "conv2d convolution conv2d_layer", "conv", ""},
+    {"layer", "maxpool2d max_pooling max_pooling2d", "max_pool", ""},
+    {"layer", "avgpool2d average_pool average_pooling average_pooling2d mean_pool", "avg_pool", ""},
+    {"layer", "global_average_pooling global_average_pooling2d gap adaptive_avg_pool2d global_mean_pool",
+     "global_avg_pool", ""},
+    {"layer", "swish", "silu", ""},
+    {"layer", "lrelu", "leaky_relu", ""},
+    {"layer", "sequential", "layers", ""},
+    {"layer", "view unflatten", "reshape", ""},
+    {"layer", "dropout2d spatial_dropout spatial_dropout2d", "", "the nearest is dropout, which drops single values"},
+    {"layer", "identity noop", "", "leave the layer out"},
+    {"layer", "conv1d conv3d conv_transpose conv2d_transpose conv_transpose2d deconv deconvolution", "",
+     "conv is over height and width; data of one dimension can be reshaped to [length, 1, channels]"},
+    {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
+     "a depthwise convolution is conv with feature_group_count equal to its input channels"},
+    {"layer", "lstm gru rnn simple_rnn bidirectional", "", no_recurrent},
+    {"layer", "attention self_attention multi_head_attention multihead_attention transformer transformer_block mha", "",
+     no_sequence},
+    {"layer", "embedding embed embeddings position_embedding positional_encoding attend", "", no_sequence},
+    {"layer", "batch_norm batch_normalization batchnorm2d batchnorm1d bn sync_batch_norm", "", no_normalisation},
+    {"layer", "layer_norm layer_normalization group_norm instance_norm instancenorm2d rms_norm", "", no_normalisation},
+    {"layer", "residual skip shortcut resnet_block add repeat concat concatenate", "",
+     "layers are applied one after another; a nested list is written as layers"},
+    {"layer", "upsample upsampling2d interpolate resize", "",
+     "convolutions and pooling with strides only shrink images"},
+    {"layer", "log_softmax", "",
+     "softmax_cross_entropy takes logits, so a model for training needs neither softmax nor log_softmax at its end"},
+    {"layer", "hardswish hard_swish mish prelu selu celu relu6 glu hardtanh softsign", "",
+     "the nearest are silu, gelu, leaky_relu and elu"},
+    {"layer", "max_pool1d max_pool3d avg_pool1d avg_pool3d global_max_pool globalmaxpooling2d", "",
+     "max_pool and avg_pool are over height and width; a window of the whole image pools all of it"},
+
+    {"optimizer", "momentum nesterov", "sgd", "Momentum is its option: sgd: {momentum: 0.9}"},
+    {"optimizer", "rms", "rmsprop", ""},
+    {"optimizer", "adam_w", "adamw", ""},
+    {"optimizer", "adamax amsgrad radam adabelief adan nadamw lamb adafactor adadelta novograd sophia yogi muon", "",
+     "the nearest are adam and adamw"},
+    {"optimizer", "lars ftrl rprop asgd sgdw", "", "the nearest is sgd, which has momentum and weight_decay"},
+    {"optimizer", "lbfgs l_bfgs newton shampoo kfac", "", "the optimizers use gradients alone; the nearest is adam"},
+    {"learning_rate", "cosine cosine_annealing cosineannealinglr", "cosine_decay", ""},
+    {"learning_rate", "constant fixed", "", "write the number itself: learning_rate: 0.001"},
+    {"learning_rate", "warmup_cosine warmup cosine_with_warmup", "warmup_cosine_decay", ""},
+    {"learning_rate", "step steplr step_decay multistep multisteplr multi_step", "piecewise_constant", ""},
+    {"learning_rate", "exponential exponentiallr exp_decay", "exponential_decay", ""},
+    {"learning_rate", "onecycle onecyclelr one_cycle", "cosine_onecycle", ""},
+    {"learning_rate", "reducelronplateau plateau", "", "it is beside the rate: optimizer.reduce_on_plateau"},
+
+    {"metric", "acc top1 top_1 categorical_accuracy sparse_categorical_accuracy binary_accuracy", "accuracy", ""},
+    {"metric", "top5 top_5 topk top_5_accuracy top5_accuracy", "top_k_accuracy", "For example top_k_accuracy: 5"},
+    {"metric", "mse", "mean_squared_error", ""},
+    {"metric", "mae", "mean_absolute_error", ""},
+    {"metric", "r2_score r_squared", "r2", ""},
+    {"metric", "f1_score fscore", "f1", ""},
+    {"metric", "ppl", "perplexity", ""},
+    {"metric", "rmse root_mean_squared_error", "", "the nearest is mean_squared_error, its square"},
+    {"metric", "loss", "", "the loss is always reported"},
+    {"metric", "auc roc_auc auroc average_precision confusion_matrix iou bleu", "",
+     "the metrics are in pmaptrain help metrics; precision and recall are the nearest"},
+
+    {"source", "mnist emnist kmnist", "", "the nearest is fashion_mnist; files in MNIST's format are read by idx"},
+    {"source", "cifar cifar_10_binary", "cifar10", ""},
+    {"source", "cifar100 svhn imagenet coco", "", "images in a folder for each class are read by image_folder"},
+    {"source", "imagefolder images folder directory", "image_folder", ""},
+    {"source", "tsv table pandas dataframe", "csv", ""},
+    {"source", "numpy npy array", "npz", "Archives are written by numpy.savez"},
+    {"source", "tokens txt bytes", "text", ""},
+    {"source", "parquet arrow hdf5 h5 tfrecord tfds huggingface hf webdataset lmdb json jsonl sql", "",
+     "convert it to NumPy arrays, which npz reads"},
+    {"source", "synthetic random", "synthetic_images", "For regression there is synthetic_linear"},
+
+    // ---- values ----
+    {"backend", "gpu nvidia cudnn", "cuda", ""},
+    {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "", "the backends are cpu, cuda and auto"},
+    {"backend", "nccl gloo mpi ddp", "",
+     "it names the hardware; devices exchange gradients by the backend's own collectives"},
+    {"precision", "bf16 bfloat16 bf16_mixed mixed mixed_bf16 amp autocast", "mixed_bfloat16", ""},
+    {"precision", "fp32 f32 single 32 full", "float32", ""},
+    {"precision", "fp16 f16 float16 half 16 16_mixed mixed_float16 mixed_precision", "",
+     "the nearest is mixed_bfloat16, which needs no loss scaling"},
+    {"precision", "f64 fp64 float64 double fp8 int8 tf32", "", "there are float32 and mixed_bfloat16"},
+    {"padding", "zero zeros same_lower same_upper", "SAME", ""},
+    {"padding", "none no", "VALID", ""},
+    {"mode", "minimize minimise lower decrease", "min", ""},
+    {"mode", "maximize maximise higher increase", "max", ""},
+
+    // ---- keys in particular maps ----
+    {"dense", "units out_features hidden_size num_units n_units out_dim output_dim size width", "features", ""},
+    {"conv", "filters out_channels num_filters channels", "features", ""},
+    {"conv", "kernel kernel_shape ksize window_shape", "kernel_size", ""},
+    {"conv", "stride", "strides", ""},
+    {"conv", "dilation dilation_rate", "kernel_dilation", ""},
+    {"conv", "groups", "feature_group_count", ""},
+    {"dense", "bias", "use_bias", ""},
+    {"conv", "bias", "use_bias", ""},
+    {"max_pool", "kernel_size pool_size size window", "window_shape", ""},
+    {"max_pool", "stride", "strides", ""},
+    {"avg_pool", "kernel_size pool_size size window", "window_shape", ""},
+    {"avg_pool", "stride", "strides", ""},
+    {"dropout", "p prob probability keep_prob", "rate", ""},
+    {"leaky_relu", "alpha slope", "negative_slope", ""},
+    {"dense", "in_features input_dim input_shape in_dim", "", inferred},
+    {"conv", "in_channels input_shape in_features", "", inferred},
+    {"dense", "activation", "", own_layer},
+    {"conv", "activation", "", own_layer},
+    {"dense", "kernel_initializer kernel_init init initializer kernel_regularizer", "",
+     "kernels are drawn by LeCun's normal; model.init sets values"},
+    {"conv", "kernel_initializer kernel_init init initializer kernel_regularizer", "",
+     "kernels are drawn by LeCun's normal; model.init sets values"},
+    {"adam", "betas", "", "there are b1 and b2"},
+    {"adamw", "betas", "", "there are b1 and b2"},
+    {"nadam", "betas", "", "there are b1 and b2"},
+    {"lion", "betas", "", "there are b1 and b2"},
+    {"adam", "weight_decay l2 wd", "", adamw_decays},
+    {"adam", "amsgrad", "", "there is adam without it"},
+    {"adam", "beta1 beta_1", "b1", ""},
+    {"adam", "beta2 beta_2", "b2", ""},
+    {"adam", "epsilon", "eps", ""},
+    {"adamw", "beta1 beta_1", "b1", ""},
+    {"adamw", "beta2 beta_2", "b2", ""},
+    {"adamw", "epsilon", "eps", ""},
+    {"adamw", "wd decay l2", "weight_decay", ""},
+    {"sgd", "wd decay l2", "weight_decay", ""},
+    {"rmsprop", "rho alpha", "decay", ""},
+    {"rmsprop", "epsilon", "eps", ""},
+    {"softmax_cross_entropy", "smoothing", "label_smoothing", ""},
+    {"softmax_cross_entropy", "weight weights class_weight", "class_weights", ""},
+    {"softmax_cross_entropy", "from_logits", "", "the loss always takes logits"},
+    {"sigmoid_cross_entropy", "from_logits", "", "the loss always takes logits"},
+    {"softmax_cross_entropy", "reduction", "", "the loss is always the mean over the examples of the global batch"},
+    {"mean_squared_error", "reduction", "", "the loss is always the mean over the examples of the global batch"},
+    {"early_stopping", "monitor", "metric", ""},
+    {"best", "monitor", "metric", ""},
+    {"checkpoint", "save_top_k max_to_keep keep_last", "keep", ""},
+    {"checkpoint", "save_every interval every_n_epochs", "every", ""},
+    {"mesh", "devices num_devices n_devices", "axes", "For example axes: {devices: {}}"},
+    {"mesh", "shape", "axes", "For example axes: [{replicas: 2}, {shards: 4}]"},
+
+    // ---- keys in any map ----
+    {"key", "lr rate step_size", "optimizer.learning_rate", ""},
+    {"key", "epochs max_epochs num_epochs n_epochs epoch num_train_epochs", "train.duration",
+     "For epochs write duration: {} epochs"},
+    {"key", "steps max_steps num_steps iterations max_iters num_iterations n_steps", "train.duration",
+     "For steps write duration: {} steps"},
+    {"key", "batch batchsize bs train_batch_size global_batch_size minibatch_size", "data.batch_size", ""},
+    {"key", "per_device_batch_size per_device_train_batch_size micro_batch_size local_batch_size",
+     "data.batch_size_per_device", ""},
+    {"key", "gradient_accumulation_steps accumulate_grad_batches grad_accum accumulation_steps", "data.microbatches",
+     ""},
+    {"key", "gpus num_gpus devices num_devices world_size nproc nproc_per_node n_devices", "mesh.axes",
+     "For example axes: {devices: {}}"},
+    {"key", "num_workers threads num_threads n_jobs", "mesh.workers", ""},
+    {"key", "device accelerator hardware", "mesh.backend", ""},
+    {"key", "optim opt solver", "optimizer", ""},
+    {"key", "criterion loss_fn loss_function objective", "loss", ""},
+    {"key", "network net architecture arch layers", "model", "Its layers are model.layers"},
+    {"key", "dataset datasets train_data", "data.source", ""},
+    {"key", "trainer training fit", "train", ""},
+    {"key", "scheduler lr_scheduler schedule lr_schedule", "optimizer.learning_rate",
+     "A schedule stands in place of the number: pmaptrain help optimizer.learning_rate"},
+    {"key", "gradient_clip_val grad_clip max_grad_norm clip_grad_norm clipnorm gradient_clipping clip_norm",
+     "optimizer.clip_by_global_norm", ""},
+    {"key", "clipvalue clip_value clip_grad_value", "optimizer.clip", ""},
+    {"key", "random_seed manual_seed rng_seed prng_seed random_state", "seed", ""},
+    {"key", "val_split validation_split val_share val_fraction", "data.validation", ""},
+    {"key", "drop_last drop_remainder", "data.remainder", "It takes drop, mask or error"},
+    {"key", "mixed_precision amp fp16 bf16 dtype param_dtype", "precision", "There is precision: mixed_bfloat16"},
+    {"key", "log_interval log_every_n_steps logging_steps log_steps print_every", "train.log_every", ""},
+    {"key", "val_interval eval_interval eval_steps val_check_interval check_val_every_n_epoch validate_every",
+     "train.eval_every", ""},
+    {"key", "save_steps save_every save_interval checkpoint_every checkpointing", "train.checkpoint.every", ""},
+    {"key", "patience", "train.early_stopping.patience", ""},
+    {"key", "ema_decay", "train.ema.decay", ""},
+    {"key", "label_smoothing", "loss.softmax_cross_entropy.label_smoothing", ""},
+    {"key", "weight_decay wd", "optimizer.adamw.weight_decay", ""},
+    {"key", "metric", "metrics", ""},
+    {"key", "output_dir save_dir logdir log_dir run_dir out_dir workdir default_root_dir", "",
+     "the run folder is chosen on the command line: --run-dir DIR, or --name NAME for runs/NAME"},
+    {"key", "resume resume_from resume_from_checkpoint ckpt_path", "",
+     "a run is continued on the command line: pmaptrain run CONFIG --resume"},
+    {"key", "callbacks callback hooks plugins", "",
+     "what runs beside training is in train: checkpoint, early_stopping, ema, eval_every"},
+    {"key", "logger loggers wandb mlflow", "", "every run writes metrics.jsonl and summary.json to its folder"},
+    {"key", "strategy ddp fsdp distributed deepspeed sharding pmap parallel", "",
+     "gradients are averaged over mesh.axes; nothing else is to be configured"},
+    {"key", "compile jit donate torch_compile", "", "every program is compiled before its first step"},
+    {"key", "pin_memory prefetch prefetch_factor persistent_workers", "", "the loader always reads batches ahead"},
+    {"key", "defaults _target_ hydra", "", "a config is one file; --set KEY=VALUE changes it"},
+
+    // ---- the command line ----
+    {"option", "epochs max_epochs num_epochs", "--set", "--set 'train.duration={} epochs'"},
+    {"option", "steps num_steps iterations", "--max-steps", "For the duration itself: --set train.duration={}"},
+    {"option", "batch_size batchsize batch bs b", "--set", "--set data.batch_size={}"},
+    {"option", "lr learning_rate", "--set", "--set optimizer.learning_rate={}"},
+    {"option", "optimizer optim", "--set", "--set optimizer.{}={}"},
+    {"option", "loss", "--set", "--set loss={}"},
+    {"option", "precision amp bf16 fp16 mixed_precision", "--set", "--set precision=mixed_bfloat16"},
+    {"option", "backend device accelerator", "--set", "--set mesh.backend={}"},
+    {"option", "gpus num_gpus num_devices nproc_per_node nproc world_size n_devices", "--devices", ""},
+    {"option", "num_workers threads num_threads jobs j", "--workers", ""},
+    {"option", "output_dir output out_dir logdir log_dir save_dir workdir run_folder", "--run-dir", ""},
+    {"option", "resume_from resume_from_checkpoint ckpt ckpt_path continue restart", "--resume", ""},
+    {"option", "force f replace clobber", "--overwrite", ""},
+    {"option", "random_seed manual_seed", "--seed", ""},
+    {"option", "config c cfg config_file config_name", "", "the config is the argument itself: pmaptrain run CONFIG"},
+    {"option", "profile profiler", "", "pmaptrain bench CONFIG times steps; explain --kernels --measure times ops"},
+    {"option", "multirun m sweep", "", "a loop over --set KEY=VALUE and --name NAME runs several configs"},
+    {"command", "train fit start launch", "run", ""},
+    {"command", "test evaluate evaluation val", "eval", ""},
+    {"command", "check lint dry_run plan", "validate", ""},
+    {"command", "new create example examples template", "init", ""},
+    {"command", "benchmark time profile", "bench", ""},
+    {"command", "gpus hardware info device", "devices", ""},
+    {"command", "infer inference predictions serve", "", "pmaptrain eval RUN measures a run's model"},
+    {"command", "resume continue", "", "pmaptrain run CONFIG --resume continues a run"},
+    {"command", "sweep tune search", "", "a loop over pmaptrain run CONFIG --set KEY=VALUE --name NAME does it"},
+    {"command", "export convert save", "", "checkpoints are safetensors files already: runs/NAME/checkpoints/last"},
+    {"collective", "allreduce all_reduce reduce sum", "psum", ""},
+    {"collective", "mean average allreduce_mean", "pmean", ""},
+    {"collective", "allgather gather", "all_gather", ""},
+    {"collective", "reducescatter reduce_scatter scatter", "psum_scatter", ""},
+    {"collective", "alltoall", "all_to_all", ""},
+    {"collective", "permute send recv sendrecv shift", "ppermute", ""},
+    {"collective", "max", "pmax", ""},
+    {"collective", "min", "pmin", ""},
+};
+
+bool has_word(std::string_view words, const std::string& letters) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (letters_of(words.substr(0, end)) == letters) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+std::string with_value(std::string_view text, std::string_view value) {
+  std::string out(text);
+  for (std::size_t at = 0; (at = out.find("{}", at)) != std::string::npos; at += value.size())
+    out.replace(at, 2, value);
+  return out;
+}
+
+const HintRow* find_row(std::string_view where, std::string_view word) {
+  const std::string letters = letters_of(word);
+  if (letters.empty()) return nullptr;
+  const auto* const found = std::find_if(std::begin(rows), std::end(rows), [&](const HintRow& row) {
+    return row.where == where && has_word(row.words, letters);
+  });
+  return found == std::end(rows) ? nullptr : found;
+}
+
+Hint make_hint(const HintRow& row, std::string_view meant, std::string_view value) {
+  const std::string help = with_value(row.help, value.empty() ? "N" : value);
+  if (meant.empty()) return {help, meant};
+  if (help.starts_with(meant)) return {"write " + help, meant};
+  return {"did you mean '" + std::string(meant) + "'?" + (help.empty() ? "" : " " + help), meant};
+}
+
+}  // namespace
+
+std::span<const HintRow> hint_rows() { return rows; }
+
+std::optional<Hint> hint_for(std::string_view where, std::string_view word, std::string_view value) {
+  const HintRow* row = find_row(where, word);
+  if (row == nullptr) return std::nullopt;
+  return make_hint(*row, row->meant, value);
+}
+
+std::optional<Hint> hint_for_key(std::string_view path, std::string_view word, std::string_view value) {
+  const HintRow* row = find_row(path.substr(path.rfind('.') + 1), word);
+  if (row == nullptr) row = find_row("key", word);
+  if (row == nullptr) return std::nullopt;
+  std::string_view meant = row->meant;
+  const std::string prefix = path.empty() ? "" : std::string(path) + ".";
+  if (meant.starts_with(prefix) && meant.find('.', prefix.size()) == std::string_view::npos) {
+    meant.remove_prefix(prefix.size());
+  }
+  Hint hint = make_hint(*row, meant, value);
+  hint.path = row->where == "key" || path.empty() ? row->meant : std::string(path) + "." + std::string(row->meant);
+  return hint;
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,159 @@
+// What people of other frameworks write: each mistake with the one line that helps.
+#include "core/base/hints.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/spec/errors_of.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+const std::string config = R"(mesh: {axes: {devices: 8}}
+data:
+  source: fashion_mnist
+  batch_size: 128
+model:
+  layers:
+    - conv: {features: 8, kernel_size: [3, 3]}
+    - flatten
+    - dense: 10
+loss: softmax_cross_entropy
+metrics: [accuracy]
+optimizer:
+  adam: {}
+  learning_rate: 0.001
+train:
+  duration: 2 epochs
+)";
+
+// The message and the help of the only error of the config with `to` in place of `from`.
+std::string told(const std::string& from, const std::string& to) {
+  std::string text = config;
+  REQUIRE(text.find(from) != std::string::npos);
+  text.replace(text.find(from), from.size(), to);
+  try {
+    spec::load_text(text, "c.yaml", "/base", {});
+  } catch (const Error& error) {
+    std::vector<std::string> lines;
+    for (const Diagnostic& d : error.diagnostics()) {
+      lines.push_back(std::to_string(d.place.line) + ": " + d.message + ": " + d.help);
+    }
+    return join(lines, "\n");
+  }
+  return "accepted";
+}
+
+std::vector<std::string> names_below(std::string_view path) {
+  const spec::Key* const key = path.empty() ? &spec::root_key() : spec::find_key(path);
+  REQUIRE(key != nullptr);
+  std::vector<std::string> names;
+  for (const spec::Key* other : spec::children(*key)) names.emplace_back(other->name());
+  names.insert(names.end(), key->words.begin(), key->words.end());
+  names.insert(names.end(), key->absent.begin(), key->absent.end());
+  return names;
+}
+
+// What may be written at the place of a row; empty where it is not of a config.
+std::vector<std::string> names_at(std::string_view where) {
+  if (where == "layer") return names_below("model.layers");
+  if (where == "metric") return names_below("metrics");
+  if (where == "option" || where == "command" || where == "collective" || where == "key") return {};
+  std::vector<std::string> names;
+  const auto found = spec::find_ending(where);
+  REQUIRE_FALSE(found.empty());
+  for (const spec::Key* key : found) {
+    for (std::string& name : names_below(key->path)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
+  const std::string loss = "loss: softmax_cross_entropy";
+  CHECK(told(loss, "loss: mse") == "10: unknown loss 'mse': did you mean 'mean_squared_error'?");
+  CHECK(told(loss, "loss: cross_entropy") ==
+        "10: unknown loss 'cross_entropy': did you mean 'softmax_cross_entropy'? It takes logits; for labels 0 and 1 "
+        "and one output there is sigmoid_cross_entropy");
+  CHECK(told(loss, "criterion: softmax_cross_entropy") == "10: unknown key 'criterion': did you mean 'loss'?");
+  CHECK(told("- flatten", "- ReLU") == "8: unknown layer 'ReLU': did you mean 'relu'?");
+  CHECK(told("- flatten", "- Flatten()") == "8: unknown layer 'Flatten()': did you mean 'flatten'?");
+  CHECK(told("- flatten", "- swish") == "8: unknown layer 'swish': did you mean 'silu'?");
+  CHECK(told("dense: 10", "linear: 10") ==
+        "9: unknown layer 'linear': did you mean 'dense'? For Keras's activation linear, leave the layer out");
+  CHECK(told("- conv:", "- Conv2d:") == "7: unknown layer 'Conv2d': did you mean 'conv'?");
+  CHECK(told("features: 8", "filters: 8") == "7: unknown key 'filters' in conv: did you mean 'features'?");
+  CHECK(told("learning_rate", "lr") == "14: unknown key 'lr' in optimizer: did you mean 'learning_rate'?");
+  CHECK(told("adam: {}", "adam: {lr: 0.1}") == "13: unknown key 'lr' in adam: did you mean 'optimizer.learning_rate'?");
+  CHECK(told("duration: 2 epochs", "epochs: 2") ==
+        "16: unknown key 'epochs' in train: did you mean 'duration'? For epochs write duration: 2 epochs");
+  CHECK(told("axes: {devices: 8}", "devices: 8") ==
+        "1: unknown key 'devices' in mesh: did you mean 'axes'? For example axes: {devices: 8}");
+  CHECK(told("axes: {devices: 8}", "backend: gpu") ==
+        "1: backend takes one of cpu, auto, reference, not 'gpu': did you mean 'cuda'?");
+  CHECK(told("batch_size", "batch") == "4: unknown key 'batch' in data: did you mean 'batch_size'?");
+  CHECK(told("[accuracy]", "[acc]") == "11: unknown metric 'acc': did you mean 'accuracy'?");
+}
+
+TEST_CASE("what there is not is refused as not supported, with the nearest thing that there is", "[spec]") {
+  CHECK(told("- flatten", "- lstm: 10") ==
+        "8: layer 'lstm' is not supported: there are no recurrent layers; conv and dense act on whole examples");
+  CHECK(told("adam: {}", "lamb: {}") == "13: optimizer 'lamb' is not supported: the nearest are adam and adamw");
+  CHECK(told("adam: {}", "adam: {weight_decay: 0.1}") ==
+        "13: 'weight_decay' is not supported in adam: adamw has weight_decay, decoupled from the gradient; adam has "
+        "none");
+  CHECK(told("features: 8", "features: 8, activation: relu") ==
+        "7: 'activation' is not supported in conv: an activation is a layer of its own: add '- relu' after this one");
+  CHECK(told("axes: {devices: 8}", "backend: tpu") ==
+        "1: backend tpu is not supported: the backends are cpu, cuda and auto");
+  CHECK(told("loss: softmax", "precision: 16-mixed\nloss: softmax") ==
+        "10: precision 16-mixed is not supported: the nearest is mixed_bfloat16, which needs no loss scaling");
+  CHECK(told("train:", "callbacks: []\ntrain:") ==
+        "15: 'callbacks' is not supported: what runs beside training is in train: checkpoint, early_stopping, ema, "
+        "eval_every");
+}
+
+TEST_CASE("an unknown alternative lists the alternatives alone", "[spec]") {
+  CHECK(told("adam: {}", "qqqq: {}") ==
+        "13: unknown optimizer 'qqqq': valid choices: sgd, adam, adamw, rmsprop, adagrad, nadam, lion");
+  CHECK(told("adam: {}", "adam: {}\n  qqqq: 1")
+            .starts_with("14: unknown key 'qqqq' in optimizer: valid keys: learning_rate, base_batch_size, "));
+}
+
+TEST_CASE("a layer without its colon is told with it", "[spec]") {
+  CHECK(told("dense: 10", "dense 10") == "9: unknown layer 'dense 10': write 'dense: 10'");
+  CHECK(told("dense: 10", "dense:10") == "9: unknown layer 'dense:10': write 'dense: 10'");
+  CHECK(told("    - conv: {features: 8, kernel_size: [3, 3]}\n    - flatten\n    - dense: 10", "    -dense: 10") ==
+        "7: there is no space after the '-' of '-dense': write '- dense: 10'");
+  CHECK(told("  duration: 2 epochs", "  duration:2") ==
+        "16: there is no space after the ':' of 'duration': write 'duration: 2'");
+  CHECK(told("[accuracy]", "accuracy") == "11: metrics takes a list of metrics, not 'accuracy': write [accuracy]");
+}
+
+TEST_CASE("every hint leads to something that exists, and none hides what exists", "[spec]") {
+  for (const HintRow& row : hint_rows()) {
+    CAPTURE(row.where, row.words);
+    const std::vector<std::string> names = names_at(row.where);
+    const std::string meant(row.meant);
+    if (row.where == "key" && !meant.empty()) CHECK(spec::find_key(meant) != nullptr);
+    if (!names.empty() && !meant.empty()) CHECK(std::find(names.begin(), names.end(), meant) != names.end());
+    if (meant.empty()) CHECK_FALSE(row.help.empty());
+    std::string_view words = row.words;
+    while (!words.empty()) {
+      const std::size_t end = std::min(words.find(' '), words.size());
+      const std::string_view word = words.substr(0, end);
+      CAPTURE(word);
+      CHECK(std::find(names.begin(), names.end(), word) == names.end());
+      // The first row that has a word decides.
+      CHECK(hint_for(row.where, word, "")->meant == row.meant);
+      words.remove_prefix(std::min(end + 1, words.size()));
+    }
+  }
+}
