@@ -110,7 +110,10 @@ TEST_CASE("two signals in quick succession end a run by the first, with a checkp
     Process process(endless(run, "never"));
     REQUIRE(process.wait_for("loss"));
     process.send(SIGTERM);
-    if (i > 0) sleep(1 + i / 2);  // two signals that wait together are delivered in an order of the system's
+    if (i > 0) {  // two signals that wait together are delivered in an order of the system's
+      REQUIRE(process.wait_for_delivery(SIGTERM));
+      sleep(i / 2);
+    }
     process.send(i > 0 ? SIGINT : SIGTERM);
     const Finished result = process.wait();
     CHECK(result.signal == SIGTERM);
