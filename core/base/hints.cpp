@@ -12,7 +12,9 @@ constexpr std::string_view no_sequence = "there are no layers for sequences yet;
 constexpr std::string_view no_normalisation =
     "there are no normalisation layers yet; data.normalize normalises the inputs";
 constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
-constexpr std::string_view own_layer = "an activation is a layer of its own: add '- {}' after this one";
+constexpr std::string_view own_layer =
+    "an activation is a layer of its own: add '- {}' after this one; losses of logits apply softmax and sigmoid "
+    "themselves";
 constexpr std::string_view adamw_decays = "adamw has weight_decay, decoupled from the gradient; adam has none";
 
 constexpr HintRow rows[] = {
@@ -70,6 +72,17 @@ constexpr HintRow rows[] = {
     {"layer", "max_pool1d max_pool3d avg_pool1d avg_pool3d global_max_pool globalmaxpooling2d", "",
      "max_pool and avg_pool are over height and width; a window of the whole image pools all of it"},
 
+    {"optimizer", "name type kind class_name target class", "", "the kind is itself the key: write '{}:' in its place"},
+    {"loss", "name type kind class_name target", "", "the kind is itself the key: write '{}:' in its place"},
+    {"layer", "type kind class_name target op", "", "the kind is itself the key: write '{}:' in its place"},
+    {"layer", "input inputs input_layer input_shape", "", inferred},
+    {"augmentation", "random_horizontal_flip horizontal_flip flip random_flip_left_right hflip", "random_flip", ""},
+    {"augmentation", "crop", "random_crop", ""},
+    {"augmentation", "random_erasing erasing", "cutout", ""},
+    {"augmentation", "normalize", "", "it is a key beside augment: data.normalize"},
+    {"augmentation", "resize", "", "images are resized by the source: image_folder: {size: [32, 32]}"},
+    {"augmentation", "random_rotation color_jitter mixup cutmix rand_augment auto_augment random_vertical_flip", "",
+     "there are random_crop, random_flip and cutout"},
     {"optimizer", "momentum nesterov", "sgd", "Momentum is its option: sgd: {momentum: 0.9}"},
     {"optimizer", "rms", "rmsprop", ""},
     {"optimizer", "adam_w", "adamw", ""},
@@ -110,7 +123,8 @@ constexpr HintRow rows[] = {
 
     // ---- values ----
     {"backend", "gpu nvidia cudnn", "cuda", ""},
-    {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "", "the backends are cpu, cuda and auto"},
+    {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "",
+     "the backends are cpu and, in a build that has it, cuda"},
     {"backend", "nccl gloo mpi ddp", "",
      "it names the hardware; devices exchange gradients by the backend's own collectives"},
     {"precision", "bf16 bfloat16 bf16_mixed mixed mixed_bf16 amp autocast", "mixed_bfloat16", ""},
@@ -168,6 +182,21 @@ constexpr HintRow rows[] = {
     {"sigmoid_cross_entropy", "from_logits", "", "the loss always takes logits"},
     {"softmax_cross_entropy", "reduction", "", "the loss is always the mean over the examples of the global batch"},
     {"mean_squared_error", "reduction", "", "the loss is always the mean over the examples of the global batch"},
+    {"warmup_cosine_decay", "warmup_steps warmup_epochs", "warmup", ""},
+    {"warmup_cosine_decay", "decay_steps", "decay", ""},
+    {"warmup_cosine_decay", "initial_learning_rate", "init_value", ""},
+    {"cosine_decay", "decay_steps", "decay", ""},
+    {"cosine_decay", "initial_learning_rate", "init_value", ""},
+    {"exponential_decay", "transition_steps decay_steps", "transition", ""},
+    {"exponential_decay", "initial_learning_rate", "init_value", ""},
+    {"linear", "transition_steps", "transition", ""},
+    {"linear", "from start", "init_value", ""},
+    {"linear", "to end", "end_value", ""},
+    {"csv", "sep separator", "delimiter", ""},
+    {"csv", "label labels y label_column target_column", "target", ""},
+    {"csv", "features columns x feature_columns", "inputs", ""},
+    {"csv", "path file filename files", "train", ""},
+    {"checkpoint", "monitor metric mode", "best", "For example best: {metric: accuracy}"},
     {"early_stopping", "monitor", "metric", ""},
     {"best", "monitor", "metric", ""},
     {"checkpoint", "save_top_k max_to_keep keep_last", "keep", ""},
@@ -193,11 +222,16 @@ constexpr HintRow rows[] = {
     {"key", "optim opt solver", "optimizer", ""},
     {"key", "criterion loss_fn loss_function objective", "loss", ""},
     {"key", "network net architecture arch layers", "model", "Its layers are model.layers"},
-    {"key", "dataset datasets train_data", "data.source", ""},
+    {"data", "dataset datasets train_data train", "source", ""},
+    {"key", "dataset datasets train_data", "data", ""},
+    {"key", "transforms transform augmentation augmentations data_augmentation", "data.augment", ""},
+    {"key", "test_size test_split", "data.validation", "A test split is one of the source's own"},
     {"key", "trainer training fit", "train", ""},
     {"key", "scheduler lr_scheduler schedule lr_schedule", "optimizer.learning_rate",
      "A schedule stands in place of the number: pmaptrain help optimizer.learning_rate"},
-    {"key", "gradient_clip_val grad_clip max_grad_norm clip_grad_norm clipnorm gradient_clipping clip_norm",
+    {"key",
+     "gradient_clip_val grad_clip max_grad_norm clip_grad_norm clipnorm gradient_clipping clip_norm gradient_clip "
+     "gradient_clip_norm",
      "optimizer.clip_by_global_norm", ""},
     {"key", "clipvalue clip_value clip_grad_value", "optimizer.clip", ""},
     {"key", "random_seed manual_seed rng_seed prng_seed random_state", "seed", ""},
@@ -219,7 +253,8 @@ constexpr HintRow rows[] = {
      "a run is continued on the command line: pmaptrain run CONFIG --resume"},
     {"key", "callbacks callback hooks plugins", "",
      "what runs beside training is in train: checkpoint, early_stopping, ema, eval_every"},
-    {"key", "logger loggers wandb mlflow", "", "every run writes metrics.jsonl and summary.json to its folder"},
+    {"key", "logger loggers wandb mlflow", "",
+     "every run writes metrics.jsonl, summary.json and event files for TensorBoard to its folder"},
     {"key", "strategy ddp fsdp distributed deepspeed sharding pmap parallel", "",
      "gradients are averaged over mesh.axes; nothing else is to be configured"},
     {"key", "compile jit donate torch_compile", "", "every program is compiled before its first step"},
@@ -228,6 +263,7 @@ constexpr HintRow rows[] = {
 
     // ---- the command line ----
     {"option", "epochs max_epochs num_epochs", "--set", "--set 'train.duration={} epochs'"},
+    {"option", "fast_dev_run", "--max-steps", "--max-steps 1"},
     {"option", "steps num_steps iterations", "--max-steps", "For the duration itself: --set train.duration={}"},
     {"option", "batch_size batchsize batch bs b", "--set", "--set data.batch_size={}"},
     {"option", "lr learning_rate", "--set", "--set optimizer.learning_rate={}"},
@@ -242,7 +278,8 @@ constexpr HintRow rows[] = {
     {"option", "force f replace clobber", "--overwrite", ""},
     {"option", "random_seed manual_seed", "--seed", ""},
     {"option", "config c cfg config_file config_name", "", "the config is the argument itself: pmaptrain run CONFIG"},
-    {"option", "profile profiler", "", "pmaptrain bench CONFIG times steps; explain --kernels --measure times ops"},
+    {"option", "profile profiler", "",
+     "run --trace FILE traces some steps; pmaptrain bench CONFIG times steps; explain --kernels --measure times ops"},
     {"option", "multirun m sweep", "", "a loop over --set KEY=VALUE and --name NAME runs several configs"},
     {"command", "train fit start launch", "run", ""},
     {"command", "test evaluate evaluation val", "eval", ""},
@@ -250,7 +287,7 @@ constexpr HintRow rows[] = {
     {"command", "new create example examples template", "init", ""},
     {"command", "benchmark time profile", "bench", ""},
     {"command", "gpus hardware info device", "devices", ""},
-    {"command", "infer inference predictions serve", "", "pmaptrain eval RUN measures a run's model"},
+    {"command", "infer inference predictions serve", "predict", ""},
     {"command", "resume continue", "", "pmaptrain run CONFIG --resume continues a run"},
     {"command", "sweep tune search", "", "a loop over pmaptrain run CONFIG --set KEY=VALUE --name NAME does it"},
     {"command", "export convert save", "", "checkpoints are safetensors files already: runs/NAME/checkpoints/last"},

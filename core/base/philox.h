@@ -2,7 +2,8 @@
 // depend on the device or the order of computation.
 //
 // This is the only wrapper of Random123's Philox-4x32-10. Names of streams in use: "init/<parameter path>",
-// "data/true", "data/examples", "data/shuffle", "dropout/<layer>".
+// "data/true", "data/examples", "data/shuffle", "data/validation", "data/augment/<index>/<name>", "data/offset",
+// "dropout/<layer>".
 #pragma once
 
 #include <array>
@@ -28,6 +29,11 @@ void philox_row(PhiloxKey key, std::uint64_t row, std::uint32_t lane, std::span<
 
 // Uniform in [0, 1), from the top 24 bits, so that every value is an exact float less than 1.
 constexpr float uniform_from_bits(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24F; }
+
+// Uniform in [0, count), with a bias of at most count / 2^32.
+constexpr std::uint32_t uniform_below(std::uint32_t bits, std::uint32_t count) {
+  return static_cast<std::uint32_t>(std::uint64_t{bits} * count >> 32);
+}
 
 // Two independent standard normals by Box-Muller, computed in double: the radius from `a`, the angle from `b`. Finite
 // for every input, at most 6.67 in absolute value. Uses the logarithm and the cosine of the C library.

@@ -62,7 +62,8 @@ std::optional<std::int64_t> read_integer(const Array& array, std::int64_t index)
 Array read_idx(const std::string& path);
 Array parse_idx(const Bytes& file, const std::string& path);
 
-// Memory-maps an NPY file of format version 1 to 3; parse_npy reads bytes.
+// Memory-maps an NPY file of format version 1 to 3; parse_npy reads bytes. An array in Fortran order is copied once, to
+// row-major order.
 Array read_npy(const std::string& path);
 Array parse_npy(const Bytes& bytes, std::string name);
 
@@ -71,6 +72,7 @@ Array parse_npy(const Bytes& bytes, std::string name);
 struct NpyHead {
   Element element = Element::u8;
   bool big_endian = false;
+  bool fortran = false;  // the first index is the fastest
   Shape shape;
   std::size_t bytes = 0;
 };

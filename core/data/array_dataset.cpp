@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -47,22 +48,22 @@ void check_finite(const Array& array, std::int64_t first, std::span<const float>
   const std::optional<std::size_t> found = find_nonfinite(values);
   if (!found) return;
   const Shape index = index_of(first + static_cast<std::int64_t>(*found), array.shape);
-  fail_data(fmt::format("example {} of {} is not finite: it has {} at {}", index.front(), array.name,
-                        exact(values[*found]), pmaptrain::to_string(index)),
+  const float value = values[*found];
+  fail_data(fmt::format("example {} of {} has {} at {}", index.front(), array.name,
+                        std::isnan(value) ? "NaN"
+                        : value > 0       ? "infinity"
+                                          : "-infinity",
+                        pmaptrain::to_string(index)),
             "remove the example, or replace the value");
 }
 
-class ArrayDataset : public Dataset {
+// Inputs without targets.
+class InputArray : public Dataset {
  public:
-  ArrayDataset(Array inputs, Array targets, std::vector<std::string>& notes, Place place)
+  InputArray(Array inputs, std::vector<std::string>& notes, Place place)
       : inputs_(std::move(inputs)), place_(std::move(place)) {
     check_not_empty(inputs_);
-    check_not_empty(targets);
-    if (inputs_.shape[0] != targets.shape[0]) {
-      fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", inputs_.name, inputs_.shape[0],
-                            targets.name, targets.shape[0]),
-                "inputs and targets must be of the same split, in the same order");
-    }
+    input_.origin = inputs_.name;
     input_.shape = example_shape(inputs_);
     if (input_.shape.size() == 2) input_.shape.push_back(1);  // images without a channel dimension
     input_.dtype = inputs_.element == Element::u8 ? DType::u8 : DType::f32;
@@ -71,22 +72,17 @@ class ArrayDataset : public Dataset {
     }
     check_fits_float(inputs_);
     input_bytes_ = input_.bytes();
-    read_targets(targets, notes);
-    target_bytes_ = target_.bytes();
-    targets.bytes.check_intact();
     inputs_.bytes.check_intact();
   }
 
   std::int64_t size() const override { return inputs_.shape[0]; }
   Field input() const override { return input_; }
-  Field target() const override { return target_; }
+  Field target() const override { return no_target(); }
 
-  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
-    const auto i = static_cast<std::size_t>(index);
-    if (input == nullptr) {
-      // only the target
-    } else if (input_.dtype == DType::u8) {
-      std::memcpy(input, inputs_.bytes.data() + i * input_bytes_, input_bytes_);
+  void read(std::int64_t index, std::byte* input, std::byte*) const override {
+    if (input == nullptr) return;
+    if (input_.dtype == DType::u8) {
+      std::memcpy(input, inputs_.bytes.data() + static_cast<std::size_t>(index) * input_bytes_, input_bytes_);
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
       const std::int64_t first = index * static_cast<std::int64_t>(count);
@@ -98,10 +94,6 @@ class ArrayDataset : public Dataset {
         throw_at(place_, error);
       }
     }
-    const auto* const from =
-        reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
-                                                                       : static_cast<const void*>(values_.data()));
-    std::memcpy(target, from + i * target_bytes_, target_bytes_);
   }
 
   void check_intact() const override {
@@ -120,13 +112,47 @@ class ArrayDataset : public Dataset {
     }
   }
 
+  const Array& inputs() const { return inputs_; }
+
+ private:
+  Array inputs_;
+  Place place_;
+  Field input_;
+  std::size_t input_bytes_ = 0;
+};
+
+class ArrayDataset : public InputArray {
+ public:
+  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, Place place, bool numeric)
+      : InputArray(std::move(inputs), notes, std::move(place)) {
+    check_not_empty(targets);
+    if (this->inputs().shape[0] != targets.shape[0]) {
+      fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", this->inputs().name,
+                            this->inputs().shape[0], targets.name, targets.shape[0]),
+                "inputs and targets must be of the same split, in the same order");
+    }
+    read_targets(targets, notes, numeric);
+    target_bytes_ = target_.bytes();
+    targets.bytes.check_intact();
+  }
+
+  Field target() const override { return target_; }
+
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    InputArray::read(index, input, target);
+    const auto* const from =
+        reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
+                                                                       : static_cast<const void*>(values_.data()));
+    std::memcpy(target, from + static_cast<std::size_t>(index) * target_bytes_, target_bytes_);
+  }
+
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
  private:
   // Targets are small, so they are converted and checked at opening.
-  void read_targets(const Array& targets, std::vector<std::string>& notes) {
+  void read_targets(const Array& targets, std::vector<std::string>& notes, bool numeric) {
     const Shape shape = example_shape(targets);
-    const bool labels = !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
+    const bool labels = !numeric && !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
     if (labels) {
       target_ = {DType::i32, {}, targets.name};
       read_labels(targets);
@@ -160,10 +186,8 @@ class ArrayDataset : public Dataset {
     range_ = range;
   }
 
-  Array inputs_;
-  Place place_;
-  Field input_, target_;
-  std::size_t input_bytes_ = 0, target_bytes_ = 0;
+  Field target_;
+  std::size_t target_bytes_ = 0;
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
   std::optional<std::pair<std::int64_t, std::int64_t>> range_;
@@ -193,16 +217,20 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_dataset(Array inputs, Array targets, std::vector<std::string>& notes,
-                                            const Place& place) {
-  return std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), notes, place);
+std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
+                                            const Place& place, bool numeric) {
+  return std::make_shared<ArrayDataset>(std::move(inputs), targets, notes, place, numeric);
+}
+
+std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place) {
+  return std::make_shared<InputArray>(std::move(inputs), notes, place);
 }
 
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets) {
   std::vector<std::string> notes;  // stays empty: both are f32 already
   Array first = to_array(inputs, "values.inputs");
-  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{});
+  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{}, false);
 }
 
 }  // namespace pmaptrain::data

@@ -187,9 +187,9 @@ void fill_rows(const BatchPlan& plan, std::int64_t step, std::int64_t* rows) {
   std::fill(rows + count, rows + plan.rows(), rows[count - 1]);
 }
 
-void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
+void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, std::int64_t step,
           const BatchBuffers& buffers) {
-  assert(dataset.size() == plan.dataset && sampler.examples() == plan.dataset);
+  assert(dataset.size() == plan.dataset && stream.order().examples() == plan.dataset);
   const std::int64_t epoch = step / plan.steps_per_epoch;
   const std::int64_t k = step % plan.steps_per_epoch;
   const std::int64_t count = plan.examples_in(k);
@@ -198,15 +198,18 @@ void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan,
   std::byte* to_input = buffers.inputs;
   std::byte* to_target = buffers.targets;
   for (std::int64_t r = 0; r < count; ++r, to_input += input, to_target += target) {
-    dataset.read(sampler.index(epoch, k * plan.global + r), to_input, to_target);
+    stream.read(dataset, epoch, k * plan.global + r, to_input, to_target);
   }
   dataset.check_intact();
   for (std::int64_t r = count; r < plan.rows(); ++r, to_input += input, to_target += target) {
     std::memcpy(to_input, to_input - input, input);
-    std::memcpy(to_target, to_target - target, target);
+    if (target > 0) std::memcpy(to_target, to_target - target, target);
   }
   if (buffers.mask != nullptr) {
     std::fill(buffers.mask, buffers.mask + count, 1.0F);
+    for (std::int64_t r = 0; dataset.is_weighted() && r < count; ++r) {
+      buffers.mask[r] = dataset.weight(stream.order().index(epoch, k * plan.global + r));
+    }
     std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
   }
   if (buffers.rows != nullptr) fill_rows(plan, step, buffers.rows);

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "core/data/dataset.h"
-#include "core/data/sampler.h"
+#include "core/data/stream.h"
 #include "core/mesh/mesh.h"
 #include "core/spec/spec.h"
 
@@ -54,7 +54,7 @@ BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;
-  float* mask = nullptr;         // 1 for an example, 0 for padding
+  float* mask = nullptr;         // the weight of an example, which is 1 in most data; 0 for padding
   std::int64_t* rows = nullptr;  // position in the sample stream, epoch * dataset + position; the row counter of
                                  // random ops
   std::size_t input_bytes = 0, target_bytes = 0;  // of one example
@@ -62,7 +62,7 @@ struct BatchBuffers {
 
 // Fills a batch. `step` counts from 0 over all epochs. Several threads may fill different buffers at once. Throws Error
 // (data) if a file of the dataset was truncated.
-void fill(const Dataset& dataset, const Sampler& sampler, const BatchPlan& plan, std::int64_t step,
+void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, std::int64_t step,
           const BatchBuffers& buffers);
 
 // Fills BatchBuffers::rows alone, without reading examples.

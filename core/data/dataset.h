@@ -24,16 +24,38 @@ struct Field {
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 
+// What examples without targets have.
+inline Field no_target() { return {DType::f32, {0}}; }
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual Field input() const = 0;
-  // Class labels are i32 scalars (shape []); regression targets are f32[N].
+  // Class labels are i32 scalars (shape []); regression targets are f32[N]. Of inputs without targets it is
+  // no_target(), and read() writes none.
   virtual Field target() const = 0;
   // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target. Throws Error
   // (data) for a NaN or an infinity.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
+  // Of windows into a sequence: at how many offsets they may begin. 1 for examples of their own.
+  virtual std::int64_t offsets() const { return 1; }
+  // read() of the window that begins `offset` elements later, 0 <= offset < offsets().
+  virtual void read_at(std::int64_t offset, std::int64_t index, std::byte* input, std::byte* target) const {
+    (void)offset;
+    read(index, input, target);
+  }
+  // Examples `first` to first + count - 1, where a part of the sequence makes a difference; null where it makes none.
+  virtual std::shared_ptr<const Dataset> part(std::int64_t first, std::int64_t count) const {
+    (void)first, (void)count;
+    return nullptr;
+  }
+  // Whether examples have weights, and how much example `index` counts in loss, gradient and metrics: at least 0.
+  virtual bool is_weighted() const { return false; }
+  virtual float weight(std::int64_t index) const {
+    (void)index;
+    return 1;
+  }
   // The index in the source's own order of what is example `index` here, for messages.
   virtual std::int64_t index_in_source(std::int64_t index) const { return index; }
   // The file that has example `index`, relative to the folder of the split; empty unless each has one of its own.

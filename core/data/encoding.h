@@ -3,6 +3,7 @@
 // checkpoint holds it (state.json).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Encoding {
   };
   std::vector<Column> columns;       // of a table, in the order of the inputs
   std::vector<std::string> classes;  // the names of labels 0, 1, ...; empty where labels are numbers
+  std::vector<std::int64_t> image;   // of an image folder: height, width and channels of the inputs; else empty
   // Of `normalize: auto`: one mean and one standard deviation for each channel or column.
   struct Statistics {
     std::vector<double> mean, std;

@@ -28,7 +28,21 @@ namespace {
 constexpr std::string_view relative_to_config = "a relative path in a config is relative to the folder of the config";
 constexpr std::string_view relative_to_current = "a relative path in an option is relative to the current directory";
 
-[[noreturn]] void fail_to_open(const std::string& path, int error) {
+// Opens a regular, non-empty file.
+Descriptor open_file(const std::string& path, struct stat& status) {
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_to_open(path, errno);
+  if (::fstat(file.get(), &status) != 0) fail_to_open(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_data(fmt::format("'{}' is a directory, expected a file", path));
+  if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
+  if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
+  return file;
+}
+
+}  // namespace
+
+void fail_to_open(const std::string& path, int error) {
   if (error == EMFILE || error == ENFILE) {
     fail_resource(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
                   "raise the limit on open files (ulimit -n), or end other processes");
@@ -36,8 +50,6 @@ constexpr std::string_view relative_to_current = "a relative path in an option i
   fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
             error == ENOENT ? std::string(relative_to_config) : std::string());
 }
-
-}  // namespace
 
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {
   for (Diagnostic& diagnostic : diagnostics) {
@@ -55,14 +67,8 @@ void throw_at(const Place& place, const Error& error) {
 }
 
 Bytes map_file(const std::string& path) {
-  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail_to_open(path, errno);
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) fail_to_open(path, errno);
-  if (S_ISDIR(status.st_mode)) fail_data(fmt::format("'{}' is a directory, expected a file", path));
-  if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
-  if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
+  Descriptor file = open_file(path, status);
   try {
     return Bytes(std::make_shared<const Mapping>(file.release(), static_cast<std::size_t>(status.st_size),
                                                  status.st_mtim, path));
@@ -72,6 +78,23 @@ Bytes map_file(const std::string& path) {
                               human_bytes(static_cast<double>(status.st_size))),
                   "check the limits on address space (ulimit -v) and on mappings (vm.max_map_count)");
   }
+}
+
+std::vector<std::byte> read_file(const std::string& path, std::size_t most) {
+  struct stat status = {};
+  const Descriptor file = open_file(path, status);
+  const std::size_t size = std::min(static_cast<std::size_t>(status.st_size), most);
+  constexpr std::size_t much = std::size_t{32} << 20;  // most files are small
+  if (size > much) demand_memory(size, fmt::format("'{}'", path));
+  std::vector<std::byte> bytes(size);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_data(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+    if (got == 0) fail_data(fmt::format("'{}' became shorter while it was read", path), "start again");
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
 }
 
 Memory allocate(std::uint64_t bytes, std::string_view name) {

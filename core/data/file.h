@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,6 +51,13 @@ class Bytes {
 // Maps a regular, non-empty file. Throws Error (data), which names the path, if it is not one, and Error (resource) if
 // the address space is too small. Call check_intact() after reading from it.
 Bytes map_file(const std::string& path);
+
+// Reads a regular, non-empty file, or its first `most` bytes, with the errors of map_file(). For many small files, of
+// which a mapping each would be too much. Throws Error (data) if it becomes shorter meanwhile, and (resource) if there
+// is too little memory.
+std::vector<std::byte> read_file(const std::string& path, std::size_t most = std::numeric_limits<std::size_t>::max());
+// Throws the Error for a file or folder that cannot be opened, by its errno.
+[[noreturn]] void fail_to_open(const std::string& path, int error);
 
 // Sets the place of diagnostics without one (from map_file() and the readers of formats) to that of the key that names
 // the file. Adapts the help about relative paths if this key is in an option.

@@ -43,9 +43,11 @@ std::pair<Element, std::size_t> parse_magic(const std::string& path, std::span<c
   const std::optional<Element> element = element_of(at(2));
   const std::size_t rank = at(3);
   if (at(0) != 0 || at(1) != 0 || !element || rank == 0) {
+    const bool numpy = (at(0) == 'P' && at(1) == 'K') || (at(0) == 0x93 && at(1) == 'N');
     fail_data(fmt::format("'{}' is not an IDX file: it begins with {:02x} {:02x} {:02x} {:02x}", path, at(0), at(1),
                           at(2), at(3)),
-              "expected 00 00, a type code (08 for bytes) and the number of dimensions, as MNIST's files have");
+              numpy ? "it seems to be NumPy's: the source npz reads archives that numpy.savez writes"
+                    : "expected 00 00, a type code (08 for bytes) and the number of dimensions, as MNIST's files have");
   }
   if (rank > max_idx_rank) {
     fail_data(fmt::format("'{}' has {} dimensions, at most {} are supported", path, rank, max_idx_rank));

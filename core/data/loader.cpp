@@ -17,29 +17,30 @@
 namespace pmaptrain::data {
 namespace {
 
-bool is_resident(const Sampler& sampler, const BatchPlan& plan) {
-  return !sampler.shuffles() && plan.steps_per_epoch == 1 && plan.examples_per_epoch == plan.dataset;
+bool is_resident(const Stream& stream, const BatchPlan& plan) {
+  return !stream.is_random() && plan.steps_per_epoch == 1 && plan.examples_per_epoch == plan.dataset;
 }
 
 }  // namespace
 
-int batches_in_memory(const Sampler& sampler, const BatchPlan& plan) { return is_resident(sampler, plan) ? 1 : 3; }
+int batches_in_memory(const Stream& stream, const BatchPlan& plan) { return is_resident(stream, plan) ? 1 : 3; }
 
 // Steps [taken_, filled_) are filled; step s is in slot s modulo the size of the ring. The caller holds step taken_ -
 // 1, so the thread stays less than one ring ahead of it. The thread waits when all steps up to end_ are filled.
 class Loader::Ring {
  public:
-  Ring(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
+  Ring(std::shared_ptr<const Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
        std::vector<BatchBuffers> slots, const LoaderOptions& options)
       : dataset_(std::move(dataset)),
-        samplers_(std::move(samplers)),
+        streams_(std::move(streams)),
         plan_(plan),
         taken_(options.first_step),
         filled_(options.first_step),
         end_(options.end_step),
-        resident_(is_resident(samplers_.front(), plan)),
+        log_(options.log),
+        resident_(is_resident(streams_.front(), plan)),
         buffers_(std::move(slots)) {
-    assert(buffers_.size() % samplers_.size() == 0);
+    assert(buffers_.size() % streams_.size() == 0);
     assert(this->slots() >= (resident_ ? 1 : 2));
     if (!resident_) {
       const BlockSignals blocked;
@@ -91,16 +92,17 @@ class Loader::Ring {
   }
 
  private:
-  std::int64_t slots() const { return std::ssize(buffers_) / std::ssize(samplers_); }
+  std::int64_t slots() const { return std::ssize(buffers_) / std::ssize(streams_); }
   std::int64_t slot(std::int64_t step) const { return resident_ ? 0 : step % slots(); }
 
-  // The buffers of a step's slot, by sampler.
+  // The buffers of a step's slot, by stream.
   std::span<const BatchBuffers> buffers(std::int64_t step) const {
-    return std::span(buffers_).subspan(static_cast<std::size_t>(slot(step)) * samplers_.size(), samplers_.size());
+    return std::span(buffers_).subspan(static_cast<std::size_t>(slot(step)) * streams_.size(), streams_.size());
   }
 
   void fill_slot(std::int64_t step) const {
-    for (std::size_t i = 0; i < samplers_.size(); ++i) fill(*dataset_, samplers_[i], plan_, step, buffers(step)[i]);
+    const SpanLog::Scope span(log_, step + 1, "fill batch");
+    for (std::size_t i = 0; i < streams_.size(); ++i) fill(*dataset_, streams_[i], plan_, step, buffers(step)[i]);
   }
 
   Batch label(std::int64_t step) const {
@@ -145,7 +147,7 @@ class Loader::Ring {
   }
 
   const std::shared_ptr<const Dataset> dataset_;
-  const std::vector<Sampler> samplers_;
+  const std::vector<Stream> streams_;
   const BatchPlan plan_;
 
   std::mutex mutex_;
@@ -158,15 +160,16 @@ class Loader::Ring {
   bool stop_ = false;
   std::exception_ptr error_;
 
+  SpanLog* const log_;
   const bool resident_;
   bool is_resident_filled_ = false;
   const std::vector<BatchBuffers> buffers_;  // slot by slot
   std::thread thread_;
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
+Loader::Loader(std::shared_ptr<const Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
                std::vector<BatchBuffers> slots, const LoaderOptions& options)
-    : ring_(std::make_unique<Ring>(std::move(dataset), std::move(samplers), plan, std::move(slots), options)) {
+    : ring_(std::make_unique<Ring>(std::move(dataset), std::move(streams), plan, std::move(slots), options)) {
   assert(plan.steps_per_epoch >= 1);
 }
 

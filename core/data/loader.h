@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/span_log.h"
 #include "core/data/batch.h"
 
 namespace pmaptrain::data {
@@ -22,25 +23,26 @@ struct Batch {
 struct LoaderOptions {
   std::int64_t first_step = 0;                                       // of a resumed run
   std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  // one past the last step
+  SpanLog* log = nullptr;  // when the batches of the steps that it covers were filled; outlives the loader
 };
 
 // The number of batches in memory: one for the current step, the others for prefetching. Only one if a batch is the
-// whole dataset in file order, because it never changes.
-int batches_in_memory(const Sampler& sampler, const BatchPlan& plan);
+// whole dataset in file order without random changes, because it never changes.
+int batches_in_memory(const Stream& stream, const BatchPlan& plan);
 
 class Loader {
  public:
   // Fills the memory of `slots` in turn; it must outlive the loader, and there are at least two slots if
-  // batches_in_memory() > 1. Of several samplers, which shuffle alike or not at all, each has a batch of its own in
-  // every slot: `slots` has their memory one after the other, slot by slot. Starts the thread. There is none if one
-  // batch is the whole dataset in file order: this batch is filled once and reused. Nothing is allocated after the
-  // constructor. The plan and the samplers must be for this dataset. Throws Error (resource) if the thread cannot be
+  // batches_in_memory() > 1. Of several streams, which are random alike or not at all, each has a batch of its own in
+  // every slot: `slots` has their memory one after the other, slot by slot. Starts the thread. There is none if
+  // batches_in_memory() is 1: this batch is filled once and reused. Nothing is allocated after the
+  // constructor. The plan and the streams must be for this dataset. Throws Error (resource) if the thread cannot be
   // started.
-  Loader(std::shared_ptr<const Dataset> dataset, std::vector<Sampler> samplers, const BatchPlan& plan,
+  Loader(std::shared_ptr<const Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
          std::vector<BatchBuffers> slots, const LoaderOptions& options = {});
-  Loader(std::shared_ptr<const Dataset> dataset, const Sampler& sampler, const BatchPlan& plan,
+  Loader(std::shared_ptr<const Dataset> dataset, const Stream& stream, const BatchPlan& plan,
          std::vector<BatchBuffers> slots, const LoaderOptions& options = {})
-      : Loader(std::move(dataset), std::vector{sampler}, plan, std::move(slots), options) {}
+      : Loader(std::move(dataset), std::vector{stream}, plan, std::move(slots), options) {}
   // Ends the thread and discards prefetched batches.
   ~Loader();
   Loader(const Loader&) = delete;

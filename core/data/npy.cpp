@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/data/array.h"
@@ -134,6 +136,79 @@ std::pair<Element, bool> parse_descr(const std::string& descr, const std::string
   fail_data(fmt::format("{} has dtype '{}', which is not supported", name, descr), std::string(help));
 }
 
+// Moves a tile of [rows, columns]: `from` has the rows next to each other in memory, `to` the columns.
+template <std::size_t size>
+void transpose_tile(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride,
+                    std::size_t rows, std::size_t columns) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      std::memcpy(to + r * to_stride + c * size, from + c * from_stride + r * size, size);
+    }
+  }
+}
+
+// Counts through the indices of the dimensions but the first and the last, the last of them fastest, and knows the
+// place of each in Fortran order.
+class Planes {
+ public:
+  explicit Planes(const Shape& shape) {
+    for (std::size_t d = 1; d + 1 < shape.size(); ++d) {
+      sizes_.push_back(static_cast<std::size_t>(shape[d]));
+      strides_.push_back(count_);
+      count_ *= sizes_.back();
+    }
+    index_.resize(sizes_.size());
+  }
+  std::size_t count() const { return count_; }
+  std::size_t place() const { return place_; }
+  // After the last comes the first again.
+  void next() {
+    for (std::size_t d = sizes_.size(); d-- > 0;) {
+      place_ += strides_[d];
+      if (++index_[d] < sizes_[d]) return;
+      place_ -= strides_[d] * sizes_[d];
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  std::vector<std::size_t> sizes_, strides_, index_;
+  std::size_t count_ = 1, place_ = 0;
+};
+
+// The elements of an array in Fortran order, whose first index is the fastest, in row-major order. The planes of its
+// first and last index are transposed in tiles that fit a cache.
+template <std::size_t size>
+void to_row_major(const std::byte* from, std::byte* to, const Shape& shape) {
+  constexpr std::size_t tile = 64;
+  const auto rows = static_cast<std::size_t>(shape.front()), columns = static_cast<std::size_t>(shape.back());
+  Planes planes(shape);
+  const std::size_t from_stride = planes.count() * rows * size, to_stride = planes.count() * columns * size;
+  for (std::size_t r = 0; r < rows; r += tile) {
+    for (std::size_t plane = 0; plane < planes.count(); ++plane, planes.next()) {
+      for (std::size_t c = 0; c < columns; c += tile) {
+        transpose_tile<size>(from + (planes.place() * rows + r) * size + c * from_stride, from_stride,
+                             to + r * to_stride + (plane * columns + c) * size, to_stride, std::min(tile, rows - r),
+                             std::min(tile, columns - c));
+      }
+    }
+  }
+}
+
+Bytes to_row_major(const Bytes& elements, const NpyHead& head, const std::string& name) {
+  Memory memory = allocate(elements.size(), name);
+  const std::byte* const from = elements.data();
+  std::byte* const to = memory.view.data();
+  switch (size_of(head.element)) {
+    case 1: to_row_major<1>(from, to, head.shape); break;
+    case 2: to_row_major<2>(from, to, head.shape); break;
+    case 4: to_row_major<4>(from, to, head.shape); break;
+    default: to_row_major<8>(from, to, head.shape); break;
+  }
+  elements.check_intact();
+  return {std::move(memory.owner), memory.view};
+}
+
 }  // namespace
 
 NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, const std::string& name) {
@@ -142,6 +217,10 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
   const auto text = [&](std::size_t from, std::size_t count) {
     return std::string_view(reinterpret_cast<const char*>(view.data()) + from, count);
   };
+  if (view.size() >= 4 && text(0, 4) == "PK\3\4") {
+    fail_data(fmt::format("{} is an archive of arrays (NPZ), expected one array in NPY format", name),
+              "load it with numpy.load, and write the array with numpy.save");
+  }
   if (view.size() < magic.size() || text(0, magic.size()) != magic) {
     fail_data(fmt::format("{} is not in NPY format: it does not begin with \\x93NUMPY", name),
               "write it with numpy.save, numpy.savez or numpy.savez_compressed");
@@ -173,10 +252,6 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
   const Shape& shape = *header.shape;
   // With at most one dimension of size other than 1, both orders are the same bytes.
   const auto wide = std::count_if(shape.begin(), shape.end(), [](std::int64_t n) { return n != 1; });
-  if (*header.fortran_order && wide > 1) {
-    fail_data(fmt::format("{} is in Fortran order, expected C order (row-major)", name),
-              "save numpy.ascontiguousarray(x)");
-  }
   const std::optional<std::int64_t> needed = checked_bytes(element, shape);
   if (!needed) {
     fail_data(fmt::format("{} is damaged: its shape {} is too large", name, to_string(shape)));
@@ -189,13 +264,14 @@ NpyHead check_npy_head(std::span<const std::byte> view, std::uint64_t size, cons
                           to_string(shape), wanted, held),
               "copy or download it again");
   }
-  return {element, big_endian, shape, header_end};
+  return {element, big_endian, *header.fortran_order && wide > 1, shape, header_end};
 }
 
 Array parse_npy(const Bytes& bytes, std::string name) {
   NpyHead head = check_npy_head(bytes.view(), bytes.size(), name);
-  const std::size_t held = bytes.size() - head.bytes;
-  return {std::move(name), head.element, head.big_endian, std::move(head.shape), bytes.slice(head.bytes, held)};
+  Bytes elements = bytes.slice(head.bytes, bytes.size() - head.bytes);
+  if (head.fortran && elements.size() > 0) elements = to_row_major(elements, head, name);
+  return {std::move(name), head.element, head.big_endian, std::move(head.shape), std::move(elements)};
 }
 
 Array read_npy(const std::string& path) { return parse_npy(map_file(path), fmt::format("'{}'", path)); }

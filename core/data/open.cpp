@@ -15,10 +15,16 @@
 #include "core/base/machine.h"
 #include "core/base/signals.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/data/array_dataset.h"
+#include "core/data/cifar10.h"
+#include "core/data/csv.h"
 #include "core/data/file.h"
+#include "core/data/image_folder.h"
+#include "core/data/statistics.h"
 #include "core/data/subset.h"
 #include "core/data/synthetic.h"
+#include "core/data/text.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -27,22 +33,25 @@ namespace {
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
-  Place place;                // of the source in the config
-  std::optional<Split> only;  // none: all splits
-  const Encoding* known;      // null: that of the training split
-  bool wants(Split split) const { return !only || *only == split; }
+  Place place;                                                       // of the source in the config
+  std::optional<Split> only;                                         // none: all splits
+  const Encoding* known;                                             // null: that of the training split
+  bool numeric = false;                                              // integers of a file are numbers, not labels
+  bool needs_train = false;                                          // to learn from it
+  std::map<Split, std::shared_ptr<TableDataset>>* tables = nullptr;  // of a source of tables
+  bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
 };
 
 using Notes = std::vector<std::string>;
 
-std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Place& place) {
+std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Opening& opening) {
   Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
-  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, place);
+  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, opening.place, opening.numeric);
 }
 
-std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Place& place) {
+std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Opening& opening) {
   Array inputs = read_npz(split.file, split.inputs);
-  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, place);
+  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.numeric);
 }
 
 void check_equal(std::string_view what, Split first, const Field& a, Split second, const Field& b) {
@@ -89,7 +98,7 @@ Source open_splits(const std::map<Split, Files>& splits, const Opening& opening,
   for (const auto& [split, files] : splits) {
     if (!opening.wants(split)) continue;
     reads.emplace_back([&into = source.of(split), &files = files, &own = notes[split], &opening, &read] {
-      into = read(files, own, opening.place);
+      into = read(files, own, opening);
     });
   }
   call_all(reads);
@@ -115,6 +124,11 @@ std::string describe(const Source& source, std::string_view name, bool has_test)
     input = source.of(split)->input();
   }
   text += fmt::format(" examples of {}{}", to_string(input->dtype), to_string(input->shape));
+  if (const auto& classes = source.encoding.classes; !classes.empty()) {
+    constexpr std::size_t most = 12;  // that are listed
+    text += fmt::format(" in {} {}", classes.size(), classes.size() == 1 ? "class" : "classes");
+    if (classes.size() <= most) text += fmt::format(" ({})", printable(join(classes, ", ")));
+  }
   return has_test ? text : text + "; there is no test split";
 }
 
@@ -153,8 +167,39 @@ Source open_source(const spec::Idx& s, const Opening& opening) {
 
 Source open_source(const spec::Npz& s, const Opening& opening) {
   return open_splits(given(s.train, s.validation, s.test), opening,
-                     [&](const spec::Npz::Split& split, Notes& notes, const Place& place) {
-                       return open_npz(s.complete(split), notes, place);
+                     [&](const spec::Npz::Split& split, Notes& notes, const Opening& own) {
+                       return open_npz(s.complete(split), notes, own);
+                     });
+}
+
+Source open_source(const spec::Csv& s, const Opening& opening) {
+  CsvSource csv = open_csv(
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.numeric);
+  Source source;
+  std::optional<Split> first;
+  for (const auto& [split, table] : csv.splits) {
+    source.of(split) = table;
+    if (!first) first = split;
+    check_equal("targets", *first, source.of(*first)->target(), split, table->target());
+  }
+  source.encoding = std::move(csv.encoding);
+  *opening.tables = std::move(csv.splits);
+  return source;
+}
+
+Source open_source(const spec::ImageFolder& s, const Opening& opening) {
+  return open_image_folder(
+      s, [&](Split split) { return opening.wants(split); }, opening.known);
+}
+
+Source open_source(const spec::Cifar10& s, const Opening& opening) {
+  return open_cifar10(s, [&](Split split) { return opening.wants(split); });
+}
+
+Source open_source(const spec::TextFiles& s, const Opening& opening) {
+  return open_splits(given(s.train, s.validation, s.test), opening,
+                     [&](const spec::TextFiles::Files& files, Notes&, const Opening& at) {
+                       return make_text(files, s.tokens, s.length, at.place);
                      });
 }
 
@@ -195,9 +240,11 @@ void divide(Source& source, const spec::DataSpec& spec) {
            examples == 1 ? "remove it"
                          : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
   }
-  if (validation.shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
+  // Of windows, only a contiguous part has nothing in common with the others.
+  const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
+  if (shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
   Division parts =
-      validation.shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
+      shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
   source.train = std::move(parts.rest);
   source.validation = std::move(parts.taken);
 }
@@ -218,7 +265,55 @@ void limit(std::shared_ptr<const Dataset>& dataset, const std::optional<spec::Am
   }
   const std::int64_t unit = amount->batches ? *batch : 1;
   if (amount->count <= (dataset->size() - 1) / unit) {
-    dataset = first_examples(std::move(dataset), amount->count * unit);
+    dataset = first_examples(dataset, amount->count * unit);
+  }
+}
+
+// A mean over examples needs one that counts, in every split that is left.
+void check_weights(const Source& source, const Place& place) {
+  for (const Split split : all_splits) {
+    const std::shared_ptr<const Dataset>& dataset = source.of(split);
+    if (!dataset || !dataset->is_weighted()) continue;
+    std::int64_t first = 0;
+    while (first < dataset->size() && !(dataset->weight(first) > 0)) ++first;
+    if (first < dataset->size()) continue;
+    throw Error(ExitStatus::data, Diagnostic{"data",
+                                             place,
+                                             fmt::format("all weights of the {} split are 0", name_of(split)),
+                                             "an example of weight 0 does not count",
+                                             {}});
+  }
+}
+
+// Completes the encoding by what the training split says after data.validation and data.limit, or by what is known.
+void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std::shared_ptr<TableDataset>>& tables,
+           const Encoding* known) {
+  if (known != nullptr) {
+    const std::vector<std::string>& classes = source.encoding.classes;
+    if (!classes.empty() && !known->classes.empty() && classes != known->classes) {
+      throw Error(ExitStatus::data,
+                  Diagnostic{"data",
+                             spec.source_place,
+                             fmt::format("the classes of the data, {}, are not those of the checkpoint, {}",
+                                         join(classes, ", "), join(known->classes, ", ")),
+                             "use data with the classes that the run was trained on, in their order",
+                             {}});
+    }
+    source.encoding = *known;
+    return;
+  }
+  try {
+    const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+    if (csv != nullptr && csv->missing == spec::Missing::mean) {
+      const std::vector<double> means = tables.at(Split::train)->means_of(*source.train, source.encoding);
+      for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
+      for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
+    }
+    if (spec.normalize && spec.normalize->automatic) {
+      source.encoding.statistics = measure(*source.train, source.encoding.columns);
+    }
+  } catch (const Error& error) {
+    throw_at(spec.source_place, error);
   }
 }
 
@@ -257,18 +352,30 @@ std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return s
 Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only,
             const Encoding* known) {
   const bool from_train = only == Split::validation && spec.validation;
-  const Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
+  const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+  const bool measures = spec.normalize && spec.normalize->automatic;
+  std::map<Split, std::shared_ptr<TableDataset>> tables;
+  Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
+  opening.numeric = spec.numeric_targets;
+  opening.needs_train = known == nullptr && (csv != nullptr || measures);
+  opening.tables = &tables;
   Source source;
   try {
     source = std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
   }
+  if (source.train) check_augment(spec.augment, source.train->input());
   if (spec.validation && source.train) divide(source, spec);
   const std::optional<std::int64_t> batch = batch_examples(spec, devices);
   limit(source.train, spec.limit.train, batch);
   limit(source.validation, spec.limit.validation, batch);
   limit(source.test, spec.limit.test, batch);
+  check_weights(source, spec.source_place);
+  learn(source, spec, tables, known);
+  for (const Split split : all_splits) {
+    if (only && split != *only && opening.needs_train) source.of(split).reset();
+  }
   source.description = describe(source, spec::to_string(spec.source), has_split(spec, Split::test));
   return source;
 }
@@ -276,6 +383,13 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
 Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples) {
   const bool shuffle = spec.shuffle && !std::holds_alternative<spec::BatchAll>(spec.batch_size);
   return shuffle ? Sampler::shuffled(examples, seed_of(spec, seed)) : Sampler::in_order(examples);
+}
+
+Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const Dataset& train) {
+  const std::uint64_t own = seed_of(spec, seed);
+  Stream stream(training_sampler(spec, seed, train.size()), Augmenter(spec.augment, train.input(), own));
+  if (spec.shuffle && train.offsets() > 1) stream.draw_offsets(train.offsets(), own);
+  return stream;
 }
 
 }  // namespace pmaptrain::data

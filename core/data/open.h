@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/data/dataset.h"
-#include "core/data/sampler.h"
+#include "core/data/stream.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::data {
@@ -26,5 +26,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
 // The order of the training examples: shuffled, unless the config has `shuffle: false` or `batch_size: all`. With one
 // batch of all examples, shuffling does not change the gradient, and file order allows the loader to reuse the batch.
 Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples);
+// The training examples in that order, with the changes of `augment`, which open() has checked.
+Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const Dataset& train);
 
 }  // namespace pmaptrain::data

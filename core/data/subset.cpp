@@ -22,6 +22,8 @@ class Subset : public Dataset {
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     whole_->read(index_in_whole(index), input, target);
   }
+  bool is_weighted() const override { return whole_->is_weighted(); }
+  float weight(std::int64_t index) const override { return whole_->weight(index_in_whole(index)); }
   std::int64_t index_in_source(std::int64_t index) const override {
     return whole_->index_in_source(index_in_whole(index));
   }
@@ -85,10 +87,16 @@ class Rest : public Subset {
   Indices taken_;
 };
 
+std::shared_ptr<const Dataset> range(const std::shared_ptr<const Dataset>& whole, std::int64_t first,
+                                     std::int64_t count) {
+  if (std::shared_ptr<const Dataset> own = whole->part(first, count)) return own;
+  return std::make_shared<Range>(whole, first, count);
+}
+
 }  // namespace
 
-std::shared_ptr<const Dataset> first_examples(std::shared_ptr<const Dataset> dataset, std::int64_t count) {
-  return std::make_shared<Range>(std::move(dataset), 0, count);
+std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
+  return range(dataset, 0, count);
 }
 
 Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int64_t count, std::uint64_t seed) {
@@ -101,7 +109,7 @@ Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int
 
 Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
   const std::int64_t rest = dataset->size() - count;
-  return {std::make_shared<Range>(dataset, rest, count), std::make_shared<Range>(dataset, 0, rest)};
+  return {range(dataset, rest, count), range(dataset, 0, rest)};
 }
 
 }  // namespace pmaptrain::data

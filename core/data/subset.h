@@ -9,7 +9,7 @@
 namespace pmaptrain::data {
 
 // 0 < count <= dataset->size() in all three; the parts keep the dataset.
-std::shared_ptr<const Dataset> first_examples(std::shared_ptr<const Dataset> dataset, std::int64_t count);
+std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
 
 struct Division {
   std::shared_ptr<const Dataset> taken, rest;  // of `count` examples, and of the others: count < size

@@ -78,6 +78,12 @@ ZipArchive::ZipArchive(const std::string& path) : ZipArchive(path, map_file(path
 
 ZipArchive::ZipArchive(std::string path, Bytes file) : path_(std::move(path)), file_(std::move(file)) {
   const View view = file_.view();
+  constexpr std::string_view npy_magic = "\x93NUMPY";
+  if (std::string_view(reinterpret_cast<const char*>(view.data()), std::min(view.size(), npy_magic.size())) ==
+      npy_magic) {
+    fail_data(fmt::format("'{}' is one array in NPY format, expected an archive of arrays (NPZ)", path_),
+              "put the arrays into one file with numpy.savez(FILE, x=inputs, y=targets)");
+  }
   // The end record is last, but for a comment of up to 65535 bytes that it announces.
   std::size_t end = view.size();
   if (view.size() >= end_size) {

@@ -17,12 +17,6 @@ PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Val
   return layer;
 }
 
-// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2. Neither this form nor its derivative overflows.
-Value sigmoid(Builder& b, Value x) {
-  const Value t = b.emit(ops::Tanh{}, {mul(b, x, 0.5)});
-  return add(b, mul(b, t, 0.5), 0.5);
-}
-
 }  // namespace
 
 // Exact in every type.
@@ -52,24 +46,12 @@ std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
 }
 
-// Along the last dimension. The maximum is subtracted so that exp does not overflow; the shift cancels, so it needs no
-// gradient.
 std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
   if (in.shape.empty()) {
     return in.refuse("takes features [N]; its input is " + in.shown(),
                      "add flatten before it, which gives the shape [1]");
   }
-  return elementwise(in, [](Builder& b, Value x) {
-    const Shape shape = b.type(x).shape;
-    const std::vector<std::int64_t> last = {static_cast<std::int64_t>(shape.size()) - 1};
-    std::vector<std::int64_t> others;
-    for (std::int64_t d = 0; d < last[0]; ++d) others.push_back(d);
-    const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{last}, {x})});
-    const Value shifted = sub(b, x, b.emit(ops::Broadcast{shape, others}, {largest}));
-    const Value exponentials = b.emit(ops::Exp{}, {shifted});
-    const Value total = b.emit(ops::ReduceSum{last}, {exponentials});
-    return div(b, exponentials, b.emit(ops::Broadcast{shape, others}, {total}));
-  });
+  return elementwise(in, softmax);
 }
 
 std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in) {

@@ -51,6 +51,26 @@ inline Value softplus(Builder& b, Value x) {
   return add(b, positive, rest);
 }
 
+// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2. Neither this form nor its derivative overflows.
+inline Value sigmoid(Builder& b, Value x) {
+  const Value t = b.emit(ops::Tanh{}, {mul(b, x, 0.5)});
+  return add(b, mul(b, t, 0.5), 0.5);
+}
+
+// Along the last dimension. The maximum is subtracted so that exp does not overflow; the shift cancels, so it needs no
+// gradient.
+inline Value softmax(Builder& b, Value x) {
+  const Shape shape = b.type(x).shape;
+  const std::vector<std::int64_t> last = {static_cast<std::int64_t>(shape.size()) - 1};
+  std::vector<std::int64_t> others;
+  for (std::int64_t d = 0; d < last[0]; ++d) others.push_back(d);
+  const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{last}, {x})});
+  const Value shifted = sub(b, x, b.emit(ops::Broadcast{shape, others}, {largest}));
+  const Value exponentials = b.emit(ops::Exp{}, {shifted});
+  const Value total = b.emit(ops::ReduceSum{last}, {exponentials});
+  return div(b, exponentials, b.emit(ops::Broadcast{shape, others}, {total}));
+}
+
 inline Value vector_constant(Builder& b, DType dtype, const std::vector<double>& values) {
   return b.emit(ops::Constant{dtype, {std::ssize(values)}, 0, values}, {});
 }

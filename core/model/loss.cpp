@@ -1,6 +1,8 @@
 // Losses of the rows of one device, and the sums for the measures of a step.
 #include "core/model/loss.h"
 
+#include <numeric>
+
 #include "core/model/arithmetic.h"
 #include "core/model/model.h"
 
@@ -19,9 +21,11 @@ struct ExampleLosses {
     std::optional<Smoothing> smoothing;
     if (loss.label_smoothing > 0.0) smoothing = {numbers[smoothing_rest], numbers[smoothing_share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
-    if (loss.class_weights.empty()) return entropy;
+    if (loss.class_weights.empty()) return feature_mean(b, entropy);
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
-    if (b.type(targets).shape.size() == 1) return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+    if (!is_floating(b.type(targets).dtype)) {
+      return feature_mean(b, mul(b, entropy, b.emit(ops::Gather{}, {weights, targets})));
+    }
     const Value probabilities = cast(b, targets, b.type(output).dtype);
     const Value each = broadcast_along(b, weights, b.type(probabilities).shape, 1);
     return mul(b, entropy, sum_from(b, mul(b, probabilities, each), 1));
@@ -57,14 +61,17 @@ struct ExampleLosses {
 // in the value, so it needs no gradient.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing) {
   const Shape shape = b.type(logits).shape;
-  const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{1}}, {logits})});
-  const Value shifted = sub(b, logits, broadcast_along(b, largest, shape, 0));
-  const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), 1)});
-  const bool one_label = b.type(labels).shape.size() == 1;
-  Value distribution =
-      one_label ? b.emit(ops::OneHot{shape[1], b.type(logits).dtype}, {labels}) : cast(b, labels, b.type(logits).dtype);
+  const std::size_t classes = shape.size() - 1;  // the last dimension
+  std::vector<std::int64_t> others(classes);
+  std::iota(others.begin(), others.end(), 0);
+  const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{std::ssize(others)}}, {logits})});
+  const Value shifted = sub(b, logits, b.emit(ops::Broadcast{shape, others}, {largest}));
+  const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), classes)});
+  const bool one_label = b.type(labels).shape.size() == classes;
+  Value distribution = one_label ? b.emit(ops::OneHot{shape[classes], b.type(logits).dtype}, {labels})
+                                 : cast(b, labels, b.type(logits).dtype);
   if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
-  return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), 1));
+  return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), classes));
 }
 
 Value feature_mean(Builder& b, Value values) {
@@ -81,7 +88,7 @@ Value difference(Builder& b, Value output, Value targets) {
 std::vector<Number> loss_numbers(const Model& model) {
   if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
     if (!(softmax->label_smoothing > 0.0)) return {};
-    const double share = softmax->label_smoothing / static_cast<double>(model.output.front());
+    const double share = softmax->label_smoothing / static_cast<double>(model.output.back());
     return {{smoothing_rest, 1.0 - softmax->label_smoothing, model.dtype}, {smoothing_share, share, model.dtype}};
   }
   if (const auto* huber = std::get_if<spec::Huber>(&model.loss)) return {{huber_delta, huber->delta, model.dtype}};
@@ -94,6 +101,10 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
 
 Value masked(Builder& b, const Rows& rows, Value values) {
   const Shape shape = b.type(values).shape;
+  if (rows.weighted) {
+    const Value weights = cast(b, rows.weights, b.type(values).dtype);
+    values = mul(b, values, shape.size() == 1 ? weights : broadcast_along(b, weights, shape, 0));
+  }
   const Value count = shape.size() == 1 ? rows.count : broadcast_along(b, rows.count, shape, 0);
   return select(b, count, values, scalar_like(b, values, 0.0));
 }
@@ -103,11 +114,22 @@ std::vector<MeasurePart> measure_parts(const Model& model) {
   for (const PlannedMetric& metric : model.metrics) {
     parts.insert(parts.end(), metric.parts.begin(), metric.parts.end());
   }
+  if (model.weighted) parts.push_back({"weight", {}});
   return parts;
 }
 
 std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
                                                             std::span<const std::vector<double>> means) {
+  std::vector<std::vector<double>> weighted;
+  if (model.weighted) {
+    // Means over examples become weighted means.
+    const double weight = means.back().front();
+    weighted.assign(means.begin(), means.end());
+    for (std::vector<double>& part : weighted) {
+      for (double& mean : part) mean /= weight;
+    }
+    means = weighted;
+  }
   std::vector<std::pair<std::string, double>> measures{{"loss", means.front().front()}};
   std::size_t at = 1;
   for (const PlannedMetric& metric : model.metrics) {
@@ -124,15 +146,17 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
   {
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);
+    rows.weighted = model.weighted;
     rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
     const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
-    sums.count = sum_from(b, rows.weights, 0);
+    sums.count = sum_from(b, model.weighted ? cast(b, rows.count, model.dtype) : rows.weights, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   for (const PlannedMetric& metric : model.metrics) {
     for (Value sum : metric.sums(b, output, targets, rows)) sums.measures.push_back(sum);
   }
+  if (model.weighted) sums.measures.push_back(sum_from(b, rows.weights, 0));
   return sums;
 }
 

@@ -12,8 +12,8 @@ struct Smoothing {
   Value rest, share;
 };
 
-// -Σ t · log softmax(logits) [B], where t is the one-hot label, with smoothing rest · one_hot + share. `labels` is [B],
-// or [B,C] with class probabilities in place of the one-hot label.
+// -Σ t · log softmax(logits) [B...], where t is the one-hot label, with smoothing rest · one_hot + share. `logits` is
+// [B...,C], `labels` is [B...] of integers, or [B,C] with class probabilities in place of the one-hot label.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing = {});
 
 // The mean over the features of each example, [B]; `values` is [B, features...].

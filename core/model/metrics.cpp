@@ -5,6 +5,7 @@
 #include "core/model/arithmetic.h"
 #include "core/model/loss.h"
 #include "core/model/model.h"
+#include "core/model/prediction.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -27,24 +28,16 @@ PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish
   return metric;
 }
 
-// The predicted class, i32 [B]: the argmax of the logits, or for a single logit whether it is above 0.
-Value predicted_class(Builder& b, Value output, bool binary) {
-  if (!binary) return b.emit(ops::Argmax{1}, {output});
-  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, 0.0)});
-  const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
-  return cast(b, rows, DType::i32);
-}
-
-// The true class, i32 [B]: the label, or the argmax of the class probabilities.
+// The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets) {
-  return b.type(targets).shape.size() == 1 ? targets : b.emit(ops::Argmax{1}, {targets});
+  return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
 }
 
-PlannedMetric accuracy(const std::string& name, bool binary) {
-  return mean_of(name, [binary](Builder& b, Value output, Value targets) {
-    const Value prediction = predicted_class(b, output, binary);
+PlannedMetric accuracy(const std::string& name, std::optional<double> threshold) {
+  return mean_of(name, [threshold](Builder& b, Value output, Value targets) {
+    const Value prediction = predicted_class(b, output, threshold);
     const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
-    return cast(b, correct, b.type(output).dtype);
+    return feature_mean(b, cast(b, correct, b.type(output).dtype));
   });
 }
 
@@ -74,8 +67,9 @@ PlannedMetric class_quotient(const std::string& name, metric::Average average, c
       {}};
   for (std::int64_t c = 0; each && c < classes; ++c) planned.names.push_back(name + "_" + std::to_string(c));
   if (!each) planned.names.push_back(name);
-  planned.sums = [classes, binary](Builder& b, Value output, Value targets, const Rows& rows) {
-    const Value prediction = predicted_class(b, output, binary);
+  planned.sums = [classes, threshold = class_threshold(model)](Builder& b, Value output, Value targets,
+                                                               const Rows& rows) {
+    const Value prediction = predicted_class(b, output, threshold);
     const Value label = true_class(b, targets);
     const Value correct = cast(b, b.emit(ops::Eq{}, {prediction, label}), b.type(rows.weights).dtype);
     const ops::ScatterAdd count{classes};
@@ -135,7 +129,7 @@ struct Planner {
   const Model& model;
   std::string name;
 
-  PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, model.is_binary()); }
+  PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, class_threshold(model)); }
   PlannedMetric operator()(const metric::TopKAccuracy& top) const { return top_k_accuracy(name, top.k); }
   PlannedMetric operator()(const metric::Precision& precision) const {
     return class_quotient(name, precision.average, model, [](double predicted, double) { return predicted; });
@@ -149,7 +143,10 @@ struct Planner {
   }
   PlannedMetric operator()(const metric::Perplexity&) const {
     return mean_of(
-        name, [](Builder& b, Value output, Value targets) { return softmax_cross_entropy(b, output, targets); },
+        name,
+        [](Builder& b, Value output, Value targets) {
+          return feature_mean(b, softmax_cross_entropy(b, output, targets));
+        },
         [](double mean) { return std::exp(mean); });
   }
   PlannedMetric operator()(const metric::MeanAbsoluteError&) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <type_traits>
 
 #include "core/base/text.h"
 
@@ -9,6 +10,13 @@ namespace pmaptrain::model {
 namespace {
 
 std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
+
+// "64" or "8, 8"
+std::string join_sizes(const Shape& shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
+  return join(sizes, ", ");
+}
 
 namespace metric = spec::metric;
 
@@ -100,18 +108,38 @@ class Maker {
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
     if (!model_.has_labels() && !model_.has_distributions()) {
       const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
-      refuse_targets(
-          place, name, "class labels", "",
-          instead + " takes targets like these" + (one ? "; if they are labels, store them as integers" : ""));
+      refuse_targets(place, name, "class labels", "",
+                     instead + " takes targets like these" +
+                         (one ? "; if they are labels, store them as integers" : ""));
     } else if (model_.has_distributions() && model_.output != model_.target.shape) {
       refuse(place,
              name + " takes one logit for each class; the output of the model is " + output() + ", the targets are " +
                  targets() + ": probabilities of " + std::to_string(model_.target.shape.front()) + " classes",
              "end the layers with flatten and dense: " + std::to_string(model_.target.shape.front()));
+    } else if (model_.has_sequences()) {
+      need_logits_of_positions(name, place);
     } else if (model_.output.size() != 1) {
       refuse(place, name + " takes one logit for each class, [C]; the output of the model is " + output(),
              "end the layers with flatten and dense: C");
     }
+  }
+
+  void need_logits_of_positions(const std::string& name, const Place& place) {
+    Shape positions = model_.output;
+    if (!positions.empty()) positions.pop_back();
+    if (!model_.output.empty() && positions == model_.target.shape) return;
+    const std::string sizes = join_sizes(model_.target.shape);
+    refuse(place,
+           name + " takes one logit for each class at each position, [" + sizes + ", C]; the output of the model is " +
+               output(),
+           "end the layers with reshape: [" + sizes + ", C]");
+  }
+
+  // Refuses sequences of labels for a metric that takes one label for each example.
+  void need_one_label(const std::string& name, const Place& place) {
+    if (!model_.has_sequences()) return;
+    refuse(place, name + " takes one label for each example; the targets are " + targets(),
+           "accuracy and perplexity take sequences of labels");
   }
 
   // Checks for a loss or metric `name` of numbers. Shapes are never broadcast: (N) against (N,1) would give (N,N).
@@ -123,9 +151,15 @@ class Maker {
       refuse(place,
              name + " needs outputs and targets of equal shape; the output of the model is " + output() +
                  ", the targets are " + targets(),
-             vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0])
+             vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0]) + if_labels()
                     : "the last layer must have the output shape " + to_string(model_.target.shape));
     }
+  }
+
+  // Integers that are read as numbers, where the model looks like one of classes.
+  std::string if_labels() const {
+    const bool one = model_.target.shape == Shape{1} && model_.output.size() == 1 && model_.output.front() > 1;
+    return one && spec_.data.numeric_targets ? "; for labels of classes use softmax_cross_entropy" : "";
   }
 
   void check_loss() {
@@ -136,10 +170,10 @@ class Maker {
   void check_targets_of(const spec::SoftmaxCrossEntropy& softmax, const std::string& name) {
     need_classes(name, model_.loss_place, "mean_squared_error");
     const std::size_t weights = softmax.class_weights.size();
-    if (weights == 0 || model_.output.size() != 1 || weights == static_cast<std::size_t>(model_.output.front())) return;
+    if (weights == 0 || model_.output.empty() || weights == static_cast<std::size_t>(model_.output.back())) return;
     refuse(model_.loss_place,
            name + " has " + std::to_string(weights) + " class_weights; the model has " +
-               std::to_string(model_.output.front()) + " classes",
+               std::to_string(model_.output.back()) + " classes",
            "list one weight for each class");
   }
 
@@ -164,6 +198,7 @@ class Maker {
   requires same_as_any<OfClasses, metric::Accuracy, metric::Precision, metric::Recall, metric::F1>
   void check_metric(const OfClasses&, const std::string& name, const Place& place) {
     if (!model_.is_binary()) need_classes(name, place, "mean_absolute_error");
+    if constexpr (!std::is_same_v<OfClasses, metric::Accuracy>) need_one_label(name, place);
   }
 
   void check_metric(const metric::Perplexity&, const std::string& name, const Place& place) {
@@ -172,6 +207,7 @@ class Maker {
 
   void check_metric(const metric::TopKAccuracy& top, const std::string& name, const Place& place) {
     need_classes(name, place, "mean_absolute_error");
+    need_one_label(name, place);
     if (model_.output.size() != 1 || top.k <= model_.output.front()) return;
     refuse(place,
            name + " needs the " + std::to_string(top.k) + " largest outputs, but the model has " +
@@ -220,7 +256,7 @@ std::int64_t Model::parameter_count() const {
 }
 
 std::int64_t Model::classes() const {
-  if (std::holds_alternative<spec::SoftmaxCrossEntropy>(loss)) return output.front();
+  if (std::holds_alternative<spec::SoftmaxCrossEntropy>(loss)) return output.back();
   return is_binary() ? 2 : 0;
 }
 
@@ -246,16 +282,30 @@ std::vector<Number> Model::numbers() const {
   return all;
 }
 
-Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype) {
+Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype,
+                 const std::optional<data::Encoding::Statistics>& statistics) {
   Model model;
   model.dtype = dtype;
   model.input = input;
   model.target = target;
   model.normalize = spec.data.normalize;
+  if (model.normalize && model.normalize->automatic) {
+    if (!statistics) {
+      throw Error(ExitStatus::usage,
+                  Diagnostic{"config",
+                             spec.data.normalize_place,
+                             "normalize: auto has no statistics of the training split to take",
+                             "a run that was trained with normalize: auto has them in its checkpoints",
+                             {}});
+    }
+    model.normalize->mean = statistics->mean;
+    model.normalize->std = statistics->std;
+  }
   model.normalize_place = spec.data.normalize_place;
   model.loss = spec.loss;
   model.loss_place = spec.loss_place;
   model.metrics_place = spec.metrics_place;
+  model.weighted = spec::has_weights(spec.data.source);
   Maker(spec, model).run();
   return model;
 }

@@ -26,10 +26,12 @@ struct MeasurePart {
 // Marks the rows of a device that are examples; the others are padding.
 struct Rows {
   Value count;    // bool[B]
-  Value weights;  // [B] of the model's dtype: 1 for an example, 0 for padding
+  Value weights;  // [B] of the model's dtype: the weight of an example, 1 unless they are weighted; 0 for padding
+  bool weighted = false;
 };
 
-// `values` [B, ...] with zeros for padding. It selects, because a multiplication by 0 would turn ∞ into NaN.
+// `values` [B, ...] by the weights of their examples, with zeros for padding. It selects, because a multiplication by 0
+// would turn ∞ into NaN.
 Value masked(Builder& b, const Rows& rows, Value values);
 
 // A metric as sums over examples and a function of these sums. Its values therefore do not depend on how the examples
@@ -55,18 +57,23 @@ struct Model {
   Place loss_place;
   std::vector<PlannedMetric> metrics;
   Place metrics_place;
+  bool weighted = false;  // examples have weights, so measures and gradients are weighted means
 
   std::int64_t parameter_count() const;  // elements
   // All layers but nested lists, in order of application.
   std::vector<const PlannedLayer*> leaves() const;
-  bool has_labels() const { return target.dtype == DType::i32 && target.shape.empty(); }
+  // Class labels: one for each example, or one for each position of a sequence [L].
+  bool has_labels() const { return target.dtype == DType::i32; }
+  bool has_sequences() const { return has_labels() && !target.shape.empty(); }
   // Targets of softmax_cross_entropy that are class probabilities [C] in place of a label, such as one-hot rows.
   bool has_distributions() const {
     return is_floating(target.dtype) && target.shape.size() == 1 && target.shape.front() > 1 &&
            std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
   }
   // Labels 0 and 1 for one logit, with sigmoid_cross_entropy.
-  bool is_binary() const { return has_labels() && std::holds_alternative<spec::SigmoidCrossEntropy>(loss); }
+  bool is_binary() const {
+    return has_labels() && !has_sequences() && std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+  }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
   // The names of the layers that draw random numbers, in order. Each has a hyper input "dropout/<name>".
@@ -78,12 +85,17 @@ struct Model {
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws
 // Error with all errors: exit status usage, or data if the only error is the type of the targets in a file. dtype f64
 // is for checking derivatives.
-Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32);
+// With `normalize: auto` the numbers are those of `statistics`; without any, a usage error says so.
+Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32,
+                 const std::optional<data::Encoding::Statistics>& statistics = std::nullopt);
 
 // Throws Error (data), placed at the source of the data in the config, if the loss does not accept the targets of
 // `split`: labels out of range, invalid class probabilities, or numbers outside of [0, 1] for sigmoid_cross_entropy.
 // Reads the targets up to the first invalid one.
 void check_targets(const Model& model, const data::Dataset& split, const Place& source);
+
+// A warning about labels among which class 0 never occurs; empty where it does.
+std::string unused_class(const Model& model, const data::Dataset& train);
 
 struct Forward {
   Value inputs;                       // [B, input...] with the element type of the data
@@ -105,14 +117,15 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
 // Plans `metric` for a model whose loss, target and output have been checked.
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
-// The parts of all measures of a step: the loss, then the parts of the metrics.
+// The parts of all measures of a step: the loss, the parts of the metrics, and of a weighted model "weight".
 std::vector<MeasurePart> measure_parts(const Model& model);
 // The measures of a step, computed from the means of the parts: "loss", then the values of the metrics.
 std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
                                                             std::span<const std::vector<double>> means);
 
 // The sum of each part over the rows of this device, in the order of measure_parts, and the number of examples, a
-// scalar. Sums are not normalised. `mask` is f32[B]: 1 for an example, 0 for padding. `numbers` are those of the loss.
+// scalar; an example of weight 0 does not count. Sums are not normalised. `mask` is f32[B]: the weight of an example, 0
+// for padding. `numbers` are those of the loss.
 struct LocalSums {
   std::vector<Value> measures;
   Value count;

@@ -17,6 +17,16 @@ std::string of_file(const data::Dataset& split) {
   return origin.empty() ? "" : " in " + origin;
 }
 
+// What would make these labels fit.
+std::string labels_help(const Model& model, std::int64_t first, std::int64_t last) {
+  const std::string enough = "end the layers with dense: " + std::to_string(last + 1);
+  if (first < 0) return "labels start at 0";
+  if (first == 1 && last == model.classes()) {
+    return "labels begin at 1: subtract 1 from them" + (model.is_binary() ? "" : ", or " + enough);
+  }
+  return model.is_binary() ? "use softmax_cross_entropy for more than two classes" : enough;
+}
+
 void check_labels(const Model& model, const data::Dataset& split, const Place& source) {
   const auto labels = split.label_range();
   const std::int64_t classes = model.classes();
@@ -27,9 +37,7 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
              (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
                                 : ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
                                       std::to_string(classes - 1)),
-         labels->first < 0   ? "labels start at 0"
-         : model.is_binary() ? "use softmax_cross_entropy for more than two classes"
-                             : "end the layers with dense: " + std::to_string(labels->second + 1));
+         labels_help(model, labels->first, labels->second));
 }
 
 // Outside of [0, 1] the loss has no lower bound.
@@ -68,6 +76,17 @@ void check_distributions(const data::Dataset& split, const Place& source) {
 }
 
 }  // namespace
+
+std::string unused_class(const Model& model, const data::Dataset& train) {
+  const auto labels = train.label_range();
+  if (!labels || model.classes() == 0 || labels->first <= 0) return "";
+  if (labels->first == 1) {
+    return "the labels" + of_file(train) + " begin at 1, so class 0 never occurs" +
+           (model.is_binary() ? "" : "; if they are counted from 1, subtract 1 and leave out one output");
+  }
+  return "the labels" + of_file(train) + " range from " + std::to_string(labels->first) + " to " +
+         std::to_string(labels->second) + ", so class 0 never occurs";
+}
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
   check_labels(model, split, source);

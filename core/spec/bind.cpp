@@ -61,6 +61,7 @@ class Binder {
         spec.loss_place = error_place(chosen);
       }
     }
+    spec.data.numeric_targets = takes_numbers(spec.loss);
     metrics(spec);
     bind_optimizer(config_, reporter_, spec);
     bind_train(config_, reporter_, spec);

@@ -1,4 +1,7 @@
 // Binds a checked `data` to a DataSpec.
+#include <map>
+#include <set>
+
 #include "core/spec/bind.h"
 #include "core/spec/scalar.h"
 #include "core/spec/values.h"
@@ -22,10 +25,12 @@ class DataBinder {
     data_axes(*data, out, mesh);
     if (const Node* normalize = get(data, "normalize")) {
       out.normalize_place = error_place(*normalize);
+      out.normalize->automatic = normalize->is(Kind::scalar);
       check_normalize(*normalize, *out.normalize);
     }
     splits(*data, out);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
+    if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
     if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
   }
 
@@ -36,6 +41,13 @@ class DataBinder {
     const bool own = has_own_validation(out.source);
     if (share != nullptr) {
       out.validation_place = error_place(*share);
+      for (const char* key : {"seed", "shuffle"}) {
+        const Node* given = get(share, key);
+        if (!std::holds_alternative<TextFiles>(out.source) || given == nullptr || given->fallback) continue;
+        if (given->text == "false") continue;
+        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
+                         "remove it");
+      }
       if (own) {
         const std::string kind = get(&data, "source")->keys.front().text;
         reporter_.report(*share, "the source has a validation split of its own: data.source." + kind + ".validation",
@@ -59,6 +71,47 @@ class DataBinder {
                      "normalize has " + std::to_string(normalize.mean.size()) + " means but " +
                          std::to_string(normalize.std.size()) + " standard deviations",
                      "give one for each channel, or one for all");
+  }
+
+  // Each column has one part, and what is categorical is an input.
+  void check_csv(const Node& options, const Csv& csv) {
+    if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
+        static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
+      const bool tab = csv.delimiter == "\\t" || csv.delimiter == "tab";
+      reporter_.report(
+          *get(&options, "delimiter"), "delimiter takes one character, not '" + csv.delimiter + "'",
+          tab ? "in double quotes \\t is a tab: delimiter: \"\\t\"" : "for example \",\", \";\" or \"\\t\"");
+    }
+    std::map<std::string, std::string> parts;
+    const auto take = [&](const Node& node, const std::string& part) {
+      const auto [at, is_new] = parts.emplace(node.text, part);
+      if (is_new) return;
+      reporter_.report(node, "the column '" + node.text + "' is already " + at->second, "remove it here, or there");
+    };
+    if (const Node* target = get(&options, "target")) take(*target, "the target");
+    if (const Node* weight = get(&options, "weight")) take(*weight, "the weight");
+    const Node* inputs = get(&options, "inputs");
+    if (inputs != nullptr) {
+      if (inputs->items.empty())
+        reporter_.report(*inputs, "inputs is empty", "name the columns, for example inputs: [age]");
+      for (const Node& item : inputs->items) take(item, "an input");
+    }
+    const Node* categorical = get(&options, "categorical");
+    if (categorical == nullptr) return;
+    std::set<std::string> seen;
+    for (const Node& item : categorical->items) {
+      const auto part = parts.find(item.text);
+      if (!seen.insert(item.text).second) {
+        reporter_.report(item, "categorical has '" + item.text + "' twice", "keep one of them");
+      } else if (part != parts.end() && part->second != "an input") {
+        reporter_.report(
+            item, "the column '" + item.text + "' is " + part->second + "; categorical lists inputs",
+            part->second == "the target" ? "a target of text is classes without being listed" : "remove it");
+      } else if (part == parts.end() && inputs != nullptr) {
+        reporter_.report(item, "the column '" + item.text + "' is categorical, but no input",
+                         "add it to inputs, or remove it here");
+      }
+    }
   }
 
   void check_values(const Node& data, const Values& values) {
@@ -183,12 +236,17 @@ bool has_own_validation(const Source& source) {
 bool has_own_test(const Source& source) {
   return std::visit(
       []<class T>(const T& s) {
-        if constexpr (std::is_same_v<T, FashionMnist>) return true;
+        if constexpr (std::is_same_v<T, FashionMnist> || std::is_same_v<T, Cifar10>) return true;
         if constexpr (std::is_same_v<T, SyntheticImages>) return s.test > 0;
         if constexpr (requires { s.test.has_value(); }) return s.test.has_value();
         return false;
       },
       source);
+}
+
+bool has_weights(const Source& source) {
+  const auto* const csv = std::get_if<Csv>(&source);
+  return csv != nullptr && csv->weight.has_value();
 }
 
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {

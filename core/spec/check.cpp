@@ -52,6 +52,9 @@ class Checker {
   }
 
   Node map(const Key& key, const Node& at, const Node& value) const {
+    if (value.is(Kind::scalar) && std::find(key.words.begin(), key.words.end(), value.text) != key.words.end()) {
+      return value;
+    }
     if (value.is(Kind::scalar) || value.is(Kind::sequence)) {
       for (const Key* other : children(key)) {
         if (!other->shorthand) continue;
@@ -141,6 +144,17 @@ class Checker {
                          const std::vector<std::string>& known) const {
     const std::string where = key.path.empty() ? "" : " in " + map;
     const std::string unknown = "unknown key '" + name.text + "'" + where;
+    // "b1=0.9", "b1:0.9"
+    const std::size_t end = name.text.find_first_of("=:");
+    if (end != std::string::npos && !name.quoted && same_letters(name.text.substr(0, end), known)) {
+      const std::string meant = nearest(name.text.substr(0, end), known);
+      reporter_.report(name, unknown, "write '" + meant + ": " + name.text.substr(end + 1) + "'");
+      return meant;
+    }
+    if (!key.path.empty() && child(root_key(), name.text) != nullptr) {
+      reporter_.report(name, unknown, "it stands at the top level of the config, without indentation");
+      return {};
+    }
     const std::optional<Hint> hint = same_letters(name.text, known)
                                          ? std::nullopt
                                          : hint_for_key(key.path, name.text, value.is(Kind::scalar) ? value.text : "");
@@ -158,11 +172,22 @@ class Checker {
     }
     const std::string near = nearest(name.text, known);
     // The key may be in the wrong map.
-    const auto others = near.empty() ? find_ending(name.text) : std::vector<const Key*>{};
+    auto others = near.empty() ? find_ending(name.text) : std::vector<const Key*>{};
+    std::erase_if(others, [](const Key* other) { return is_in_alternative(*other); });
     reporter_.report(name, unknown,
                      others.size() == 1 ? "did you mean '" + std::string(others.front()->path) + "'?"
                                         : suggest(name.text, known, "keys"));
     return near;
+  }
+
+  // Whether a key is one of those of an alternative, which another one does not have.
+  static bool is_in_alternative(const Key& key) {
+    for (std::size_t dot = key.path.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = key.path.rfind('.', dot - 1)) {
+      const Key* above = find_key(std::string_view(key.path).substr(0, dot));
+      if (above != nullptr && above->need == Need::alternative) return true;
+    }
+    return key.path.starts_with("model.init");
   }
 
   // Reports a name that is none of the alternatives of a choice. `what` is the noun for them.
@@ -175,8 +200,29 @@ class Checker {
       const std::string first = name.text.substr(0, end);
       std::string rest = name.text.substr(end + 1);
       rest.erase(0, rest.find_first_not_of(" :"));
-      if (same_letters(first, names) || !nearest(first, names).empty()) {
-        reporter_.report(name, unknown, "write '" + nearest(first, names) + ": " + rest + "'");
+      const std::string meant = nearest(first, names);
+      if (!meant.empty() && same_letters(rest, names)) {
+        reporter_.report(name, unknown, "separate them by ',': '" + meant + ", " + rest + "'");
+        return;
+      }
+      if (!meant.empty()) {
+        reporter_.report(name, unknown, "write '" + meant + ": " + rest + "'");
+        return;
+      }
+    }
+    // "dense(10)", "nn.Linear(4, 10)"
+    if (const std::size_t open = name.text.find('('); open != std::string::npos && open > 0) {
+      Node callee = name;
+      callee.text = name.text.substr(0, open);
+      callee.text = callee.text.substr(callee.text.rfind('.') + 1);
+      const std::string inside = name.text.substr(open + 1, name.text.find(')', open) - open - 1);
+      if (same_letters(callee.text, names)) {
+        const std::string meant = nearest(callee.text, names);
+        reporter_.report(name, unknown, "write '" + meant + (inside.empty() ? "'" : ": " + inside + "'"));
+        return;
+      }
+      if (const std::optional<Hint> hint = hint_for(what, callee.text, value)) {
+        reporter_.report(name, unknown, hint->help);
         return;
       }
     }

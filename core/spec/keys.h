@@ -21,6 +21,7 @@ enum class Type {
   layer_name,
   path,        // a file or folder
   paths,       // two files: inputs and targets
+  files,       // a list of files, or one
   npz_split,   // a file, or two array names
   word,        // one of `words`
   boolean,     // true, false
@@ -64,9 +65,9 @@ struct Key {
   std::string fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end is excluded
-  std::vector<std::string> words = {};
-  std::vector<std::string> absent = {};  // words that this build does not support
-  std::size_t length = 0;                // of a list; 0: any
+  std::vector<std::string> words = {};       // of a map: what may stand in its place
+  std::vector<std::string> absent = {};      // words that this build does not support
+  std::size_t length = 0;                    // of a list; 0: any
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map

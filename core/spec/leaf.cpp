@@ -167,6 +167,11 @@ class Leaf {
       }
       near = hint->meant;
     }
+    if (has_word(key_.absent, near)) {
+      return reporter_.report(
+          value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
+          "did you mean '" + near + "'? This build does not have it; it has " + join(key_.words, ", "));
+    }
     return near.empty() ? wrong(value) : misspelt(value, near);
   }
 
@@ -248,11 +253,12 @@ class Leaf {
 
   // A list of texts; one text is a list of one.
   Node texts(const Node& value) const {
-    if (!value.is(Kind::scalar)) return list(value, 0, [&](const Node& item) { return text(item); });
-    Node result = empty_at(value, Kind::sequence);
-    result.items.push_back(text(value));
-    if (!result.items.back().valid()) result.kind = Kind::invalid;
-    return result;
+    return list_or_one(value, [&](const Node& item) { return text(item); });
+  }
+
+  Node files(const Node& value) const {
+    Node result = list_or_one(value, [&](const Node& item) { return path(item); });
+    return result.is(Kind::sequence) && result.items.empty() ? wrong_empty(value) : result;
   }
 
   Node durations(const Node& value) const {
@@ -313,6 +319,14 @@ class Leaf {
     }
     const auto count = parse_integer(digits);
     if (!known) {
+      if (const std::string letters = letters_of(unit); key_.steps && (letters == "batch" || letters == "batches")) {
+        return misspelt(value, digits + " steps");
+      }
+      const bool is_time = has_word({"second", "seconds", "minute", "minutes", "hour", "hours", "min", "s", "h"}, unit);
+      if (is_time && !key_.time) {
+        return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
+                                "train.max_time limits the time of a run");
+      }
       const std::string near = nearest(unit, units);
       return near.empty() ? wrong(value) : misspelt(value, digits + " " + near);
     }
@@ -382,6 +396,14 @@ class Leaf {
                             "did you mean '" + near + "'?");
   }
 
+  Node list_or_one(const Node& value, const std::function<Node(const Node&)>& each) const {
+    if (!value.is(Kind::scalar)) return list(value, 0, each);
+    Node result = empty_at(value, Kind::sequence);
+    result.items.push_back(each(value));
+    if (!result.items.back().valid()) result.kind = Kind::invalid;
+    return result;
+  }
+
   Node wrong_empty(const Node& value) const { return empty_value(key_, value, reporter_); }
 
   Node tensor(const Node& value) const {
@@ -425,6 +447,7 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::layer_name: return leaf.layer_name(value);
     case Type::path: return leaf.path(value);
     case Type::paths: return leaf.list(value, 2, [&](const Node& item) { return leaf.path(item); });
+    case Type::files: return leaf.files(value);
     case Type::npz_split: return leaf.split(value);
     case Type::word: return leaf.word(value);
     case Type::boolean: return leaf.boolean(value);

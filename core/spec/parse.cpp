@@ -91,12 +91,20 @@ class Builder : public YAML::EventHandler {
           std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("..."); });
       const bool said = !lines.empty() && lines.back().starts_with("---");
       stop(here, "a second document begins here; a config is one document",
-           ended  ? "remove the '...' line, which ends a document"
-           : said ? "remove the '---' line, or put the second config in a separate file"
-                  : "write 'key: value' lines");
+           is_first_indented() ? "the first key is indented; keys of the config begin in column 1"
+           : ended             ? "remove the '...' line, which ends a document"
+           : said              ? "remove the '---' line, or put the second config in a separate file"
+                               : "write 'key: value' lines");
     }
   }
   void OnDocumentEnd() override {}
+  bool is_first_indented() const {
+    const auto first = std::find_if(parsed_lines_.begin(), parsed_lines_.end(), [](const std::string& line) {
+      const std::size_t at = line.find_first_not_of(" ");
+      return at != std::string::npos && line[at] != '#';
+    });
+    return first != parsed_lines_.end() && first->starts_with(" ");
+  }
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Node node = at(mark, Kind::blank);
@@ -374,6 +382,25 @@ class Builder : public YAML::EventHandler {
   throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
 }
 
+// Files of other kinds, by how they begin.
+void check_kind(const std::string& text, const std::shared_ptr<const Text>& source) {
+  constexpr std::pair<std::string_view, std::string_view> kinds[] = {{"PK\3\4", "a ZIP archive, as NPZ files are"},
+                                                                     {"\x93NUMPY", "a NumPy array"},
+                                                                     {"\x89PNG", "a PNG image"},
+                                                                     {"\xff\xd8\xff", "a JPEG image"},
+                                                                     {"\x1f\x8b", "a gzip file"}};
+  for (const auto& [magic, kind] : kinds) {
+    if (!text.starts_with(magic)) continue;
+    Node at;
+    at.source = source;
+    throw Error(ExitStatus::usage, Diagnostic{kind_of(at),
+                                              place_of(at),
+                                              "this is " + std::string(kind) + ", not a config",
+                                              "`pmaptrain init npz|csv|images PATH` writes a config for data",
+                                              {}});
+  }
+}
+
 // Reports characters that yaml-cpp would silently replace, drop or stop at.
 void check_characters(const std::string& text, const std::shared_ptr<const Text>& source, int offset) {
   int number = 0;
@@ -421,6 +448,7 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
     refuse_text(source, 0, 0, 0, "the config is larger than 4 MiB",
                 "store data in separate files and name them in data.source");
   }
+  check_kind(text, source);
   check_characters(text, source, offset);
   Builder builder(text, source, offset, errors);
   try {

@@ -49,13 +49,9 @@ bool plain_word(const std::string& text) {
          std::string::npos;
 }
 
-// Text is quoted unless it is a plain word to every reader; a name such as 010 or yes stays text.
-std::string scalar(const Node& node) {
-  if (node.quoted) return plain_word(node.text) ? node.text : quote(node.text);
-  return node.text;
-}
+std::string scalar(const Node& node) { return node.quoted ? print_text(node.text) : node.text; }
 
-std::string name_of(const Node& key) { return plain_word(key.text) ? key.text : quote(key.text); }
+std::string name_of(const Node& key) { return print_text(key.text); }
 
 std::string flow(const Node& node) {
   std::vector<std::string> parts;
@@ -117,5 +113,7 @@ std::string print_config(const Node& config) {
 }
 
 std::string print_value(const Node& value) { return flow(value); }
+
+std::string print_text(const std::string& text) { return plain_word(text) ? text : quote(text); }
 
 }  // namespace pmaptrain::spec

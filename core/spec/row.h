@@ -50,6 +50,9 @@ constexpr Type type_of(Tag<std::uint64_t>) { return Type::seed; }
 constexpr Type type_of(Tag<double>) { return Type::number; }
 constexpr Type type_of(Tag<std::string>) { return Type::text; }
 constexpr Type type_of(Tag<std::vector<Pattern>>) { return Type::texts; }
+constexpr Type type_of(Tag<ColumnName>) { return Type::text; }
+constexpr Type type_of(Tag<std::vector<ColumnName>>) { return Type::texts; }
+constexpr Type type_of(Tag<Csv::Files>) { return Type::files; }
 constexpr Type type_of(Tag<std::vector<Duration>>) { return Type::durations; }
 constexpr Type type_of(Tag<std::vector<schedule::Scale>>) { return Type::scales; }
 constexpr Type type_of(Tag<std::vector<std::int64_t>>) { return Type::integers; }

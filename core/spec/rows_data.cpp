@@ -61,6 +61,133 @@ static auto row(Tag<Npz>) {
                              .example = "targets: y"}));
 }
 
+static constexpr std::array<Word<Missing>, 2> words_of(Tag<Missing>) {
+  return {{{"error", Missing::error}, {"mean", Missing::mean}}};
+}
+
+static auto row(Tag<Csv>) {
+  return alternative<Csv>(
+      {.path = "csv",
+       .meaning = "Tables of text (CSV, RFC 4180), plain or gzip: one row per example, columns by name.",
+       .example = "source: {csv: {train: train.csv, test: test.csv, target: label}}\n"
+                  "source: {csv: {train: [a.csv, b.csv], inputs: [age, city], target: price, categorical: [city]}}"},
+      option(&Csv::train, {.path = "train",
+                           .need = Need::required,
+                           .meaning = "The file of the training split, or a list of files, whose rows follow one "
+                                      "another. Columns are found by their names in the header.",
+                           .example = "train: [a.csv, b.csv]"}),
+      option(&Csv::validation,
+             {.path = "validation", .meaning = "As train, for the validation split.", .example = "validation: v.csv"}),
+      option(&Csv::test, {.path = "test", .meaning = "As train, for the test split.", .example = "test: t.csv"}),
+      option(&Csv::inputs, {.path = "inputs",
+                            .meaning = "The columns that are the inputs, in this order.",
+                            .example = "inputs: [age, city]",
+                            .fallback_text = "all columns but target and weight"}),
+      option(&Csv::target, {.path = "target",
+                            .need = Need::required,
+                            .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
+                                       "names; integers are labels from 0, or numbers for a loss of numbers.",
+                            .example = "target: label"}),
+      option(&Csv::weight, {.path = "weight",
+                            .meaning = "The column of the weights of examples: loss, gradient and metrics are weighted "
+                                       "means.",
+                            .example = "weight: w"}),
+      option(&Csv::header, {.path = "header",
+                            .meaning = "Whether the first line has the names of the columns; false: columns are named "
+                                       "by their number, from 0.",
+                            .example = "header: false"}),
+      option(&Csv::delimiter, {.path = "delimiter",
+                               .fallback = "\",\"",
+                               .meaning = "The character between two cells.",
+                               .example = "delimiter: \"\\t\""}),
+      option(&Csv::categorical, {.path = "categorical",
+                                 .fallback = "[]",
+                                 .meaning = "Inputs that are categories, text or integers: each becomes one column for "
+                                            "each category of the training split, of which one is 1 and the others 0.",
+                                 .example = "categorical: [city]"}),
+      option(&Csv::missing, {.path = "missing",
+                             .meaning = "Empty cells of numbers (also NA, NaN and the like). error: refuse them; mean: "
+                                        "take the mean of the column in the training split.",
+                             .example = "missing: mean"}));
+}
+
+static auto row(Tag<ImageFolder>) {
+  return alternative<ImageFolder>(
+      {.path = "image_folder",
+       .meaning = "Folders of PNG and JPEG files, one folder for each class. The names of the folders, sorted, are the "
+                  "classes. Images are decoded once, to 8 bits; if all training images are grey they have 1 channel, "
+                  "else 3. Alpha channels and colour profiles are dropped, the orientation in EXIF data is applied.",
+       .example = "source: {image_folder: {train: photos/train, test: photos/test, size: [32, 32]}}"},
+      option(&ImageFolder::train, {.path = "train",
+                                   .type = Type::path,
+                                   .need = Need::required,
+                                   .meaning = "The folder that contains one folder for each class.",
+                                   .example = "train: photos/train"}),
+      option(&ImageFolder::validation, {.path = "validation",
+                                        .type = Type::path,
+                                        .meaning = "As train, for the validation split, with the same classes.",
+                                        .example = "validation: photos/validation"}),
+      option(&ImageFolder::test, {.path = "test",
+                                  .type = Type::path,
+                                  .meaning = "As train, for the test split, with the same classes.",
+                                  .example = "test: photos/test"}),
+      option(
+          &ImageFolder::size,
+          {.path = "size",
+           .low = 1,
+           .high = 65535,
+           .length = 2,
+           .meaning = "The height and the width that images are resized to: bilinear, with antialiasing, as Pillow's "
+                      "BILINEAR. The ratio of the sides is not kept.",
+           .example = "size: [32, 32]",
+           .fallback_text = "the size of the images, which must be the same for all"}));
+}
+
+static auto row(Tag<Cifar10>) {
+  return alternative<Cifar10>(
+      {.path = "cifar10",
+       .meaning = "CIFAR-10, the binary version: 50,000 training and 10,000 test images of 32x32 in 10 classes.",
+       .example = "source: {cifar10: {dir: cifar-10-batches-bin}}"},
+      option(&Cifar10::dir,
+             {.path = "dir",
+              .type = Type::path,
+              .need = Need::required,
+              .meaning = "The folder of data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt.",
+              .example = "dir: cifar-10-batches-bin"}));
+}
+
+static constexpr std::array<Word<Tokens>, 2> words_of(Tag<Tokens>) {
+  return {{{"bytes", Tokens::bytes}, {"uint16", Tokens::uint16}}};
+}
+
+static auto row(Tag<TextFiles>) {
+  return alternative<TextFiles>(
+      {.path = "text",
+       .meaning = "Sequences of tokens. Example i is the tokens from i * length on, its targets are the tokens that "
+                  "follow each of them. For training, all windows of an epoch begin at one random offset below length "
+                  "(0 with shuffle: false). data.validation takes the end of the text.",
+       .example = "source: {text: {train: [a.txt, b.txt], validation: c.txt, length: 64}}"},
+      option(&TextFiles::train,
+             {.path = "train",
+              .need = Need::required,
+              .meaning = "The file of the training split, or a list of files, which follow one another.",
+              .example = "train: [a.txt, b.txt]"}),
+      option(&TextFiles::validation,
+             {.path = "validation", .meaning = "As train, for the validation split.", .example = "validation: c.txt"}),
+      option(&TextFiles::test, {.path = "test", .meaning = "As train, for the test split.", .example = "test: d.txt"}),
+      option(&TextFiles::tokens,
+             {.path = "tokens",
+              .meaning = "bytes: each byte is a token, 0 to 255. uint16: the files are flat arrays of "
+                         "16-bit integers, little-endian.",
+              .example = "tokens: uint16"}),
+      option(&TextFiles::length, {.path = "length",
+                                  .need = Need::required,
+                                  .low = 1,
+                                  .high = 1e6,
+                                  .meaning = "Number of tokens of an example.",
+                                  .example = "length: 64"}));
+}
+
 static auto row(Tag<SyntheticLinear>) {
   return alternative<SyntheticLinear>(
       {.path = "synthetic_linear",
@@ -238,14 +365,26 @@ static auto row(Tag<DataSpec>) {
       section(
           &DataSpec::normalize,
           {.path = "normalize",
-           .meaning = "Normalises the inputs to (x - mean) / std. 8-bit inputs are scaled from 0..255 to 0..1 first.",
-           .example = "normalize: {mean: [0.5], std: [0.5]}",
+           .words = {"auto"},
+           .meaning = "Normalises the inputs to (x - mean) / std. 8-bit inputs are scaled from 0..255 to 0..1 first. "
+                      "auto: mean and standard deviation of each channel or column of numbers over the training split, "
+                      "after data.validation and data.limit; columns of categories stay as they are.",
+           .example = "normalize: auto\nnormalize: {mean: [0.5], std: [0.5]}",
            .fallback_text = "none"}),
-      option(&DataSpec::seed, {.path = "seed",
-                               .varies = true,
-                               .meaning = "A separate seed for the order of the examples and for synthetic data.",
-                               .example = "seed: 1",
-                               .fallback_text = "the seed of the run"}));
+      choices(&DataSpec::augment,
+              {.path = "augment",
+               .meaning = "Random changes of the training images, in the order of the list, before normalize. They "
+                          "are drawn anew for each example in each epoch, from data.seed. Validation, test and "
+                          "prediction read the images as they are. For 8-bit images.",
+               .example = "augment: [{random_crop: {padding: 4}}, random_flip, {cutout: {size: 8}}]",
+               .fallback_text = "none",
+               .item = "augmentation"}),
+      option(&DataSpec::seed,
+             {.path = "seed",
+              .varies = true,
+              .meaning = "A separate seed for the order of the examples, for augment and for synthetic data.",
+              .example = "seed: 1",
+              .fallback_text = "the seed of the run"}));
 }
 
 template struct Section<DataSpec>;

@@ -133,6 +133,12 @@ static auto row(Tag<TrainSpec>) {
                .example = "loss_spike: {factor: 3.0, window: 100 steps, action: warn}",
                .fallback_text = "none"}),
       option(
+          &TrainSpec::tensorboard,
+          {.path = "tensorboard",
+           .meaning = "Whether what is logged and evaluated is also written for TensorBoard, into tensorboard/ in the "
+                      "run folder.",
+           .example = "tensorboard: false"}),
+      option(
           &TrainSpec::max_time,
           {.path = "max_time",
            .steps = false,

@@ -196,6 +196,7 @@ class SchemaWriter {
                 {"minimum", 0}};
       case Type::layer_name: return {{"type", {"string", "boolean"}}, {"pattern", identifier}};
       case Type::paths: return list_of(text(), 2, 2);
+      case Type::files: return any_of({text(), list_of(text(), 1)});
       case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
       case Type::word: return words(key.words);
       case Type::boolean: return {{"type", "boolean"}};
@@ -260,7 +261,7 @@ class SchemaWriter {
     for (const Key* other : children(key)) {
       if (other->shorthand) return any_of({value_of(*other), map(key)});
     }
-    return map(key);
+    return key.words.empty() ? map(key) : any_of({words(key.words), map(key)});
   }
 
   // A bare name, where nothing else is needed, or a map with exactly one alternative and the keys beside it.

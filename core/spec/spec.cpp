@@ -12,6 +12,7 @@ Npz::Split Npz::complete(const Split& split) const {
 std::string to_string(const Source& source) { return Choice<Source>::name(source); }
 std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
 std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
+std::string to_string(const AugmentationKind& kind) { return Choice<AugmentationKind>::name(kind); }
 std::string to_string(const OptimizerRule& rule) { return Choice<OptimizerRule>::name(rule); }
 std::string to_string(const Schedule& schedule) { return Choice<Schedule>::name(schedule); }
 
@@ -20,6 +21,11 @@ std::string to_string(const Metric& metric) {
     return "top_" + std::to_string(top->k) + "_accuracy";
   }
   return Choice<MetricKind>::name(metric.kind);
+}
+
+bool takes_numbers(const Loss& loss) {
+  return std::holds_alternative<MeanSquaredError>(loss) || std::holds_alternative<MeanAbsoluteError>(loss) ||
+         std::holds_alternative<Huber>(loss);
 }
 
 bool is_time(const Duration& duration) {

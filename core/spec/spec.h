@@ -51,6 +51,24 @@ struct Npz {
   // `split` with its file and its array names.
   Split complete(const Split& split) const;
 };
+// Tables of text, one row per example.
+enum class Missing { error, mean };
+struct ColumnName {
+  std::string text;
+  Place place = {};
+};
+struct Csv {
+  using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
+  Files train;
+  std::optional<Files> validation, test;
+  std::optional<std::vector<ColumnName>> inputs;  // none: all columns but target and weight
+  ColumnName target;
+  std::optional<ColumnName> weight;
+  bool header = true;  // false: columns are named by their number, from 0
+  std::string delimiter = ",";
+  std::vector<ColumnName> categorical;
+  Missing missing = Missing::error;
+};
 struct SyntheticLinear {
   std::int64_t features = 5;
   std::int64_t examples_per_device = 100;
@@ -68,7 +86,46 @@ struct Values {
 struct FashionMnist {
   std::string dir = "/usr/share/datasets/fashion-mnist";
 };
-using Source = std::variant<FashionMnist, Idx, Npz, SyntheticLinear, SyntheticImages, Values>;
+// A folder for each split, in which each class has a folder of PNG and JPEG files.
+struct ImageFolder {
+  std::string train;                              // absolute paths
+  std::optional<std::string> validation, test;    // of the same classes
+  std::optional<std::vector<std::int64_t>> size;  // height and width; none: that of the images, which all have one
+};
+// The binary version of CIFAR-10.
+struct Cifar10 {
+  std::string dir;  // absolute
+};
+// Windows of `length` tokens; the targets are the tokens that follow.
+enum class Tokens { bytes, uint16 };
+struct TextFiles {
+  using Files = std::vector<std::string>;  // absolute paths; the files follow one another
+  Files train;
+  std::optional<Files> validation, test;
+  Tokens tokens = Tokens::bytes;  // uint16: in little-endian order
+  std::int64_t length = 64;
+};
+using Source = std::variant<FashionMnist, Idx, Npz, Csv, ImageFolder, Cifar10, TextFiles, SyntheticLinear,
+                            SyntheticImages, Values>;
+
+// Random changes of training images.
+namespace augment {
+
+struct RandomCrop {
+  std::int64_t padding = 4;  // pixels of zeros on each side
+};
+struct RandomFlip {};
+struct Cutout {
+  std::int64_t size = 8;  // of the side of the square, in pixels
+};
+
+}  // namespace augment
+
+using AugmentationKind = std::variant<augment::RandomCrop, augment::RandomFlip, augment::Cutout>;
+struct Augmentation {
+  AugmentationKind kind;
+  Place place = {};
+};
 
 enum class Remainder { drop, mask, error };
 
@@ -100,6 +157,7 @@ struct Limit {
 
 struct Normalize {
   std::vector<double> mean, std;  // one value for each channel, or one for all
+  bool automatic = false;         // of the training split, in place of these
 };
 
 struct DataSpec {
@@ -112,13 +170,17 @@ struct DataSpec {
   std::optional<ValidationShare> validation;
   Limit limit;
   std::optional<Normalize> normalize;
+  std::vector<Augmentation> augment;  // in the order in which they are applied
   std::optional<std::uint64_t> seed;  // none: use the top-level seed
+  bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
   Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place, validation_place;
 };
 
 // Whether the source has such a split of its own.
 bool has_own_validation(const Source& source);
 bool has_own_test(const Source& source);
+// Whether examples have weights.
+bool has_weights(const Source& source);
 
 // ---- model ---------------------------------------------------------------------------------------------------------
 struct Dense {
@@ -226,6 +288,9 @@ struct Huber {
 };
 using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredError, MeanAbsoluteError, Huber>;
 
+// Whether the targets are numbers whatever their type; other losses read integers as labels.
+bool takes_numbers(const Loss& loss);
+
 namespace metric {
 
 enum class Average { macro, none };  // the mean over the classes, or one value for each class
@@ -302,6 +367,7 @@ struct TrainSpec {
   std::optional<EmaSpec> ema;
   OnNonfinite on_nonfinite = OnNonfinite::halt;
   std::optional<LossSpikeSpec> loss_spike;
+  bool tensorboard = true;
   std::optional<Duration> max_time;  // from the start of the process
 };
 
@@ -352,6 +418,7 @@ Mesh member_mesh(const Spec& spec);
 std::string to_string(const Source& source);
 std::string to_string(const Loss& loss);
 std::string to_string(const LayerKind& kind);
+std::string to_string(const AugmentationKind& kind);
 std::string to_string(const OptimizerRule& rule);
 std::string to_string(const Schedule& schedule);
 std::string to_string(PrecisionPolicy precision);

@@ -145,10 +145,21 @@ class Explainer {
     return std::nullopt;
   }
 
+  // Whether the line before with the indentation of line `i` is the item of a list.
+  bool follows_item(std::size_t i) const {
+    const std::size_t indent = indent_of(line(i));
+    auto other = before(i);
+    while (other && indent_of(line(*other)) > indent) other = before(*other);
+    return other && indent_of(line(*other)) == indent && is_item(content(*other));
+  }
+
   // "key:value", "key = value", a key without ':'.
   std::optional<SyntaxError> odd_line() const {
     for (const std::size_t i : suspects()) {
       const std::string_view text = content(i);
+      if (text.ends_with("},") || text.ends_with("],")) {
+        return whole(i, "this line ends in ','", "remove the ','; lines are not separated by commas");
+      }
       if (is_item(text) || is_key(text)) continue;
       const std::size_t length = name_length(text);
       if (length == 0) continue;
@@ -163,7 +174,12 @@ class Explainer {
         rest.remove_prefix(std::min(rest.find_first_not_of(' ', 1), rest.size()));
         return whole(i, "a value stands after ':', not after '='", "write '" + name + ": " + std::string(rest) + "'");
       }
-      if (rest.empty() || std::isalnum(static_cast<unsigned char>(rest[0])) != 0) {
+      const bool is_value = !rest.empty() && (std::isalnum(static_cast<unsigned char>(rest[0])) != 0 ||
+                                              rest[0] == '[' || rest[0] == '{' || rest[0] == '"');
+      if (rest.empty() && follows_item(i)) {
+        return whole(i, "there is no '-' in this line, but in the items of the list above", "write '- " + name + "'");
+      }
+      if (rest.empty() || is_value) {
         return whole(i, "there is no ':' in this line",
                      "write '" + name + ": " + (rest.empty() ? "..." : std::string(rest)) + "'");
       }
@@ -207,9 +223,15 @@ class Explainer {
     if (indent == above) return std::nullopt;
     const bool has_value = !content(*previous).ends_with(':');
     if (indent > above && has_value) {
+      auto sibling = before(*previous);
+      while (sibling && indent_of(line(*sibling)) > indent) sibling = before(*sibling);
+      if (sibling && indent_of(line(*sibling)) == indent) {
+        return whole(*previous, "this line is indented less than the lines around it",
+                     "indent it by " + std::to_string(indent) + ", as line " + std::to_string(*sibling + 1));
+      }
       return whole(line_, "this line is indented below a line that has a value",
                    "indent it by " + std::to_string(above) + ", as line " + std::to_string(*previous + 1) +
-                       "; or it belongs elsewhere");
+                       "; or remove the value there");
     }
     // The lines that it could be aligned with.
     std::optional<std::size_t> i = previous;
@@ -219,9 +241,11 @@ class Explainer {
       i = before(*i);
     }
     if (i && indent_of(line(*i)) == indent) return std::nullopt;
+    const auto aligned = [this](std::size_t with) {
+      return "line " + std::to_string(with + 1) + ", which is indented by " + std::to_string(indent_of(line(with)));
+    };
     return whole(line_, "no line above is indented by " + std::to_string(indent) + " as this one is",
-                 "align it with line " + std::to_string(last + 1) + ", which is indented by " +
-                     std::to_string(indent_of(line(last))));
+                 "align it with " + aligned(last) + (i && indent_of(line(*i)) > 0 ? ", or with " + aligned(*i) : ""));
   }
 
   std::string general_help() const {

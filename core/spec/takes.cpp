@@ -30,7 +30,10 @@ std::string range_of(const Key& key, bool whole) {
 
 std::string takes(const Key& key) {
   switch (key.type) {
-    case Type::map: return children(key).empty() ? "no options" : "a map of options";
+    case Type::map: {
+      const std::string words = key.words.empty() ? "" : join(key.words, ", ") + " or ";
+      return words + (children(key).empty() ? "no options" : "a map of options");
+    }
     case Type::choice:
     case Type::choices: {
       const std::string list = "a list of " + std::string(key.name());
@@ -47,6 +50,7 @@ std::string takes(const Key& key) {
     case Type::layer_name: return "a name of letters, digits and '_', no digit first";
     case Type::path: return "a path";
     case Type::paths: return "a list of two paths";
+    case Type::files: return "a path, or a list of paths";
     case Type::npz_split: return "a path, or a list of two names";
     case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
     case Type::boolean: return "true or false";

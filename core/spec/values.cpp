@@ -98,6 +98,12 @@ void store(const Node* node, Npz::Split& out) {
   out = names ? Npz::Split{"", node->items[0].text, node->items[1].text} : Npz::Split{node->text, "", ""};
 }
 
+void store(const Node* node, ColumnName& out) {
+  if (node != nullptr) out = {node->text, place_of(*node)};
+}
+void store(const Node* node, std::vector<ColumnName>& out) { store_items(node, out); }
+void store(const Node* node, Csv::Files& out) { store_items(node, out); }
+
 void store(const Node* node, Padding& out) {
   if (node == nullptr) return;
   out.amounts.clear();

@@ -29,6 +29,9 @@ void store(const Node* node, std::vector<std::vector<double>>& out);
 void store(const Node* node, std::optional<int>& out);  // none for `auto`
 void store(const Node* node, FilePair& out);
 void store(const Node* node, Npz::Split& out);
+void store(const Node* node, ColumnName& out);
+void store(const Node* node, std::vector<ColumnName>& out);
+void store(const Node* node, Csv::Files& out);
 void store(const Node* node, Padding& out);
 void store(const Node* node, Mesh& out);
 void store(const Node* node, Duration& out);

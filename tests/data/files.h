@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -97,5 +98,19 @@ struct Zip {
            little(local.size(), 4) + little(0, 2);
   }
 };
+
+// An archive of stored entries, each a name and its content.
+inline std::string archive(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string files, directory;
+  for (const auto& [name, content] : entries) {
+    const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+    const std::string shared = little(0, 8) + little(crc, 4) + little(content.size(), 4) + little(content.size(), 4) +
+                               little(name.size(), 2) + little(0, 2);
+    directory += "PK\1\2" + little(20, 2) + little(20, 2) + shared + little(0, 10) + little(files.size(), 4) + name;
+    files += "PK\3\4" + little(20, 2) + shared + name + content;
+  }
+  return files + directory + "PK\5\6" + little(0, 4) + little(entries.size(), 2) + little(entries.size(), 2) +
+         little(directory.size(), 4) + little(files.size(), 4) + little(0, 2);
+}
 
 }  // namespace pmaptrain::testing

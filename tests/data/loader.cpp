@@ -92,20 +92,21 @@ TEST_CASE("the loader hands out every batch in order over epochs", "[data][loade
   }
 }
 
-TEST_CASE("of several samplers each has a batch of its own in every slot", "[data][loader]") {
+TEST_CASE("of several streams each has a batch of its own in every slot", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
-  const std::vector<Sampler> samplers = {Sampler::shuffled(10, 1), Sampler::shuffled(10, 2), Sampler::shuffled(10, 3)};
+  const std::vector<data::Stream> streams = {Sampler::shuffled(10, 1), Sampler::shuffled(10, 2),
+                                             Sampler::shuffled(10, 3)};
   const data::BatchPlan plan = plan_of(10, 4);
-  Slots slots(plan, 3 * samplers.size());
-  Loader loader(dataset, samplers, plan, slots.buffers());
+  Slots slots(plan, 3 * streams.size());
+  Loader loader(dataset, streams, plan, slots.buffers());
   for (std::int64_t step = 0; step < 20; ++step) {
     data::Batch batch = loader.next();
     REQUIRE(batch.slot == step % 3);
-    const int first = batch.slot * static_cast<int>(samplers.size());
-    for (std::size_t k = 0; k < samplers.size(); ++k) {
+    const int first = batch.slot * static_cast<int>(streams.size());
+    for (std::size_t k = 0; k < streams.size(); ++k) {
       batch.slot = first + static_cast<int>(k);
       for (std::int64_t r = 0; r < batch.examples; ++r) {
-        REQUIRE(slots.input(batch, r) == samplers[k].index(step / 3, step % 3 * 4 + r));
+        REQUIRE(slots.input(batch, r) == streams[k].order().index(step / 3, step % 3 * 4 + r));
       }
     }
   }

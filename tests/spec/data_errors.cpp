@@ -228,3 +228,53 @@ TEST_CASE("validation shares and limits are bound, and written out in the resolv
                              "examples}\n") != std::string::npos);
   CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
 }
+
+TEST_CASE("the columns of a table have one part each, and a delimiter is one character", "[spec]") {
+  CHECK(errors_of(R"(data:
+  source:
+    csv:
+      train: a.csv
+      inputs: [x, z, x]
+      target: z
+      weight: w
+      delimiter: '\t'
+      categorical: [w, u, x, x]
+  batch_size: 8
+  normalize: standard
+model: {layers: [{dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:5:19: error: the column 'z' is already the target
+    5 |       inputs: [x, z, x]
+      |                   ^
+  help: remove it here, or there
+c.yaml:5:22: error: the column 'x' is already an input
+    5 |       inputs: [x, z, x]
+      |                      ^
+  help: remove it here, or there
+c.yaml:8:18: error: delimiter takes one character, not '\t'
+    8 |       delimiter: '\t'
+      |                  ^~~~
+  help: in double quotes \t is a tab: delimiter: "\t"
+c.yaml:9:21: error: the column 'w' is the weight; categorical lists inputs
+    9 |       categorical: [w, u, x, x]
+      |                     ^
+  help: remove it
+c.yaml:9:24: error: the column 'u' is categorical, but no input
+    9 |       categorical: [w, u, x, x]
+      |                        ^
+  help: add it to inputs, or remove it here
+c.yaml:9:30: error: categorical has 'x' twice
+    9 |       categorical: [w, u, x, x]
+      |                              ^
+  help: keep one of them
+c.yaml:11:14: error: normalize takes auto or a map of options, not 'standard'
+   11 |   normalize: standard
+      |              ^~~~~~~~
+  help: for example:
+        normalize: auto
+        normalize: {mean: [0.5], std: [0.5]}
+)");
+}

@@ -64,6 +64,7 @@ std::vector<std::string> names_below(std::string_view path) {
 std::vector<std::string> names_at(std::string_view where) {
   if (where == "layer") return names_below("model.layers");
   if (where == "metric") return names_below("metrics");
+  if (where == "augmentation") return names_below("data.augment");
   if (where == "option" || where == "command" || where == "collective" || where == "key") return {};
   std::vector<std::string> names;
   const auto found = spec::find_ending(where);
@@ -84,7 +85,7 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
         "and one output there is sigmoid_cross_entropy");
   CHECK(told(loss, "criterion: softmax_cross_entropy") == "10: unknown key 'criterion': did you mean 'loss'?");
   CHECK(told("- flatten", "- ReLU") == "8: unknown layer 'ReLU': did you mean 'relu'?");
-  CHECK(told("- flatten", "- Flatten()") == "8: unknown layer 'Flatten()': did you mean 'flatten'?");
+  CHECK(told("- flatten", "- Flatten()") == "8: unknown layer 'Flatten()': write 'flatten'");
   CHECK(told("- flatten", "- swish") == "8: unknown layer 'swish': did you mean 'silu'?");
   CHECK(told("dense: 10", "linear: 10") ==
         "9: unknown layer 'linear': did you mean 'dense'? For Keras's activation linear, leave the layer out");
@@ -97,7 +98,9 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
   CHECK(told("axes: {devices: 8}", "devices: 8") ==
         "1: unknown key 'devices' in mesh: did you mean 'axes'? For example axes: {devices: 8}");
   CHECK(told("axes: {devices: 8}", "backend: gpu") ==
-        "1: backend takes one of cpu, auto, reference, not 'gpu': did you mean 'cuda'?");
+        "1: backend takes one of cpu, auto, reference, not 'gpu': did you mean 'cuda'? This build does not have it; it "
+        "has cpu, "
+        "auto, reference");
   CHECK(told("batch_size", "batch") == "4: unknown key 'batch' in data: did you mean 'batch_size'?");
   CHECK(told("[accuracy]", "[acc]") == "11: unknown metric 'acc': did you mean 'accuracy'?");
 }
@@ -110,9 +113,10 @@ TEST_CASE("what there is not is refused as not supported, with the nearest thing
         "13: 'weight_decay' is not supported in adam: adamw has weight_decay, decoupled from the gradient; adam has "
         "none");
   CHECK(told("features: 8", "features: 8, activation: relu") ==
-        "7: 'activation' is not supported in conv: an activation is a layer of its own: add '- relu' after this one");
+        "7: 'activation' is not supported in conv: an activation is a layer of its own: add '- relu' after this one; "
+        "losses of logits apply softmax and sigmoid themselves");
   CHECK(told("axes: {devices: 8}", "backend: tpu") ==
-        "1: backend tpu is not supported: the backends are cpu, cuda and auto");
+        "1: backend tpu is not supported: the backends are cpu and, in a build that has it, cuda");
   CHECK(told("loss: softmax", "precision: 16-mixed\nloss: softmax") ==
         "10: precision 16-mixed is not supported: the nearest is mixed_bfloat16, which needs no loss scaling");
   CHECK(told("train:", "callbacks: []\ntrain:") ==

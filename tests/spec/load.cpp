@@ -119,6 +119,7 @@ train:
   verify_replicas: never
   checkpoint: {every: 10 minutes, keep: 3}
   on_nonfinite: halt
+  tensorboard: true
 )");
 }
 

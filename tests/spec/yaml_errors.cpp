@@ -403,9 +403,17 @@ TEST_CASE("what is not YAML is blamed on the line that is wrong", "[spec]") {
   CHECK(told(mesh + "data:\n  batch_size\n  shuffle: true\n") ==
         "c.yaml:4:3: error: there is no ':' in this line; write 'batch_size: ...'");
   CHECK(told(mesh + "data:\n  batch_size: 64\n   shuffle: true\n") ==
-        "c.yaml:5:4: error: this line is indented below a line that has a value; indent it by 2, as line 4; or it "
-        "belongs elsewhere");
+        "c.yaml:5:4: error: this line is indented below a line that has a value; indent it by 2, as line 4; or "
+        "remove the value there");
   CHECK(told(mesh + "data:\n  batch_size: 64\n shuffle: true\n") ==
         "c.yaml:5:2: error: no line above is indented by 1 as this one is; align it with line 4, which is indented by "
         "2");
+  CHECK(told(mesh + "metrics [accuracy]\nloss: huber\n") ==
+        "c.yaml:3:1: error: there is no ':' in this line; write 'metrics: [accuracy]'");
+  CHECK(told(mesh + "model:\n  layers:\n    - flatten\n    relu\n    - dense: 10\n") ==
+        "c.yaml:6:5: error: there is no '-' in this line, but in the items of the list above; write '- relu'");
+  CHECK(told(mesh + "optimizer:\n  adam: {},\n  learning_rate: 0.1\n") ==
+        "c.yaml:4:3: error: this line ends in ','; remove the ','; lines are not separated by commas");
+  CHECK(told(mesh + "data:\n  shuffle: true\nbatch_size: 64\n  remainder: mask\n") ==
+        "c.yaml:5:1: error: this line is indented less than the lines around it; indent it by 2, as line 4");
 }

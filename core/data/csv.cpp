@@ -1,0 +1,280 @@
+#include "core/data/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// What state.json holds of a table.
+constexpr std::int64_t most_names = std::int64_t{1} << 21, most_name_bytes = std::int64_t{16} << 20;
+
+std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
+  std::vector<std::string> texts;
+  for (const Dictionary::Entry& entry : dictionary.entries()) texts.push_back(entry.text);
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+// The position in `names`, which are sorted, of each text of the dictionary. Throws Error (data) for one that is not
+// among them.
+std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std::vector<std::string>& names,
+                                        const std::string& column, std::string_view what) {
+  std::vector<std::uint32_t> positions;
+  for (const Dictionary::Entry& entry : dictionary.entries()) {
+    const auto at = std::lower_bound(names.begin(), names.end(), entry.text);
+    if (at == names.end() || *at != entry.text) {
+      fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
+                            shown_cell(entry.text), what),
+                names.size() <= 12 ? fmt::format("it has {}", join(names, ", "))
+                                   : "remove the row, or add one like it to the training split");
+    }
+    positions.push_back(static_cast<std::uint32_t>(at - names.begin()));
+  }
+  return positions;
+}
+
+TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
+  if (known.columns.empty()) {
+    fail_data("the checkpoint is of a run whose data was no table, so it does not say which columns are inputs",
+              "evaluate it on data like its own");
+  }
+  TableColumns columns;
+  columns.target = csv.target.text;
+  columns.target_place = csv.target.place;
+  if (csv.weight) {
+    columns.weight = csv.weight->text;
+    columns.weight_place = csv.weight->place;
+  }
+  for (const Encoding::Column& column : known.columns) {
+    columns.inputs.push_back({column.name, !column.categories.empty(), {}});
+  }
+  return columns;
+}
+
+const spec::Csv::Files& files_of(const spec::Csv& csv, Split split) {
+  return split == Split::train ? csv.train : split == Split::validation ? *csv.validation : *csv.test;
+}
+
+bool has(const spec::Csv& csv, Split split) {
+  return split == Split::train || (split == Split::validation ? csv.validation.has_value() : csv.test.has_value());
+}
+
+Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind) {
+  std::vector<TableText> files;
+  for (const std::string& path : files_of(csv, split)) files.push_back(open_table(path));
+  return read_table(csv, files, columns, kind);
+}
+
+// A split whose targets would all be numbers, beside a training split with classes of text.
+void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, Table& table) {
+  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts);
+}
+
+void check_targets_are_numbers(const Table& table, const std::string& column) {
+  if (table.target != Table::Target::texts) return;
+  const auto& entries = table.texts.entries();
+  const auto text = std::find_if(entries.begin(), entries.end(), [](const Dictionary::Entry& entry) {
+    return to_number(entry.text).kind != CellNumber::Kind::number;
+  });
+  fail_data(fmt::format("{}, column '{}': {} is a class, but the targets of the training split are numbers",
+                        text->origin, column, shown_cell(text->text)),
+            "the targets of all splits must be of one kind");
+}
+
+}  // namespace
+
+Encoding learn(const TableColumns& columns, const Table& table) {
+  Encoding encoding;
+  std::int64_t names = 0, bytes = 0;
+  const auto count = [&](const std::string& name) {
+    ++names;
+    bytes += std::ssize(name);
+  };
+  for (std::size_t i = 0; i < columns.inputs.size(); ++i) {
+    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), 0});
+  }
+  if (table.target == Table::Target::texts) encoding.classes = sorted_texts(table.texts);
+  for (const Encoding::Column& column : encoding.columns) {
+    count(column.name);
+    std::for_each(column.categories.begin(), column.categories.end(), count);
+  }
+  std::for_each(encoding.classes.begin(), encoding.classes.end(), count);
+  if (names > most_names || bytes > most_name_bytes) {
+    fail_data(
+        fmt::format("columns, categories and classes have {} names of {} bytes; a checkpoint holds at most {} of "
+                    "{} bytes",
+                    with_commas(names), with_commas(bytes), with_commas(most_names), with_commas(most_name_bytes)),
+        "inputs: [...] names the columns to use");
+  }
+  return encoding;
+}
+
+TableDataset::TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path,
+                           bool numeric)
+    : table_(std::move(table)) {
+  plain_ = !table_.has_missing;
+  encode(encoding);
+  encode_targets(encoding, target, numeric);
+  target_.origin = fmt::format("column '{}' of '{}'", target, path);
+  fill_missing(encoding);
+}
+
+void TableDataset::encode(const Encoding& encoding) {
+  std::size_t width = 0;
+  for (const Encoding::Column& column : encoding.columns) {
+    columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
+    width += std::max<std::size_t>(1, column.categories.size());
+  }
+  input_ = {DType::f32, {static_cast<std::int64_t>(width)}};
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].categories == 0) continue;
+    plain_ = false;
+    const std::vector<std::uint32_t> positions =
+        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, "category");
+    for (std::int64_t r = 0; r < table_.rows; ++r) {
+      std::byte* const cell =
+          table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * sizeof(float);
+      std::uint32_t code = 0;
+      std::memcpy(&code, cell, sizeof(code));
+      std::memcpy(cell, &positions[code], sizeof(code));
+    }
+  }
+  table_.categories.clear();
+}
+
+void TableDataset::encode_targets(const Encoding& encoding, const std::string& target, bool numeric) {
+  if (table_.target == Table::Target::texts) {
+    const std::vector<std::uint32_t> positions = positions_of(table_.texts, encoding.classes, target, "class");
+    for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
+  } else if (table_.target == Table::Target::integers && !numeric) {
+    for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
+  } else {
+    for (const double number : table_.numbers) values_.push_back(static_cast<float>(number));
+  }
+  if (table_.target == Table::Target::none) {
+    target_ = no_target();
+  } else {
+    target_.dtype = values_.empty() ? DType::i32 : DType::f32;
+    target_.shape = values_.empty() ? Shape{} : Shape{1};
+  }
+  if (!labels_.empty()) {
+    const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
+    range_ = {*low, *high};
+  }
+  table_.codes = {};
+  table_.numbers = {};
+}
+
+const std::byte* TableDataset::row(std::int64_t index) const {
+  return table_.cells.view.data() + static_cast<std::size_t>(index) * columns_.size() * sizeof(float);
+}
+
+void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target) const {
+  const auto i = static_cast<std::size_t>(index);
+  if (!labels_.empty()) std::memcpy(target, &labels_[i], sizeof(labels_[i]));
+  if (!values_.empty()) std::memcpy(target, &values_[i], sizeof(values_[i]));
+  if (input == nullptr) return;
+  const std::byte* cell = row(index);
+  if (plain_) {
+    std::memcpy(input, cell, columns_.size() * sizeof(float));
+    return;
+  }
+  for (const Column& column : columns_) {
+    std::byte* const to = input + column.first * sizeof(float);
+    if (column.categories == 0) {
+      float value = 0;
+      std::memcpy(&value, cell, sizeof(value));
+      if (std::isnan(value)) value = column.missing;
+      std::memcpy(to, &value, sizeof(value));
+    } else {
+      std::uint32_t category = 0;
+      std::memcpy(&category, cell, sizeof(category));
+      constexpr float one = 1;
+      std::memset(to, 0, column.categories * sizeof(float));
+      std::memcpy(to + category * sizeof(float), &one, sizeof(one));
+    }
+    cell += sizeof(float);
+  }
+}
+
+std::vector<double> TableDataset::means_of(const Dataset& rows, const Encoding& encoding) const {
+  std::vector<double> sums(columns_.size());
+  std::vector<std::int64_t> counts(columns_.size());
+  for (std::int64_t r = 0; r < rows.size(); ++r) {
+    const std::byte* cell = row(rows.index_in_source(r));
+    for (std::size_t i = 0; i < columns_.size(); ++i, cell += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, cell, sizeof(value));
+      if (columns_[i].categories != 0 || std::isnan(value)) continue;
+      sums[i] += static_cast<double>(value);
+      ++counts[i];
+    }
+  }
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].categories != 0) continue;
+    if (counts[i] == 0) {
+      fail_data(
+          fmt::format("column '{}' of the training split has no value, so it has no mean", encoding.columns[i].name),
+          "leave it out: inputs: [...] names the columns to use");
+    }
+    sums[i] /= static_cast<double>(counts[i]);
+  }
+  return sums;
+}
+
+void TableDataset::fill_missing(const Encoding& encoding) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    columns_[i].missing = static_cast<float>(encoding.columns[i].missing);
+  }
+}
+
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric) {
+  const TableColumns columns = known != nullptr
+                                   ? columns_of(csv, *known)
+                                   : columns_of(csv, header_of(csv, open_table(csv.train.front())), csv.train.front());
+  TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
+  if (known != nullptr && !known->classes.empty()) kind = TargetKind::texts;
+  std::map<Split, Table> tables;
+  std::vector<Split> wanted;
+  for (const Split split : all_splits) {
+    if (!has(csv, split) || !wants(split)) continue;
+    wanted.push_back(split);
+    tables[split] = {};
+  }
+  for_each_item(std::ssize(wanted), [&](std::int64_t i) {
+    const Split split = wanted[static_cast<std::size_t>(i)];
+    tables.at(split) = read_split(csv, split, columns, kind);
+  });
+  CsvSource source;
+  source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
+  for (auto& [split, table] : tables) {
+    if (source.encoding.classes.empty()) {
+      check_targets_are_numbers(table, columns.target);
+    } else {
+      read_as_classes(csv, columns, split, table);
+    }
+    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.target,
+                                                          files_of(csv, split).front(), numeric);
+  }
+  return source;
+}
+
+std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
+  TableColumns columns = columns_of(csv, known);
+  columns.target.clear();
+  columns.weight.clear();
+  return std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers), known, "",
+                                        path, false);
+}
+
+}  // namespace pmaptrain::data

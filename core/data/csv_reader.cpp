@@ -1,0 +1,204 @@
+#include "core/data/csv_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// All that the gzip file holds. Its last four bytes say how much that is, modulo 2^32, but may lie.
+Bytes inflate(const Bytes& file, const std::string& path) {
+  const std::string name = fmt::format("'{}'", path);
+  const std::uint64_t stated = file.size() >= 4 ? read_little(file.view(), file.size() - 4, 4) : 0;
+  if (stated > 0 && stated <= Inflater::limit(file.size())) {
+    Memory memory = allocate(stated, name);
+    if (inflate_whole(file.view(), memory.view)) return {std::move(memory.owner), memory.view};
+  }
+  Inflater inflater(file.view(), Compression::gzip, name);
+  constexpr std::size_t first_size = std::size_t{1} << 16;
+  Memory memory = allocate(first_size, name);
+  std::size_t held = inflater.read(memory.view);
+  while (held == memory.view.size()) {
+    Memory larger = allocate(2 * held, name);
+    std::memcpy(larger.view.data(), memory.view.data(), held);
+    memory = std::move(larger);
+    held += inflater.read(memory.view.subspan(held));
+  }
+  return {std::move(memory.owner), memory.view.first(held)};
+}
+
+void check_text(std::string_view text, const std::string& path) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    fail_data(fmt::format("'{}' is text in UTF-16, expected UTF-8", path), "save it as UTF-8");
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> others = {
+      {{"PK\3\4", "a ZIP archive, as .xlsx and .npz files are"},
+       {"PAR1", "a Parquet file"},
+       {"\x93NUMPY", "an array in NPY format"},
+       {"SQLite format 3", "an SQLite database"},
+       {"\x89HDF", "an HDF5 file"}}};
+  for (const auto& [magic, name] : others) {
+    if (text.starts_with(magic)) fail_data(fmt::format("'{}' is {}, expected text", path, name), "save it as CSV");
+  }
+  if (text.empty()) fail_data(fmt::format("'{}' is empty", path));
+}
+
+}  // namespace
+
+Bytes read_text(const std::string& path) { return text_of(map_file(path), path); }
+
+Bytes text_of(const Bytes& file, const std::string& path) {
+  const Bytes text = is_gzip(file.view()) ? inflate(file, path) : file;
+  const std::string_view view = as_text(text);
+  check_text(view, path);
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  const std::size_t skipped = view.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  return text.slice(skipped, text.size() - skipped);
+}
+
+CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& path)
+    : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
+
+void CsvReader::fail(const std::string& what, std::string help) const {
+  fail_data(fmt::format("'{}', line {}: {}", path_, line_, what), std::move(help));
+}
+
+bool CsvReader::next_record() {
+  while (in_record_) next_cell();
+  while (at_ < end_) {
+    line_ = next_line_;
+    if (*at_ == '\r' && at_ + 1 < end_ && at_[1] == '\n') ++at_;
+    if (*at_ != '\n') {
+      in_record_ = true;
+      return true;
+    }
+    ++at_;
+    ++next_line_;
+  }
+  return false;
+}
+
+std::optional<std::string_view> CsvReader::next_cell() {
+  if (!in_record_) return std::nullopt;
+  const char* first = at_;
+  while (first < end_ && is_blank(*first)) ++first;
+  if (first < end_ && *first == '"') return quoted_cell(first + 1);
+  const char* at = first;
+  while (at < end_ && *at != delimiter_ && *at != '\n' && *at != '\r') ++at;
+  const char* last = at;
+  while (last > first && is_blank(last[-1])) --last;
+  end_cell(at);
+  return std::string_view(first, static_cast<std::size_t>(last - first));
+}
+
+// `first` is behind the opening quote.
+std::string_view CsvReader::quoted_cell(const char* first) {
+  const char* at = first;
+  bool has_doubled = false;
+  while (true) {
+    const auto* const quote = static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end_ - at)));
+    if (quote == nullptr) fail("a double quote is not closed", "close it; inside of quotes write a quote twice: \"\"");
+    next_line_ += std::count(at, quote, '\n');
+    at = quote + 1;
+    if (at == end_ || *at != '"') break;
+    has_doubled = true;
+    ++at;
+  }
+  std::string_view text(first, static_cast<std::size_t>(at - 1 - first));
+  while (at < end_ && is_blank(*at)) ++at;
+  if (at < end_ && *at != delimiter_ && *at != '\n' && *at != '\r') {
+    fail(fmt::format("after the quoted {} comes other text", shown_cell(text)),
+         "inside of quotes write a quote twice: \"\"");
+  }
+  end_cell(at);
+  if (!has_doubled) return text;
+  unescaped_.clear();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unescaped_ += text[i];
+    if (text[i] == '"') ++i;
+  }
+  return unescaped_;
+}
+
+// Moves behind what ends a cell.
+void CsvReader::end_cell(const char* at) {
+  if (at < end_ && *at == delimiter_) {
+    at_ = at + 1;
+    return;
+  }
+  in_record_ = false;
+  if (at < end_ && *at == '\r') {
+    ++at;
+    if (at == end_ || *at != '\n') fail("a line ends in CR alone", "save the file with LF or CRLF at line ends");
+  }
+  if (at < end_) ++next_line_;
+  at_ = at < end_ ? at + 1 : end_;
+}
+
+std::int64_t count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n') + 1; }
+
+std::string shown_cell(std::string_view cell) {
+  constexpr std::size_t longest = 60;
+  std::string text = printable(cell.substr(0, longest));
+  if (cell.size() > longest) {
+    while (!text.empty() && !is_utf8(text)) text.pop_back();
+    text += "...";
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return is_utf8(text) ? fmt::format("'{}'", text) : "text that is not UTF-8";
+}
+
+namespace {
+
+// Whether a decimal number other than 0 is between -1 and 1.
+bool is_below_one(std::string_view number) {
+  const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+  const std::size_t point = std::min(number.find('.'), exponent_at);
+  const std::size_t first = std::min(number.find_first_of("123456789"), exponent_at);
+  // The first digit other than 0 is that of 10^power.
+  const auto at = static_cast<std::int64_t>(first), dot = static_cast<std::int64_t>(point);
+  const std::int64_t power = at < dot ? dot - at - 1 : dot - at;
+  std::string_view exponent = number.substr(std::min(exponent_at + 1, number.size()));
+  const bool negative = exponent.starts_with('-');
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value);
+  return error == std::errc::result_out_of_range ? negative : value < -power;
+}
+
+}  // namespace
+
+CellNumber to_number(std::string_view cell) {
+  using Kind = CellNumber::Kind;
+  if (cell.empty()) return {Kind::missing, 0, false};
+  const bool plus = cell.size() > 1 && cell[0] == '+' && cell[1] != '-' && cell[1] != '+';
+  const char* const first = cell.data() + (plus ? 1 : 0);
+  const char* const last = cell.data() + cell.size();
+  double value = 0;
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (error != std::errc::invalid_argument && end == last) {
+    if (error == std::errc::result_out_of_range) {
+      return {is_below_one({first, last}) ? Kind::number : Kind::beyond_float, 0, false};
+    }
+    if (std::isnan(value)) return {Kind::missing, 0, false};
+    if (std::isinf(value)) return {Kind::infinite, value, false};
+    if (std::isinf(static_cast<float>(value))) return {Kind::beyond_float, value, false};
+    return {Kind::number, value, cell.find_first_of(".eE") == std::string_view::npos};
+  }
+  for (const std::string_view word : {"NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"}) {
+    if (cell == word) return {Kind::missing, 0, false};
+  }
+  return {};
+}
+
+}  // namespace pmaptrain::data

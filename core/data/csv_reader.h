@@ -1,0 +1,70 @@
+// The cells of a table in a text file: CSV as RFC 4180 describes it, with any one character between cells.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/data/file.h"
+
+namespace pmaptrain::data {
+
+// The text of a file, without a byte order mark; a gzip file is decompressed into memory. Throws Error (data) for what
+// is no text in UTF-8: another format, UTF-16.
+Bytes read_text(const std::string& path);
+// The same of bytes, which `path` names in messages.
+Bytes text_of(const Bytes& file, const std::string& path);
+
+inline std::string_view as_text(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Reads records one after another, and each record's cells. Lines end in LF or CRLF; blank lines are skipped. A cell in
+// double quotes may hold delimiters, line ends and doubled quotes. Blanks around a cell, outside of its quotes, are no
+// part of it.
+class CsvReader {
+ public:
+  // `text` must outlive it; `path` is for messages.
+  CsvReader(std::string_view text, char delimiter, const std::string& path);
+
+  // Moves to the next record; what is left of the one before is skipped. False at the end of the text.
+  bool next_record();
+  // The next cell of the record, valid until the next call; none after the last. Throws Error (data) for a quote that
+  // is not closed, text after a closing quote, and a line end of CR alone.
+  std::optional<std::string_view> next_cell();
+  // The line in which the record begins, from 1.
+  std::int64_t line() const { return line_; }
+
+ private:
+  bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
+  std::string_view quoted_cell(const char* first);
+  void end_cell(const char* at);
+  [[noreturn]] void fail(const std::string& what, std::string help) const;
+
+  const char* at_;
+  const char* end_;
+  char delimiter_;
+  const std::string& path_;
+  bool in_record_ = false;  // a cell follows
+  std::int64_t line_ = 0, next_line_ = 1;
+  std::string unescaped_;
+};
+
+// How often a line can end in the text at most: an upper bound of its records.
+std::int64_t count_lines(std::string_view text);
+
+// A cell as messages show it: in quotes, short, without control characters.
+std::string shown_cell(std::string_view cell);
+
+// What a cell says as a number. Numbers are decimal, with a point, whatever the locale; NA, NaN, null and the like say
+// that a value is missing, as pandas reads them.
+struct CellNumber {
+  enum class Kind { number, missing, infinite, beyond_float, text };
+  Kind kind = Kind::text;
+  double value = 0;
+  bool integer = false;  // written without a point or an exponent
+};
+CellNumber to_number(std::string_view cell);
+
+}  // namespace pmaptrain::data

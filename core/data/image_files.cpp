@@ -1,0 +1,131 @@
+#include "core/data/image_files.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// Enough for the heads of most files.
+constexpr std::size_t head_bytes = std::size_t{64} << 10;
+
+constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";
+
+enum class Entry { file, folder, other };
+
+Entry kind_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
+  return S_ISREG(status.st_mode) ? Entry::file : S_ISDIR(status.st_mode) ? Entry::folder : Entry::other;
+}
+
+// The names in a folder that do not begin with a dot, sorted by bytes.
+std::vector<std::string> names_in(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), &::closedir);
+  if (!directory && errno == ENOTDIR) fail_data(fmt::format("'{}' is a file; {}", folder, layout));
+  if (!directory) fail_to_open(folder, errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    errno = 0;
+  }
+  if (errno != 0) fail_to_open(folder, errno);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ImageHead read_head(const std::string& path) {
+  const std::vector<std::byte> begin = read_file(path, head_bytes);
+  if (begin.size() < head_bytes) return read_image_head(begin, path);
+  try {
+    return read_image_head(begin, path);
+  } catch (const Error&) {
+    return read_image_head(read_file(path), path);  // metadata may be longer
+  }
+}
+
+}  // namespace
+
+ImageFiles list_image_files(const std::string& folder) {
+  ImageFiles found{folder, {}, {}};
+  for (const std::string& name : names_in(folder)) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (kind_of(path) != Entry::folder) {
+      fail_data(fmt::format("'{}' is not in the folder of a class; {}", path, layout),
+                "move it into one, or out of the folder; only names that begin with a dot are passed over");
+    }
+    if (!is_utf8(name)) {
+      fail_data(fmt::format("the name of the class '{}' is not UTF-8", path), "rename the folder");
+    }
+    found.classes.push_back(name);
+  }
+  if (found.classes.empty()) fail_data(fmt::format("'{}' has no folders; {}", folder, layout));
+  if (found.classes.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    fail_data(fmt::format("'{}' has {} folders, more than there are labels", folder, found.classes.size()));
+  }
+  for (std::size_t label = 0; label < found.classes.size(); ++label) {
+    for (const std::string& name : names_in(fmt::format("{}/{}", folder, found.classes[label]))) {
+      ImageFile file{fmt::format("{}/{}", found.classes[label], name), static_cast<std::int32_t>(label)};
+      const Entry kind = kind_of(found.path_of(file));
+      if (kind == Entry::folder) {
+        fail_data(fmt::format("'{}' is a folder in the folder of a class; {}", found.path_of(file), layout),
+                  fmt::format("if '{}' is the name of a split, give this split's own folder", found.classes[label]));
+      }
+      if (kind == Entry::other) fail_data(fmt::format("'{}' is not a regular file", found.path_of(file)));
+      found.files.push_back(std::move(file));
+    }
+  }
+  return found;
+}
+
+ImageFiles list_unclassed_images(const std::string& path) {
+  if (kind_of(path) == Entry::file) {
+    const std::filesystem::path file(path);
+    return {file.has_parent_path() ? file.parent_path().string() : ".", {}, {{file.filename().string()}}};
+  }
+  ImageFiles found{path, {}, {}};
+  const auto add = [&](const std::string& name, Entry kind) {
+    if (kind == Entry::folder) {
+      fail_data(fmt::format("'{}/{}' is a folder in a folder of '{}'", path, name, path),
+                "images are read from a folder and from the folders in it");
+    }
+    if (kind == Entry::other) fail_data(fmt::format("'{}/{}' is not a regular file", path, name));
+    found.files.push_back({name});
+  };
+  for (const std::string& name : names_in(path)) {
+    const Entry kind = kind_of(path + "/" + name);
+    if (kind != Entry::folder) {
+      add(name, kind);
+      continue;
+    }
+    for (const std::string& inner : names_in(path + "/" + name)) {
+      add(name + "/" + inner, kind_of(path + "/" + name + "/" + inner));
+    }
+  }
+  if (found.files.empty()) fail_data(fmt::format("'{}' has no images", path));
+  return found;
+}
+
+void read_heads(ImageFiles& files) {
+  for_each_item(std::ssize(files.files), [&](std::int64_t i) {
+    ImageFile& file = files.files[static_cast<std::size_t>(i)];
+    file.head = read_head(files.path_of(file));
+  });
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,38 @@
+// The files of a folder of images.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/data/image.h"
+
+namespace pmaptrain::data {
+
+struct ImageFile {
+  std::string name;  // relative to the folder of the split: "cat/1.png"
+  std::int32_t label = 0;
+  ImageHead head = {};
+};
+
+// The folder of a split: one folder for each class.
+struct ImageFiles {
+  std::string folder;
+  std::vector<std::string> classes;  // sorted by bytes
+  std::vector<ImageFile> files;      // by class, then by name
+  std::string path_of(const ImageFile& file) const { return folder + "/" + file.name; }
+};
+
+// Lists the files of a split, without opening them. Names that begin with a dot are passed over, symbolic links are
+// followed. Throws Error (data) for a folder without classes, for files beside the folders of classes, for folders in
+// them, for what is no file, and for names of classes that are not UTF-8.
+ImageFiles list_image_files(const std::string& folder);
+
+// The images at `path` without classes: a file alone, or the files of a folder and of the folders in it, sorted by
+// name. Throws Error (data) for what is neither, and for a folder two levels down.
+ImageFiles list_unclassed_images(const std::string& path);
+
+// Reads the heads of all files.
+void read_heads(ImageFiles& files);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,218 @@
+#include "core/data/image_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/data/image_files.h"
+#include "core/data/image_resize.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// What all images become.
+struct Form {
+  ImageSize size;
+  std::int64_t channels = 3;
+  Shape shape() const { return {size.height, size.width, channels}; }
+};
+
+ImageSize seen_size(const ImageHead& head) { return {head.seen_height(), head.seen_width()}; }
+std::string to_text(const ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
+
+class FolderDataset : public Dataset {
+ public:
+  FolderDataset(ImageFiles files, const Form& form, Memory pixels)
+      : files_(std::move(files)), input_{DType::u8, form.shape()}, bytes_(input_.bytes()), pixels_(std::move(pixels)) {
+    target_ = has_classes() ? Field{DType::i32, {}, fmt::format("'{}'", files_.folder)} : no_target();
+  }
+
+  std::int64_t size() const override { return std::ssize(files_.files); }
+  Field input() const override { return input_; }
+  Field target() const override { return target_; }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    const auto i = static_cast<std::size_t>(index);
+    if (input != nullptr) std::memcpy(input, pixels_.view.data() + i * bytes_, bytes_);
+    if (has_classes()) std::memcpy(target, &files_.files[i].label, sizeof(std::int32_t));
+  }
+  std::string file_of(std::int64_t index) const override { return files_.files[static_cast<std::size_t>(index)].name; }
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override {
+    if (!has_classes()) return std::nullopt;
+    return std::pair<std::int64_t, std::int64_t>{0, std::ssize(files_.classes) - 1};
+  }
+
+ private:
+  bool has_classes() const { return !files_.classes.empty(); }
+
+  ImageFiles files_;
+  Field input_, target_;
+  std::size_t bytes_;
+  Memory pixels_;  // [examples, height, width, channels]
+};
+
+// Without `size`, all images must have that of the first.
+ImageSize common_size(const ImageFiles& files) {
+  const ImageFile& first = files.files.front();
+  for (const ImageFile& file : files.files) {
+    if (seen_size(file.head) == seen_size(first.head)) continue;
+    fail_data(fmt::format("the images differ in size: '{}' has {}x{} pixels (height x width), '{}' has {}x{}",
+                          files.path_of(first), first.head.seen_height(), first.head.seen_width(), files.path_of(file),
+                          file.head.seen_height(), file.head.seen_width()),
+              "choose the size that all are resized to, for example size: [32, 32] in image_folder");
+  }
+  return seen_size(first.head);
+}
+
+Form form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
+  const bool grey =
+      std::all_of(train.files.begin(), train.files.end(), [](const auto& file) { return file.head.grey; });
+  Form form{{}, grey ? 1 : 3};
+  form.size = folder.size ? ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
+  return form;
+}
+
+void check_classes(const ImageFiles& files, Split split, const std::vector<std::string>& classes) {
+  const auto missing = [](const std::vector<std::string>& all, const std::vector<std::string>& some) {
+    std::vector<std::string> found;
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(found));
+    return found;
+  };
+  if (const auto found = missing(files.classes, classes); !found.empty()) {
+    fail_data(fmt::format("the class '{}' of the {} split, in '{}', is no class of the training split", found.front(),
+                          name_of(split), files.folder),
+              fmt::format("the classes are the folders of the training split: {}", join(classes, ", ")));
+  }
+  if (const auto found = missing(classes, files.classes); !found.empty()) {
+    fail_data(fmt::format("the {} split has no folder for the class '{}': '{}/{}'", name_of(split), found.front(),
+                          files.folder, found.front()),
+              "all splits have the same classes; add the folder, empty if the split has no image of the class");
+  }
+}
+
+// Checks that the images of a split can become what those of the training split are.
+void check_form(const ImageFiles& files, const Form& form, bool resize) {
+  for (const ImageFile& file : files.files) {
+    if (form.channels == 1 && !file.head.grey) {
+      fail_data(fmt::format("'{}' is in colour, but all training images are grey", files.path_of(file)),
+                "convert it to grey, or make the training images colour");
+    }
+    if (!resize && seen_size(file.head) != form.size) {
+      fail_data(
+          fmt::format("'{}' has {}x{} pixels (height x width), but the training images have {}x{}", files.path_of(file),
+                      file.head.seen_height(), file.head.seen_width(), form.size.height, form.size.width),
+          fmt::format("resize all images: size: [{}, {}] in image_folder", form.size.height, form.size.width));
+    }
+  }
+}
+
+void read_image(const std::string& path, const ImageHead& head, const Form& form, std::span<std::byte> out) {
+  // Most images are small; this is for the others.
+  constexpr std::size_t much = std::size_t{32} << 20;
+  const auto bytes = static_cast<std::size_t>(head.height * head.width * form.channels);
+  const std::vector<std::byte> file = read_file(path);
+  check_image_bytes(head, file.size(), path);
+  if (bytes > much) demand_memory(bytes, fmt::format("'{}'", path));
+  if (seen_size(head) == form.size) return decode_image(file, path, head, form.channels, out);
+  const Memory pixels = allocate(bytes, fmt::format("'{}'", path));
+  decode_image(file, path, head, form.channels, pixels.view);
+  resize_image(pixels.view, seen_size(head), out, form.size, form.channels);
+}
+
+std::shared_ptr<const Dataset> read_split(ImageFiles files, const Form& form) {
+  const auto each = static_cast<std::size_t>(numel(form.shape()));
+  Memory pixels = allocate(
+      files.files.size() * each,
+      fmt::format("'{}' ({} images of {})", files.folder, files.files.size(), pmaptrain::to_string(form.shape())));
+  for_each_item(std::ssize(files.files), [&](std::int64_t i) {
+    const ImageFile& file = files.files[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i) * each;
+    read_image(files.path_of(file), file.head, form, pixels.view.subspan(at, each));
+  });
+  return std::make_shared<FolderDataset>(std::move(files), form, std::move(pixels));
+}
+
+// "test images: 3 of 20 are resized to 32x32"
+void note_changes(const ImageFiles& files, const std::string& which, const Form& form,
+                  std::vector<std::string>& notes) {
+  const auto count = [&](auto condition) {
+    return std::count_if(files.files.begin(), files.files.end(),
+                         [&](const auto& file) { return condition(file.head); });
+  };
+  const auto note = [&](std::int64_t changed, const std::string& what) {
+    if (changed > 0) notes.push_back(fmt::format("{}: {} of {} {}", which, changed, files.files.size(), what));
+  };
+  note(count([&](const ImageHead& head) { return seen_size(head) != form.size; }),
+       "are resized to " + to_text(form.size));
+  note(count([](const ImageHead& head) { return head.orientation != 1; }), "are turned as their EXIF data says");
+  if (form.channels == 3) note(count([](const ImageHead& head) { return head.grey; }), "are grey and become colour");
+}
+
+}  // namespace
+
+Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
+                         const Encoding* known) {
+  std::map<Split, std::string> folders{{Split::train, folder.train}};
+  if (folder.validation) folders.emplace(Split::validation, *folder.validation);
+  if (folder.test) folders.emplace(Split::test, *folder.test);
+
+  Source source;
+  std::map<Split, ImageFiles> splits;
+  const bool by_train = known == nullptr || known->image.empty();  // else by the checkpoint
+  for (const auto& [split, path] : folders) {
+    if (!wants(split) && !(by_train && split == Split::train)) continue;
+    ImageFiles& files = splits[split] = list_image_files(path);
+    if (files.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
+    if (by_train && split == Split::train) source.encoding.classes = files.classes;
+  }
+  if (!by_train) source.encoding.classes = known->classes;
+  for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);
+  for (auto& [split, files] : splits) read_heads(files);
+
+  Form form;
+  if (by_train) {
+    form = form_of(folder, splits.at(Split::train));
+    source.encoding.image = form.shape();
+  } else {
+    source.encoding.image = known->image;
+    form = {{known->image[0], known->image[1]}, known->image[2]};
+  }
+  for (auto& [split, files] : splits) {
+    if (!wants(split)) continue;
+    check_form(files, form, folder.size.has_value());
+    note_changes(files, fmt::format("{} images", name_of(split)), form, source.notes);
+    source.of(split) = read_split(std::move(files), form);
+  }
+  return source;
+}
+
+std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
+                                                     std::vector<std::string>& notes) {
+  ImageFiles files = list_unclassed_images(path);
+  read_heads(files);
+  const Form form{{shape.at(0), shape.at(1)}, shape.at(2)};
+  for (const ImageFile& file : files.files) {
+    if (form.channels == 1 && !file.head.grey) {
+      fail_data(fmt::format("'{}' is in colour, but the model was trained on grey images", files.path_of(file)),
+                "convert it to grey");
+    }
+    if (!resize && seen_size(file.head) != form.size) {
+      fail_data(fmt::format("'{}' has {} pixels (height x width), but the model takes {}", files.path_of(file),
+                            to_text(seen_size(file.head)), to_text(form.size)),
+                fmt::format("resize it; a run that is trained with size: [{}, {}] in image_folder resizes its images",
+                            form.size.height, form.size.width));
+    }
+  }
+  note_changes(files, "images", form, notes);
+  return read_split(std::move(files), form);
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,27 @@
+// Folders of images, one folder for each class.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::data {
+
+// Opens the splits that are wanted: lists the folders, reads the heads of all files, then decodes and resizes all
+// images into memory, by several threads. The training split decides the classes (which are Encoding::classes), the
+// channels and, without `size`, the size; with `known` it is not needed for others. Throws Error (data), which names
+// the file or folder, and (resource) if the images do not fit in memory.
+Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
+                         const Encoding* known);
+
+// The images at `path` (list_unclassed_images) without targets, as a model takes them that was trained on u8 images of
+// `shape`, [height, width, 1 or 3]. Images of another size are resized where `resize` says that those of training were,
+// else refused.
+std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
+                                                     std::vector<std::string>& notes);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,302 @@
+#include "core/data/inspect.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/array.h"
+#include "core/data/csv_reader.h"
+#include "core/data/image_files.h"
+#include "core/data/zip.h"
+
+namespace pmaptrain::data {
+namespace {
+
+using Words = std::set<std::string, std::less<>>;
+
+const Words train_words = {"train", "training", "tr"};
+const Words validation_words = {"val", "valid", "validation", "dev"};
+const Words test_words = {"test", "testing", "te", "eval"};
+const Words input_words = {"x", "inputs", "input", "images", "image", "features", "data", "samples"};
+const Words target_words = {"y", "targets", "target", "labels", "label", "classes", "class", "outputs", "output"};
+
+std::optional<Split> split_of(std::string_view word) {
+  if (train_words.contains(word)) return Split::train;
+  if (validation_words.contains(word)) return Split::validation;
+  if (test_words.contains(word)) return Split::test;
+  return std::nullopt;
+}
+
+// The words of a name, in lower case: "X_train" has x and train.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words{""};
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      words.emplace_back();
+    } else {
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  std::erase(words, "");
+  return words;
+}
+
+// ---- archives ------------------------------------------------------------------------------------------------------
+
+struct ArrayHead {
+  std::string name;
+  Shape shape;
+};
+
+std::vector<ArrayHead> heads_of(const std::string& path) {
+  const ZipArchive archive(path);
+  std::vector<ArrayHead> heads;
+  for (const ZipArchive::Entry& entry : archive.entries()) {
+    if (!entry.name.ends_with(".npy")) continue;
+    const std::string name = entry.name.substr(0, entry.name.size() - 4);
+    const Bytes head = archive.head(entry, npy_head_bytes);
+    heads.push_back(
+        {name, check_npy_head(head.view(), entry.uncompressed, "array '" + name + "' of '" + path + "'").shape});
+  }
+  return heads;
+}
+
+std::int64_t elements_of(const ArrayHead& head) { return numel(head.shape); }
+
+}  // namespace
+
+std::map<Split, ArrayNames> find_arrays(const std::string& path) {
+  const std::vector<ArrayHead> heads = heads_of(path);
+  std::map<Split, ArrayNames> found;
+  for (const ArrayHead& head : heads) {
+    Split split = Split::train;
+    bool is_input = false, is_target = false;
+    for (const std::string& word : words_of(head.name)) {
+      split = split_of(word).value_or(split);
+      is_input = is_input || input_words.contains(word);
+      is_target = is_target || target_words.contains(word);
+    }
+    if (is_input == is_target) continue;
+    std::string& name = is_input ? found[split].inputs : found[split].targets;
+    if (!name.empty()) {
+      found.clear();
+      break;
+    }
+    name = head.name;
+  }
+  std::erase_if(found, [](const auto& entry) { return entry.second.inputs.empty() || entry.second.targets.empty(); });
+  if (found.contains(Split::train)) return found;
+  const bool pair = heads.size() == 2 && !heads[0].shape.empty() && !heads[1].shape.empty() &&
+                    heads[0].shape[0] == heads[1].shape[0] && elements_of(heads[0]) != elements_of(heads[1]);
+  if (pair) {
+    const bool first = elements_of(heads[0]) > elements_of(heads[1]);
+    return {{Split::train, {heads[first ? 0 : 1].name, heads[first ? 1 : 0].name}}};
+  }
+  std::vector<std::string> arrays;
+  arrays.reserve(heads.size());
+  for (const ArrayHead& head : heads) arrays.push_back("'" + head.name + "' " + to_string(head.shape));
+  fail_data("which arrays of '" + path + "' are inputs and targets is not clear: it has " +
+                (arrays.empty() ? "none" : join(arrays, ", ")),
+            "call them x_train, y_train, x_test and y_test, or x and y; or name them in a config: pmaptrain help "
+            "data.source.npz");
+}
+
+// ---- tables --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t inspected_bytes = std::size_t{4} << 20;
+constexpr std::size_t most_categories = 100;
+
+// The beginning of the text, in whole lines.
+std::string_view beginning_of(std::string_view text) {
+  if (text.size() <= inspected_bytes) return text;
+  return text.substr(0, text.rfind('\n', inspected_bytes) + 1);
+}
+
+// The delimiter that splits the first records into most cells, as many in each.
+char delimiter_of(std::string_view text, const std::string& path) {
+  char best = ',';
+  std::size_t most = 1;
+  for (const char delimiter : {',', ';', '\t', '|'}) {
+    CsvReader reader(text, delimiter, path);
+    std::size_t cells = 0;
+    bool equal = true;
+    for (int record = 0; record < 20 && reader.next_record(); ++record) {
+      std::size_t count = 0;
+      while (reader.next_cell()) ++count;
+      equal = equal && (record == 0 || count == cells);
+      cells = count;
+    }
+    if (equal && cells > most) {
+      best = delimiter;
+      most = cells;
+    }
+  }
+  return best;
+}
+
+struct Column {
+  std::string name;
+  std::size_t texts = 0, missing = 0, decimal_commas = 0;
+  std::string decimal_comma;  // one of them
+  bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
+  double first = 0;
+  Words values;  // different texts, as long as they are few
+};
+
+// "0,579"
+bool has_decimal_comma(std::string_view cell) {
+  std::string text(cell);
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) return false;
+  text[comma] = '.';
+  return to_number(text).kind == CellNumber::Kind::number;
+}
+
+void take(Column& column, std::string_view cell, std::size_t row) {
+  const CellNumber number = to_number(cell);
+  if (number.kind == CellNumber::Kind::text) {
+    ++column.texts;
+    if (has_decimal_comma(cell)) {
+      ++column.decimal_commas;
+      column.decimal_comma = cell;
+    }
+    if (column.values.size() <= most_categories) column.values.emplace(cell);
+  }
+  if (number.kind == CellNumber::Kind::missing) ++column.missing;
+  if (row == 0) column.first = number.value;
+  column.counts_rows = column.counts_rows && number.kind == CellNumber::Kind::number && column.first <= 1 &&
+                       column.first >= 0 && number.integer && number.value - column.first == static_cast<double>(row);
+}
+
+bool names_rows(const Column& column) {
+  const std::vector<std::string> words = words_of(column.name);
+  return words.empty() || words.front() == "id" || words.front() == "index" || words.back() == "id" ||
+         words.front() == "unnamed";
+}
+
+std::size_t target_of(const std::vector<Column>& columns) {
+  static const Words names = {"target", "label", "labels", "class", "y", "outcome", "species", "output", "response"};
+  for (std::size_t i = columns.size(); i-- > 0;) {
+    if (names.contains(letters_of(columns[i].name))) return i;
+  }
+  return columns.size() - 1;
+}
+
+}  // namespace
+
+TableLayout find_columns(const std::string& path) {
+  const Bytes bytes = read_text(path);
+  const std::string_view text = beginning_of(as_text(bytes));
+  TableLayout layout;
+  layout.delimiter = delimiter_of(text, path);
+  CsvReader reader(text, layout.delimiter, path);
+  std::vector<Column> columns;
+  std::vector<std::string> first;
+  if (reader.next_record()) {
+    while (const auto cell = reader.next_cell()) first.emplace_back(*cell);
+  }
+  if (first.size() < 2) {
+    fail_data(
+        "'" + path + "' has " + (first.empty() ? "no columns" : "one column") + ", expected the inputs and a target",
+        "cells are separated by commas, semicolons, tabs or '|'");
+  }
+  // A header has no numbers. It may have NA, the code of Namibia.
+  layout.header = std::none_of(first.begin(), first.end(), [](const std::string& cell) {
+    const CellNumber::Kind kind = to_number(cell).kind;
+    return kind != CellNumber::Kind::text && kind != CellNumber::Kind::missing;
+  });
+  for (std::size_t i = 0; i < first.size(); ++i)
+    columns.emplace_back().name = layout.header ? first[i] : std::to_string(i);
+  std::size_t rows = 0;
+  if (!layout.header) {
+    for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0);
+    ++rows;
+  }
+  for (; reader.next_record(); ++rows) {
+    for (Column& column : columns) {
+      const auto cell = reader.next_cell();
+      if (cell) take(column, *cell, rows);
+    }
+  }
+  for (const Column& column : columns) {
+    if (!column.decimal_comma.empty() && column.decimal_commas == column.texts) {
+      fail_data("column '" + column.name + "' of '" + path + "' has numbers with a decimal comma, such as '" +
+                    column.decimal_comma + "'",
+                "write them with a decimal point: in pandas, to_csv(decimal='.')");
+    }
+  }
+  const std::size_t target = target_of(columns);
+  layout.target = columns[target].name;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
+    if (i == target) continue;
+    const bool is_text = column.texts > 0;
+    const bool is_different = is_text && column.values.size() > most_categories;
+    const bool counts = rows > 2 && column.counts_rows && (names_rows(column) || i == 0);
+    if (is_different || counts) {
+      layout.ignored.push_back(column.name);
+      continue;
+    }
+    layout.inputs.push_back(column.name);
+    if (is_text) layout.categorical.push_back(column.name);
+    layout.has_missing = layout.has_missing || (!is_text && column.missing > 0);
+  }
+  if (layout.inputs.empty()) {  // then a column that counts the rows is one
+    for (const Column& column : columns) {
+      if (column.texts == 0 && column.name != layout.target) layout.inputs.push_back(column.name);
+    }
+    std::erase_if(layout.ignored, [&](const std::string& name) {
+      return std::find(layout.inputs.begin(), layout.inputs.end(), name) != layout.inputs.end();
+    });
+  }
+  if (layout.inputs.empty()) fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'");
+  return layout;
+}
+
+// ---- images --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The size that images of different sizes are brought to: square, the median of the smaller sides, rounded down to a
+// multiple of 32, from 32 to 128.
+std::int64_t common_side(std::vector<std::int64_t> sides) {
+  std::sort(sides.begin(), sides.end());
+  return std::clamp<std::int64_t>(sides[sides.size() / 2] / 32 * 32, 32, 128);
+}
+
+}  // namespace
+
+ImageFolders find_images(const std::string& path) {
+  ImageFolders found;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    fail_data("'" + path + "' is not a folder", "images are in a folder with one folder for each class");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::optional<Split> split = split_of(letters_of(entry.path().filename().string()));
+    if (split && entry.is_directory(error)) found.folders.emplace(*split, entry.path().string());
+  }
+  if (!found.folders.contains(Split::train)) found.folders = {{Split::train, path}};
+  std::set<std::pair<std::int64_t, std::int64_t>> sizes;
+  std::vector<std::int64_t> sides;
+  for (const auto& [split, folder] : found.folders) {
+    ImageFiles files = list_image_files(folder);
+    read_heads(files);
+    for (const ImageFile& file : files.files) {
+      sizes.emplace(file.head.seen_height(), file.head.seen_width());
+      sides.push_back(std::min(file.head.seen_height(), file.head.seen_width()));
+    }
+  }
+  if (sizes.size() > 1) {
+    const std::int64_t side = common_side(std::move(sides));
+    found.size = {side, side};
+  }
+  return found;
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,43 @@
+// What the files of a user are likely to mean: which arrays, columns and folders are inputs, targets and splits. `init`
+// writes it down in a config, where the user can change it; nothing else guesses.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace pmaptrain::data {
+
+// The arrays of an NPZ archive by split: those called x_train and y_train, images and labels and the like; or the only
+// two with as many rows. Throws Error (data), which lists the arrays, where that is not clear.
+struct ArrayNames {
+  std::string inputs, targets;
+};
+std::map<Split, ArrayNames> find_arrays(const std::string& path);
+
+// The columns of a table, judged by its first rows.
+struct TableLayout {
+  char delimiter = ',';
+  bool header = true;                    // else columns are named by their number
+  std::vector<std::string> inputs;       // in the order of the file
+  std::vector<std::string> categorical;  // of them, those of texts
+  std::string target;
+  bool has_missing = false;          // in a column of numbers
+  std::vector<std::string> ignored;  // columns that number or name the rows
+};
+// Throws Error (data) for a table of fewer than two columns.
+TableLayout find_columns(const std::string& path);
+
+// The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
+// folders of the classes itself. `size` is set where images differ in size.
+struct ImageFolders {
+  std::map<Split, std::string> folders;
+  std::optional<std::vector<std::int64_t>> size;
+};
+ImageFolders find_images(const std::string& path);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,153 @@
+#include "core/data/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/text.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// A checkpoint holds the statistics as text.
+constexpr std::size_t most_channels = std::size_t{1} << 20;
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;  // of inputs, which stay in a cache
+constexpr std::int64_t most_chunks = 4096;                 // each holds its sums
+
+__extension__ using Wide = unsigned __int128;
+
+// Of `count` numbers in each channel: the mean, and the sum of the squared deviations from it.
+struct Moments {
+  double count = 0;
+  std::vector<double> mean, squares;
+};
+
+// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+void combine(Moments& into, const Moments& other) {
+  const double count = into.count + other.count;
+  for (std::size_t c = 0; c < into.mean.size(); ++c) {
+    const double distance = other.mean[c] - into.mean[c];
+    into.mean[c] += distance * (other.count / count);
+    into.squares[c] += other.squares[c] + distance * distance * (into.count * (other.count / count));
+  }
+  into.count = count;
+}
+
+template <class T>
+Moments moments_of(const std::vector<T>& values, std::size_t channels) {
+  Moments found{static_cast<double>(values.size() / channels), std::vector<double>(channels),
+                std::vector<double>(channels)};
+  const auto for_each = [&](auto&& take) {
+    for (std::size_t at = 0; at < values.size(); at += channels) {
+      for (std::size_t c = 0; c < channels; ++c) take(c, static_cast<double>(values[at + c]));
+    }
+  };
+  for_each([&](std::size_t c, double value) { found.mean[c] += value; });
+  for (double& mean : found.mean) mean /= found.count;
+  for_each([&](std::size_t c, double value) {
+    const double deviation = value - found.mean[c];
+    found.squares[c] += deviation * deviation;
+  });
+  return found;
+}
+
+// The same of bytes: their sums are exact.
+Moments moments_of_bytes(const std::vector<std::uint8_t>& values, std::size_t channels) {
+  std::vector<std::uint64_t> sums(channels), squares(channels);
+  if (channels == 1) {
+    // Blocks whose sums fit 32 bits, in which the loop runs on vectors.
+    constexpr std::size_t block = 4096;
+    for (std::size_t at = 0; at < values.size(); at += block) {
+      std::uint32_t sum = 0, square = 0;
+      for (std::size_t i = at; i < std::min(at + block, values.size()); ++i) {
+        sum += values[i];
+        square += std::uint32_t{values[i]} * values[i];
+      }
+      sums[0] += sum;
+      squares[0] += square;
+    }
+  } else {
+    for (std::size_t at = 0; at < values.size(); at += channels) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        sums[c] += values[at + c];
+        squares[c] += std::uint64_t{values[at + c]} * values[at + c];
+      }
+    }
+  }
+  Moments found{static_cast<double>(values.size() / channels), {}, {}};
+  for (std::size_t c = 0; c < channels; ++c) {
+    // n Σx² - (Σx)², exactly.
+    const Wide n = values.size() / channels;
+    const auto spread = static_cast<double>(n * squares[c] - Wide{sums[c]} * sums[c]);
+    found.mean.push_back(static_cast<double>(sums[c]) / (255.0 * found.count));
+    found.squares.push_back(spread / (found.count * 255.0 * 255.0));
+  }
+  return found;
+}
+
+template <class T>
+std::vector<T> read_inputs(const Dataset& dataset, std::int64_t first, std::int64_t last) {
+  const auto size = static_cast<std::size_t>(numel(dataset.input().shape));
+  std::vector<T> values(size * static_cast<std::size_t>(last - first));
+  std::vector<std::byte> target(dataset.target().bytes());
+  for (std::int64_t i = first; i < last; ++i) {
+    T* const to = values.data() + size * static_cast<std::size_t>(i - first);
+    dataset.read(i, reinterpret_cast<std::byte*>(to), target.data());
+  }
+  dataset.check_intact();
+  return values;
+}
+
+}  // namespace
+
+Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns) {
+  const Field input = dataset.input();
+  const std::size_t channels = input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
+  if (channels > most_channels) {
+    fail_data("normalize: auto takes inputs of at most " + with_commas(most_channels) + " channels, not " +
+                  with_commas(static_cast<std::int64_t>(channels)),
+              "normalise the data before it is saved");
+  }
+  const auto examples = dataset.size();
+  const auto by_size =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, chunk_bytes / std::max<std::size_t>(1, input.bytes())));
+  const std::int64_t each = std::max(by_size, (examples + most_chunks - 1) / most_chunks);
+  const std::int64_t chunks = (examples + each - 1) / each;
+  demand_memory(static_cast<std::size_t>(chunks) * channels * 2 * sizeof(double), "normalize: auto");
+  std::vector<Moments> found(static_cast<std::size_t>(chunks));
+  for_each_item(chunks, [&](std::int64_t chunk) {
+    const std::int64_t first = chunk * each, last = std::min(examples, first + each);
+    Moments& into = found[static_cast<std::size_t>(chunk)];
+    if (input.dtype == DType::u8) {
+      into = moments_of_bytes(read_inputs<std::uint8_t>(dataset, first, last), channels);
+    } else if (input.dtype == DType::i32) {  // tokens
+      into = moments_of(read_inputs<std::int32_t>(dataset, first, last), channels);
+    } else {
+      into = moments_of(read_inputs<float>(dataset, first, last), channels);
+    }
+  });
+  Moments& all = found.front();
+  for (std::size_t i = 1; i < found.size(); ++i) combine(all, found[i]);
+  Encoding::Statistics statistics{std::move(all.mean), std::move(all.squares)};
+  for (double& std : statistics.std) {
+    std = std::sqrt(std / all.count);
+    if (!(static_cast<float>(std) > 0)) std = 1;
+  }
+  std::size_t at = 0;
+  for (const Encoding::Column& column : columns) {
+    const std::size_t width = std::max<std::size_t>(1, column.categories.size());
+    for (std::size_t c = at; c < at + width && !column.categories.empty(); ++c) {
+      statistics.mean[c] = 0;
+      statistics.std[c] = 1;
+    }
+    at += width;
+  }
+  return statistics;
+}
+
+}  // namespace pmaptrain::data

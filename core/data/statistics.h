@@ -1,0 +1,17 @@
+// The statistics of `normalize: auto`.
+#pragma once
+
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace pmaptrain::data {
+
+// The mean and the population standard deviation of each channel, the last dimension of the inputs, over all examples:
+// in f64, with bytes as 0 to 1, and 1 in place of a standard deviation of 0. Where there are `columns`, those of
+// categories have the mean 0 and the standard deviation 1. Examples are measured in chunks of a fixed size, which are
+// combined in order, so the result does not depend on how many threads do it. Throws Error (data) for a NaN or an
+// infinity.
+Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns);
+
+}  // namespace pmaptrain::data

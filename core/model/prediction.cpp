@@ -1,0 +1,79 @@
+#include "core/model/prediction.h"
+
+#include <variant>
+
+#include "core/graph/check.h"
+#include "core/model/arithmetic.h"
+#include "core/model/batch.h"
+
+namespace pmaptrain::model {
+namespace {
+
+bool is_softmax(const Model& model) { return std::holds_alternative<spec::SoftmaxCrossEntropy>(model.loss); }
+
+// Whether the last layer is the function that makes probabilities of logits.
+bool gives_probabilities(const Model& model) {
+  const std::vector<const PlannedLayer*> layers = model.leaves();
+  return !layers.empty() && layers.back()->kind == (is_softmax(model) ? "softmax" : "sigmoid");
+}
+
+Value probabilities(Builder& b, const Model& model, Value output) {
+  if (gives_probabilities(model)) return output;
+  return is_softmax(model) ? softmax(b, output) : sigmoid(b, output);
+}
+
+Value classes(Builder& b, const Model& model, Value output) {
+  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, class_threshold(model));
+  return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, gives_probabilities(model) ? 0.5 : 0.0)}),
+              DType::i32);
+}
+
+}  // namespace
+
+bool is_classifier(const Model& model) {
+  return is_softmax(model) || std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss);
+}
+
+std::optional<double> class_threshold(const Model& model) {
+  if (!model.is_binary()) return std::nullopt;
+  return gives_probabilities(model) ? 0.5 : 0.0;
+}
+
+Value predicted_class(Builder& b, Value output, std::optional<double> threshold) {
+  if (!threshold) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
+  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)});
+  const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
+  return cast(b, rows, DType::i32);
+}
+
+Shape prediction_shape(const Model& model, PredictionKind kind) {
+  Shape shape = model.output;
+  if (kind == PredictionKind::classes && (is_softmax(model) || model.is_binary())) shape.pop_back();
+  return shape;
+}
+
+Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                           const OpSet& ops, PredictionKind kind) {
+  Program program;
+  program.name = "prediction";
+  program.mesh = mesh;
+  Builder b(program, ops);
+  std::vector<Value> parameters;
+  for (const Parameter& parameter : model.parameters) {
+    parameters.push_back(b.input(Group::params, parameter.name, {model.dtype, parameter.shape, {}}));
+  }
+  Shape shape{rows_per_device};
+  shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
+  const Value inputs = b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes});
+  const Value output = apply(b, model, {inputs, parameters});
+  const Builder::Scope scope(b, {"predictions", model.loss_place});
+  switch (kind) {
+    case PredictionKind::classes: b.output("predictions", classes(b, model, output)); break;
+    case PredictionKind::probabilities: b.output("predictions", probabilities(b, model, output)); break;
+    default: b.output("predictions", output);
+  }
+  check(program, "building the prediction step");
+  return program;
+}
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,36 @@
+// What a model says about inputs whose targets are not known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+
+enum class PredictionKind : std::uint8_t {
+  classes,        // i32: the class, or 0 and 1 for each output of sigmoid_cross_entropy
+  probabilities,  // what the loss makes of the outputs: softmax along the last dimension, or sigmoid
+  logits,         // the outputs of the last layer, whose loss is one of classes
+  values          // the same, whose loss is one of numbers
+};
+
+// Whether the loss is one of classes, so that there are classes, probabilities and logits, but no values.
+bool is_classifier(const Model& model);
+
+// What a single output must exceed for class 1: 0, a logit, or 0.5 behind a layer sigmoid; none with several classes.
+std::optional<double> class_threshold(const Model& model);
+// The predicted class, i32 [B], or [B,L] of each position of a sequence: the argmax of the logits, or whether a single
+// one is above `threshold`. The metric accuracy counts these.
+Value predicted_class(Builder& b, Value output, std::optional<double> threshold);
+
+// The shape of the prediction of one example.
+Shape prediction_shape(const Model& model, PredictionKind kind);
+
+// The program of a prediction step. Its inputs are the parameters and a batch of inputs; its output "predictions" is
+// [B, prediction_shape...] and varies over `axes`. A model whose last layer is the softmax or sigmoid that the loss
+// applies gives its outputs as probabilities: nothing is applied twice. `kind` is one that the model has.
+Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                           const OpSet& ops, PredictionKind kind);
+
+}  // namespace pmaptrain::model
