@@ -19,7 +19,10 @@ namespace pmaptrain::display {
 namespace {
 
 constexpr int least_bar = 6, most_bar = 32;  // columns
-constexpr int priority_of_epoch = 6;         // the metrics and the speed come after it
+// In this order after what the other parts have.
+constexpr int priority_of_epoch = 6, priority_of_evaluation = 7, priority_of_best = 8, priority_of_metrics = 10,
+              priority_of_steps = 900, priority_of_elapsed = 910, priority_of_epoch_times = 920,
+              priority_of_examples = 1000;
 
 std::string repeat(std::string_view text, int count) {
   std::string result;
@@ -41,6 +44,13 @@ std::string bar(double fraction, int width, const BarStyle& style) {
   return "[" + painted(cyan, repeat("=", full) + repeat(">", head), style.color) + repeat(" ", inside - full - head) +
          "]";
 }
+
+double fraction_of(std::int64_t done, std::int64_t total) {
+  return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0.0;
+}
+
+// Rounded down: 100 % is said only of what is complete.
+std::string percent(double fraction) { return fmt::format("{:>3}%", static_cast<int>(std::floor(fraction * 100))); }
 
 struct Part {
   std::string label, value;  // "loss", "0.4321"; only one of them may be empty
@@ -76,14 +86,19 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
       epoch = fmt::format("{:>{}}/{}", epoch, epochs.size(), epochs);
     }
     parts.push_back({"epoch", epoch, 0, priority_of_epoch});
+    if (state.epoch_elapsed >= 0 && state.epoch_left >= 0) {
+      parts.push_back(
+          {"",
+           fmt::format("({}, {} left)", train::clock_time(state.epoch_elapsed), train::clock_time(state.epoch_left)), 1,
+           priority_of_epoch_times});
+    }
   }
   parts.push_back({"", "", 2, 1, false, true});
-  // Rounded down: 100 % is said only of what is complete.
-  parts.push_back({"", fmt::format("{:>3}%", static_cast<int>(std::floor(fraction * 100))), 1, 0});
+  parts.push_back({"", percent(fraction), 1, 0});
   parts.push_back({"", fmt::format("{:>{}}/{}", state.step, total.size(), total), 2, 3});
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
-    const int priority = i == 0 ? 2 : priority_of_epoch + static_cast<int>(i);
+    const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
     parts.push_back({printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
     if (i > 0 || !state.loss) continue;
     const train::Spread& loss = *state.loss;
@@ -98,9 +113,21 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     extreme("best", loss.best, loss.best_member);
     extreme("worst", loss.worst, loss.worst_member);
   }
-  if (state.examples_per_second > 0 && state.examples_per_second < 1e15) {
-    parts.push_back({with_commas(std::llround(state.examples_per_second)), "examples/s", 2, 1000});
-    std::swap(parts.back().label, parts.back().value);  // the words are what is dimmed
+  if (state.evaluation) {
+    const BarState::Evaluation& found = *state.evaluation;
+    parts.push_back({printable(found.measure), train::compact(found.last), 2, priority_of_evaluation});
+    parts.push_back({"", fmt::format("(best {})", train::compact(found.best)), 1, priority_of_best});
+  }
+  const auto speed = [&](double per_second, const char* unit, int priority) {
+    if (!(per_second > 0 && per_second < 1e15)) return;
+    const std::string number =
+        per_second < 100 ? fmt::format("{:.3g}", per_second) : with_commas(std::llround(per_second));
+    parts.push_back({unit, number, 2, priority});
+  };
+  speed(state.steps_per_second, "steps/s", priority_of_steps);
+  speed(state.examples_per_second, "examples/s", priority_of_examples);
+  if (state.seconds < 0 && state.elapsed >= 0) {
+    parts.push_back({"elapsed", train::clock_time(state.elapsed), 2, priority_of_elapsed});
   }
   if (state.seconds >= 0) {
     parts.push_back({"", train::duration(state.seconds), 2, 5});
@@ -120,14 +147,12 @@ std::vector<Part> parts_that_fit(const BarState& state, double fraction, int wid
 }
 
 // Words that follow their number.
-bool label_last(const Part& part) { return part.label == "left" || part.label == "examples/s"; }
+bool label_last(const Part& part) {
+  return part.label == "left" || part.label == "elapsed" || part.label == "steps/s" || part.label == "examples/s";
+}
 
-}  // namespace
-
-std::string bar_line(const BarState& state, const BarStyle& style) {
-  const double fraction =
-      state.steps > 0 ? std::clamp(static_cast<double>(state.step) / static_cast<double>(state.steps), 0.0, 1.0) : 0.0;
-  std::vector<Part> parts = parts_that_fit(state, fraction, style.width);
+// The parts of a line that fit, the most important first; the bar takes what is left.
+std::string fitted_line(std::vector<Part> parts, double fraction, const BarStyle& style) {
   std::vector<Part*> order;
   order.reserve(parts.size());
   for (Part& part : parts) order.push_back(&part);
@@ -137,7 +162,7 @@ std::string bar_line(const BarState& state, const BarStyle& style) {
     if (total_width(parts) <= style.width || part->priority == 0) continue;
     part->kept = false;
     // A less important part that is shorter does not slip in: what is shown would jump about as numbers grow.
-    if (part->priority != 1) break;
+    if (!part->is_bar) break;
   }
   const int spare = std::max(0, style.width - total_width(parts));
   const int bar_width = std::min(most_bar, least_bar + spare);
@@ -157,6 +182,25 @@ std::string bar_line(const BarState& state, const BarStyle& style) {
     line += last ? label : part.value;
   }
   return line;
+}
+
+}  // namespace
+
+std::string work_line(const WorkState& state, const BarStyle& style) {
+  std::vector<Part> parts{{"", state.what.substr(0, static_cast<std::size_t>(style.width)), 0, 0}};
+  const double fraction = fraction_of(state.done, state.total);
+  if (state.total > 0) {
+    parts.push_back({"", "", 2, 2, false, true});
+    parts.push_back({"", percent(fraction), 1, 1});
+    parts.push_back({"", fmt::format("{}/{}", state.done, state.total), 2, 3});
+  }
+  if (state.seconds_left >= 0) parts.push_back({"left", train::clock_time(state.seconds_left), 2, 4});
+  return fitted_line(std::move(parts), fraction, style);
+}
+
+std::string bar_line(const BarState& state, const BarStyle& style) {
+  const double fraction = fraction_of(state.step, state.steps);
+  return fitted_line(parts_that_fit(state, fraction, style.width), fraction, style);
 }
 
 }  // namespace pmaptrain::display

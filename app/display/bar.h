@@ -18,6 +18,21 @@ struct BarState {
   double examples_per_second = 0;      // of the last log; 0: not known
   double seconds_left = -1;            // negative: not known
   double seconds = -1;                 // of an ended run, shown instead of the time left
+  struct Evaluation {
+    std::string measure;  // "validation loss"
+    double last = 0, best = 0;
+  };
+  std::optional<Evaluation> evaluation = {};   // none yet
+  double steps_per_second = 0;                 // 0: not known
+  double elapsed = -1;                         // seconds of the run; this and what follows: negative: not known
+  double epoch_elapsed = -1, epoch_left = -1;  // of the epoch
+};
+
+// Work that is no training step, which has a bar of its own.
+struct WorkState {
+  std::string what;                  // "evaluating validation": ASCII
+  std::int64_t done = 0, total = 0;  // total 0: not known
+  double seconds_left = -1;          // negative: not known
 };
 
 struct BarStyle {
@@ -27,8 +42,13 @@ struct BarStyle {
 };
 
 // For example "epoch 2/5 [=====>    ]  38% 890/2340  loss 0.4321  12,345 examples/s  0:42 left". Where it does not fit,
-// parts go, the least important first: speed, metrics, epoch, the names of the best and the worst member, time left,
-// the best and the worst loss, step, loss, the bar. The percentage stays.
+// parts go, the least important first: examples per second, the times of the epoch, the time elapsed, steps per second,
+// metrics, the best and the last evaluation, epoch, the names of the best and the worst member, time left, the best and
+// the worst loss, step, loss, the bar. The percentage stays.
 std::string bar_line(const BarState& state, const BarStyle& style);
+
+// For example "evaluating validation  [====>    ]  38%  12/40  0:03 left". Time left and count go first; the words stay
+// as far as they fit.
+std::string work_line(const WorkState& state, const BarStyle& style);
 
 }  // namespace pmaptrain::display

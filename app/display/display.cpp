@@ -10,6 +10,7 @@
 
 #include "app/display/bar.h"
 #include "app/display/line_printer.h"
+#include "app/display/progress.h"
 #include "app/display/style.h"
 #include "core/base/text.h"
 #include "core/train/record_lines.h"
@@ -158,66 +159,31 @@ class BarDisplay : public train::Consumer {
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
       : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop), lines_(verbose) {}
 
+  bool wants_live_loss() const override { return true; }
+
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);
-    std::visit([this](const auto& e) { take(e); }, event);
-    if (const auto* const ended = std::get_if<train::Ended>(&event)) finish(*ended);
-    if (lines.empty()) return;
-    const int width = columns();
-    std::string text;
-    for (const Line& line : lines) text += line_text(line, width, terminal_.color);
-    printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()),
-                   running_ ? bar(width) : std::string());
-  }
-
- private:
-  void take(const train::Started& event) {
-    state_ = {};
-    state_.step = first_step_ = event.first_step;
-    state_.steps = event.steps;
-    members_ = event.members;
-    state_.epochs = lines_.epochs();
-    state_.epoch = event.steps_per_epoch > 0 && event.steps > 0
-                       ? std::min(event.first_step, event.steps - 1) / event.steps_per_epoch + 1
-                       : 0;
-    running_ = true;
-    started_ = terminal_.now();
-  }
-  void take(const train::Progressed& event) {
-    state_.step = event.step;
-    state_.epoch = event.epoch;
+    const bool was_running = progress_.is_running();
     const double now = terminal_.now();
-    // The first step prepares kernels and memory, so the time left is measured from its end on.
-    if (first_progress_ < 0) {
-      first_progress_ = now;
-      first_step_ = event.step;
-    } else if (event.step > first_step_) {
-      const double steps = static_cast<double>(event.step - first_step_);
-      state_.seconds_left = (now - first_progress_) / steps * static_cast<double>(state_.steps - event.step);
-    }
-    if (!running_ || now - drawn_ < redraw_seconds) return;
+    progress_.take(event, now);
+    if (std::holds_alternative<train::Ended>(event) && was_running) printer_.keep_status(line(columns()));
+    if (!lines.empty()) return print(lines, now);
+    const bool moves =
+        std::holds_alternative<train::Progressed>(event) || std::holds_alternative<train::Working>(event);
+    // What comes before the run is told at once: it may take long.
+    if (!moves || (was_running && now - drawn_ < redraw_seconds)) return;
     drawn_ = now;
     printer_.set_status(bar(columns()));
   }
-  void take(const std::vector<train::Logged>& event) {
-    const train::Logged& first = event.front();
-    const train::MemberSummary summary = train::summary_of(event);
-    state_.step = first.step;
-    state_.epoch = first.epoch;
-    state_.measures = summary.medians;
-    if (members_ > 1) state_.loss = summary.loss;
-    state_.examples_per_second = first.examples_per_second;
-    drawn_ = terminal_.now();
-  }
-  template <class E>
-  void take(const E&) {}
 
-  void finish(const train::Ended& event) {
-    if (!running_) return;
-    running_ = false;
-    state_.step = event.steps;
-    state_.seconds = event.seconds > 0 ? event.seconds : terminal_.now() - started_;
-    printer_.keep_status(bar(columns()));
+ private:
+  void print(const std::vector<Line>& lines, double now) {
+    const int width = columns();
+    std::string text;
+    for (const Line& line : lines) text += line_text(line, width, terminal_.color);
+    if (progress_.is_running()) drawn_ = now;
+    printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()),
+                   progress_.is_running() ? bar(width) : std::string());
   }
 
   // The last column stays free: with it, some terminals wrap.
@@ -225,15 +191,15 @@ class BarDisplay : public train::Consumer {
     const int width = terminal_.width ? terminal_.width() : 0;
     return std::max(width > 0 ? width : assumed_width, least_width) - 1;
   }
-  std::string bar(int width) const { return bar_line(state_, {width, terminal_.color, terminal_.utf8}); }
+  // Two more columns are free for the ^C that a terminal echoes behind the bar: it would wrap, and the bar stay there.
+  std::string bar(int width) const { return line(std::max(width - 2, least_width - 1)); }
+  std::string line(int width) const { return progress_.line({width, terminal_.color, terminal_.utf8}); }
 
   Terminal terminal_;
   LinePrinter printer_;
   train::EventLines lines_;
-  BarState state_;
-  bool running_ = false;
-  std::int64_t first_step_ = 0, members_ = 1;
-  double started_ = 0, first_progress_ = -1, drawn_ = -1;
+  RunProgress progress_;
+  double drawn_ = -1;
 };
 
 }  // namespace

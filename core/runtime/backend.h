@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/graph/program.h"
+#include "core/runtime/trace.h"
 
 namespace pmaptrain {
 
@@ -139,6 +140,10 @@ class Module {
   // `members`, which ascend, or for all of them where it is empty. The others keep all their values.
   virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                         std::span<const std::int64_t> members = {}) = 0;
+
+  // The same of one step, and what each worker does when. `trace` belongs to the module until the ticket is done.
+  virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
+                               StepTrace& trace) = 0;
 
   // Sets an input, on one device or on all, of one member or of all.
   virtual Ticket write(Handle input, Instance instance, std::span<const std::byte> value) = 0;

@@ -147,7 +147,7 @@ class Interpreter {
   void run(const std::vector<Equation>& equations, int depth = 0) {
     for (const Equation& equation : equations) {
       ++number_;
-      const Clock::time_point begin = options_.seconds != nullptr ? Clock::now() : Clock::time_point{};
+      const Clock::time_point begin = options_.ran ? Clock::now() : Clock::time_point{};
       if (equation.op.is_loop()) {
         run_loop(*equation.op.as<ops::Loop>(), equation, depth);
       } else {
@@ -156,7 +156,7 @@ class Interpreter {
           options_.observer(equation, [this](Value value) -> const PerDevice& { return at(value); });
         }
       }
-      if (options_.seconds != nullptr) (*options_.seconds)[&equation] += seconds_since(begin);
+      if (options_.ran) options_.ran(equation, begin, Clock::now());
       if (&equation != &equations.back()) free_dying(depth);
     }
   }

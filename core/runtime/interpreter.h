@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/graph/program.h"
 
 namespace pmaptrain {
@@ -27,7 +28,8 @@ using Observer = std::function<void(const Equation& equation, const std::functio
 struct InterpretOptions {
   // Throw Error (failed) when a value whose type says that it is the same along an axis is not: a wrong rule of an op.
   bool check_replicated = true;
-  std::map<const Equation*, double>* seconds = nullptr;  // adds how long each equation took
+  // Called after each equation, with when it began and ended.
+  std::function<void(const Equation&, Clock::time_point, Clock::time_point)> ran = {};
   Observer observer = {};
 };
 

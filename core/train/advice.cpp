@@ -1,9 +1,14 @@
 #include "core/train/advice.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/record_lines.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -35,6 +40,33 @@ void twice_normalised(const Setup& setup, std::vector<std::string>& out) {
   out.push_back("the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
                 ", and the loss " + to_string(loss) +
                 " applies one itself: gradients are then small, and training is slow; remove the layer");
+}
+
+// A loss that takes logits, behind a layer that allows only some.
+void cut_logits(const Setup& setup, std::vector<std::string>& out) {
+  const model::PlannedLayer& last = *setup.model.leaves().back();
+  const spec::Loss& loss = setup.model.loss;
+  const bool takes_logits = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss) ||
+                            std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+  if (!takes_logits || last.kind != "relu") return;
+  out.push_back("the last layer, " + last.name + in_parentheses(last.place) + ", is a relu, and the loss " +
+                to_string(loss) +
+                " takes logits, which may be negative: classes whose logits are all cut to 0 do not "
+                "train; remove the layer");
+}
+
+// Bytes are scaled to 0..1 before they are normalised.
+void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
+  const auto& normalize = setup.model.normalize;
+  if (!normalize || setup.model.input.dtype != DType::u8) return;
+  const auto most = [](const std::vector<double>& values) {
+    return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
+  };
+  const double largest = std::max(most(normalize->mean), most(normalize->std));
+  if (largest <= 1) return;
+  out.push_back("data.normalize" + in_parentheses(setup.model.normalize_place) + " has " + exact(largest) +
+                ", but inputs are bytes, which are scaled to 0..1 first: divide mean and std by 255, or write "
+                "normalize: auto");
 }
 
 // Images are (height, width, channels).
@@ -71,6 +103,23 @@ void large_batch(const Setup& setup, std::vector<std::string>& out) {
                 counted(batch.steps_per_epoch, "step") + "; batch_size: all says that this is meant");
 }
 
+// Adam and its relatives change a parameter by about the learning rate in a step, and outputs begin near 0. The factor
+// is what two hidden layers of 64 were seen to reach.
+void distant_targets(const Setup& setup, std::vector<std::string>& out) {
+  constexpr double reach = 2e4;
+  const model::Model& model = setup.model;
+  const spec::OptimizerSpec& optimizer = setup.member_spec().optimizer;
+  const double rate = optimizer.learning_rate.value;
+  const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
+  if (model.target.dtype != DType::f32 || model.has_distributions() || optimizer.learning_rate.schedule || is_sgd)
+    return;
+  const double scale = target_scale(*setup.source.train);
+  if (scale <= reach * rate * static_cast<double>(setup.timetable.steps)) return;
+  out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
+                compact(rate) + ", " + counted(setup.timetable.steps, "step") +
+                " will hardly reach them; divide the targets, or raise optimizer.learning_rate");
+}
+
 void single_device(const Setup& setup, std::vector<std::string>& out) {
   if (setup.mesh().devices() > 1) return;
   out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
@@ -83,13 +132,34 @@ std::string in_parentheses(const Place& place) {
   return " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")";
 }
 
+double target_scale(const data::Dataset& dataset) {
+  const bool labels = dataset.target().dtype == DType::i32;
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  std::vector<float> row(width);  // or as many labels
+  const std::int64_t examples = std::min<std::int64_t>(dataset.size(), 10000);
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+    for (const float number : row) {
+      const double value = labels ? std::bit_cast<std::int32_t>(number) : static_cast<double>(number);
+      sum += value;
+      squares += value * value;
+    }
+  }
+  const double count = static_cast<double>(examples) * static_cast<double>(width), mean = sum / count;
+  return std::max(std::abs(mean), std::sqrt(std::max(0.0, squares / count - mean * mean)));
+}
+
 std::vector<std::string> likely_mistakes(const Setup& setup) {
   std::vector<std::string> found;
   single_device(setup, found);
   twice_normalised(setup, found);
+  cut_logits(setup, found);
+  unscaled_normalize(setup, found);
   channels_first(setup, found);
   short_duration(setup, found);
   large_batch(setup, found);
+  distant_targets(setup, found);
   return found;
 }
 

@@ -11,8 +11,13 @@ namespace pmaptrain::train {
 // " (cnn.yaml:12:7)"; empty for a place without a line.
 std::string in_parentheses(const Place& place);
 
-// One sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images whose channels come first,
-// a duration that was probably meant in epochs, a batch of more than half of the training split.
+// How far targets, taken as numbers, are from 0: the larger of the magnitude of their mean and their standard deviation,
+// of up to 10,000 examples.
+double target_scale(const data::Dataset& dataset);
+
+// One sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images whose
+// channels come first, a duration that was probably meant in epochs, a batch of more than half of the training split,
+// targets that the learning rate does not reach.
 std::vector<std::string> likely_mistakes(const Setup& setup);
 
 }  // namespace pmaptrain::train

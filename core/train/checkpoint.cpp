@@ -115,16 +115,19 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
   return inputs;
 }
 
+std::string config_hash(const Setup& setup) { return hash_hex(std::as_bytes(std::span(setup.loaded.resolved))); }
+
 void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices) {
-  const std::string& config = setup.loaded.resolved;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
     const spec::Spec& spec = setup.member_spec(static_cast<std::int64_t>(m));
     state.members[m].seed = spec.seed;
     state.members[m].data_seed = data::seed_of(spec.data, spec.seed);
   }
+  state.input = {setup.model.input.dtype, setup.model.input.shape};
+  state.target = {setup.model.target.dtype, setup.model.target.shape};
   state.batch_size = setup.batch.global;
   state.train_examples = setup.batch.dataset;
-  state.config_hash = hash_hex(std::as_bytes(std::span(config.data(), config.size())));
+  state.config_hash = config_hash(setup);
   state.checksums.clear();
   std::map<std::string_view, std::size_t> parameters, optimizer;
   for (const std::size_t input : checkpoint_inputs(setup)) {

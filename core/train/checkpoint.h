@@ -29,6 +29,9 @@ Slices slices_of(SlicedReader& reader);
 // The inputs of the training program that a checkpoint has: parameters and state, but for the guard's.
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup);
 
+// XXH3 of the run's resolved config, as 16 hexadecimal digits.
+std::string config_hash(const Setup& setup);
+
 // Writes the files of a checkpoint: params.safetensors, optimizer.safetensors (state), ema.safetensors where there is a
 // moving average (debiased, by the parameters' names), and state.json. The tensors of an ensemble have its members as
 // their first dimension. Fills in the parts of `state` that follow from the setup and the files. No tensor is copied as

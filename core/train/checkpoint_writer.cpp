@@ -43,8 +43,8 @@ std::size_t snapshot_bytes(const Setup& setup) {
   return parts.empty() ? 0 : sum_of(parts.back().offset, product_of(parts.back().bytes, members_of(setup)));
 }
 
-CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader)
-    : setup_(setup), folder_(folder), reader_(reader), parts_(snapshot_parts(setup)) {
+CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log)
+    : setup_(setup), folder_(folder), reader_(reader), log_(log), parts_(snapshot_parts(setup)) {
   if (!setup.timetable.saves_during_run) return;
   snapshot_ = allocate(snapshot_bytes(setup));
   const BlockSignals blocked;
@@ -86,6 +86,11 @@ void CheckpointWriter::wait() {
   changed_.wait(lock, [&] { return !job_; });
 }
 
+bool CheckpointWriter::is_writing() const {
+  const std::lock_guard lock(mutex_);
+  return job_.has_value();
+}
+
 std::optional<CheckpointWriter::Failure> CheckpointWriter::take_failure() {
   const std::lock_guard lock(mutex_);
   return std::exchange(failure_, std::nullopt);
@@ -105,6 +110,7 @@ void CheckpointWriter::take_snapshot() {
 
 // The directory of a folder that was moved is still the run's.
 void CheckpointWriter::commit(const RunState& state, const Slices& slices) const {
+  const SpanLog::Scope span(log_, state.step, "write checkpoint");
   folder_.flush_file("metrics.jsonl");  // the state says how long it is
   const std::string best = best_folder(state);
   const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/span_log.h"
 #include "core/train/checkpoint.h"
 
 namespace pmaptrain::train {
@@ -25,9 +26,10 @@ std::size_t snapshot_bytes(const Setup& setup);
 // A thread that writes one checkpoint at a time, from a snapshot.
 class CheckpointWriter {
  public:
-  // Allocates the snapshot's memory, which is used when the first one is taken, and starts the thread. Setup, folder
-  // and reader outlive this. Throws Error (resource).
-  CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader);
+  // Allocates the snapshot's memory, which is used when the first one is taken, and starts the thread. Setup, folder,
+  // reader and log outlive this. `log`: when checkpoints of the steps that it covers were written. Throws Error
+  // (resource).
+  CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log = nullptr);
   // Waits for the write under way.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -39,6 +41,7 @@ class CheckpointWriter {
   void save_now(const RunState& state);
   // Waits for the write under way, if any.
   void wait();
+  bool is_writing() const;
   // The write that failed since the last call, if one did.
   struct Failure {
     std::int64_t step = 0;
@@ -54,6 +57,7 @@ class CheckpointWriter {
   const Setup& setup_;
   const RunFolder& folder_;
   SlicedReader& reader_;
+  SpanLog* const log_;
   const std::vector<SnapshotPart> parts_;
   std::unique_ptr<std::byte[]> snapshot_;
 

@@ -40,7 +40,11 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
   };
   for (std::size_t i = 0; i < members.size(); ++i) set_ema_correction(module_, setup_, updates[i], members[i]);
   begin_all(true);
-  std::vector<Evaluation> evaluations = evaluators_[which]->run(members, stop_);
+  const auto progress = [&, what = "evaluating " + setup_.evaluations[which].split](std::int64_t done,
+                                                                                    std::int64_t total) {
+    report_.emit(Working{what, done, total});
+  };
+  std::vector<Evaluation> evaluations = evaluators_[which]->run(members, stop_, progress);
   begin_all(false);
   if (evaluations.empty()) return {};
   std::vector<std::int64_t> steps;

@@ -37,14 +37,15 @@ data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::st
   return *split;
 }
 
-// All of them, or the one that is asked for.
+}  // namespace
+
 std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(spec::members(spec)));
   std::iota(all.begin(), all.end(), 0);
   if (!member) return all;
   const std::string given = "member " + std::to_string(*member);
   if (!spec.ensemble) {
-    refuse(given + " is asked for, but the run is no ensemble", "without --member the run's model is evaluated");
+    refuse(given + " is asked for, but the run is no ensemble", "leave --member out");
   }
   if (*member < 0 || *member >= std::ssize(all)) {
     refuse("the ensemble has no " + given, "its members are 0 to " + std::to_string(all.size() - 1));
@@ -52,7 +53,6 @@ std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber me
   return {*member};
 }
 
-// The config may have options that the run's has not.
 void check_same_members(const spec::Spec& spec, const RunState& state) {
   const auto shown = [](bool is_ensemble, std::int64_t members) {
     return is_ensemble ? counted(members, "member") : std::string("no ensemble");
@@ -61,10 +61,8 @@ void check_same_members(const spec::Spec& spec, const RunState& state) {
   if (is_ensemble == state.is_ensemble && spec::members(spec) == std::ssize(state.members)) return;
   refuse("the config has " + shown(is_ensemble, spec::members(spec)) + ", the checkpoint " +
              shown(state.is_ensemble, std::ssize(state.members)),
-         "evaluate it with the run's own ensemble; --member N chooses one member");
+         "use it with the run's own ensemble; --member N chooses one member");
 }
-
-}  // namespace
 
 Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
     : module_(module),
@@ -75,7 +73,8 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
               batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {}
 
-std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop) {
+std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop,
+                                       const Progress& progress) {
   const Clock::time_point begin = Clock::now();
   loader_.restart(0, batch_.steps_per_epoch);
   const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
@@ -88,6 +87,7 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   std::vector<Sums> sums(members.size(), none);
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return {};
+    if (progress) progress(step, batch_.steps_per_epoch);
     module_.submit(entry_, loader_.next().slot, 1, members);
     for (std::size_t m = 0; m < members.size(); ++m) {
       // The outputs are the parts in their order, then the count.
@@ -126,9 +126,9 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const bool best = checkpoint == "best" && state.is_ensemble;
   if (best && member) check_has_best(state, *member, "--checkpoint last");
   if (best) std::erase_if(members, [&](std::int64_t one) { return !has_best(state, one); });
-  const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split);
+  const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split, &state.encoding);
   const data::Dataset& dataset = *data.of(split);
-  const model::Model model = model::make_model(spec, dataset.input(), dataset.target());
+  const model::Model model = model_of(spec, data, dataset);
   model::check_targets(model, dataset, spec.data.source_place);
   const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
@@ -145,8 +145,7 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
     const std::int64_t there = std::ssize(loaded_members);
     loaded_members.push_back(there);
     write_group(*module, there, 0, Group::params, parameters.of_member(one), parameters.path);
-    set_loss_numbers(*module, model::make_model(spec::member_spec(loaded.spec, one), dataset.input(), dataset.target()),
-                     there);
+    set_loss_numbers(*module, model_of(spec::member_spec(loaded.spec, one), data, dataset), there);
   }
   std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
   for (std::size_t m = 0; m < members.size(); ++m) {

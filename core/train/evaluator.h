@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "core/data/loader.h"
 #include "core/runtime/backend.h"
 #include "core/train/events.h"
+#include "core/train/run_state.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::train {
@@ -33,8 +35,10 @@ class Evaluator {
   Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
   // Of the parameters that the module has of these members, one of each. None once `stop`, asked before each batch, is
-  // not zero: what was measured until then is of no split.
-  std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr);
+  // not zero: what was measured until then is of no split. `progress` is called before each batch.
+  using Progress = std::function<void(std::int64_t batch, std::int64_t batches)>;
+  std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr,
+                              const Progress& progress = {});
 
  private:
   Module& module_;
@@ -44,6 +48,12 @@ class Evaluator {
   std::string split_;
   data::Loader loader_;
 };
+
+// The members of a run that are meant: all of them, or the one that is asked for. Throws Error (usage) for one that
+// there is not.
+std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member);
+// The config may have options that the run's has not. Throws Error (usage) where the checkpoint has other members.
+void check_same_members(const spec::Spec& spec, const RunState& state);
 
 // Evaluates a run folder's checkpoint ("last", "best" or a step) on a split, by default on test where there is one,
 // else on validation: every member, or `member` alone. Of "best", the members that have none are left out; where

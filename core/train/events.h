@@ -28,12 +28,22 @@ struct Started {
   std::int64_t steps_per_epoch = 0;
   std::vector<std::string> description;  // lines to show before the first step
   std::int64_t members = 1;              // of the ensemble
+  std::string best_metric = "loss";      // of evaluations: what says which is the best
+  bool largest_is_best = false;
 };
 
-// After every step; carries no device value, so it costs no transfer. For the bar only.
+// What takes a while and is no training step, for the bar only: "evaluating validation".
+struct Working {
+  std::string what;
+  std::int64_t done = 0, total = 0;  // total 0: it is not known how much there is
+};
+
+// After every step. For the bar only.
 struct Progressed {
   std::int64_t step = 0;   // completed, from 1
   std::int64_t epoch = 1;  // the one this step belongs to, from 1
+  // Of one of the last steps, the median of several members; now and then, for consumers that want it.
+  std::optional<double> loss = std::nullopt;
 };
 
 // At the log interval, and at the first and last step: the batch of this step under the parameters before its update.
@@ -96,6 +106,9 @@ struct Ended {
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
   std::string test_parameters;  // what test was evaluated with at the end: "best" or "last"; empty: it was not
   std::string run_dir;
+  std::string name = {};         // of the run
+  std::string config_hash = {};  // of its resolved config, as state.json has it
+  std::int64_t parameters = 0;   // elements, of one member
   double seconds = 0;
   std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
   bool continues = false;                 // --resume goes on with it
@@ -108,13 +121,15 @@ struct Ended {
   }
 };
 
-using Event = std::variant<Started, Progressed, std::vector<Logged>, std::vector<EpochEnded>, std::vector<Evaluated>,
-                           Warned, Ended>;
+using Event = std::variant<Started, Working, Progressed, std::vector<Logged>, std::vector<EpochEnded>,
+                           std::vector<Evaluated>, Warned, Ended>;
 
 class Consumer {
  public:
   virtual ~Consumer() = default;
   virtual void on(const Event& event) = 0;
+  // Whether it shows the loss of Progressed, which is read for it then.
+  virtual bool wants_live_loss() const { return false; }
 };
 
 }  // namespace pmaptrain::train

@@ -147,19 +147,31 @@ bool is_temporary_name(std::string_view name, std::string_view file_name) {
          name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
 }
 
+namespace {
+
+std::string beside(const FilePlace& place) {
+  const std::filesystem::path path = place.name;
+  return std::filesystem::path(path).replace_filename(temporary_name(path.filename().string()));
+}
+
+}  // namespace
+
+Replacement::Replacement(FilePlace place)
+    : place_(std::move(place)), temporary_(beside(place_)), writer_({place_.directory, temporary_, place_.shown}) {}
+
 Replacement::Replacement(FilePlace place, std::span<const std::span<const std::byte>> parts)
-    : place_(std::move(place)) {
-  const std::filesystem::path path = place_.name;
-  const std::string beside = std::filesystem::path(path).replace_filename(temporary_name(path.filename().string()));
-  FileWriter writer({place_.directory, beside, place_.shown});
-  for (const std::span<const std::byte> part : parts) writer.write(part);
-  writer.close();
-  temporary_ = beside;
+    : Replacement(std::move(place)) {
+  for (const std::span<const std::byte> part : parts) write(part);
+  close();
 }
 
 Replacement::~Replacement() {
   if (!temporary_.empty()) ::unlinkat(place_.directory, temporary_.c_str(), 0);
 }
+
+void Replacement::write(std::span<const std::byte> bytes) { writer_.write(bytes); }
+
+void Replacement::close() { writer_.close(); }
 
 void Replacement::take_place() {
   if (::renameat(place_.directory, temporary_.c_str(), place_.directory, place_.name.c_str()) != 0) {

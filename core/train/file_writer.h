@@ -63,20 +63,26 @@ std::string hash_hex(std::span<const std::byte> bytes);
 
 // A file that is written whole beside its place, flushed to the disk, and then takes that place in one step. Until then
 // the place is as it was; what never takes it is removed.
-class Replacement {
+class Replacement : public ByteSink {
  public:
-  // Throws Error (failed) with the place's path and the system's reason.
+  // Begins an empty file. This and write() throw Error (failed) with the place's path and the system's reason.
+  explicit Replacement(FilePlace place);
+  // A whole file.
   Replacement(FilePlace place, std::span<const std::span<const std::byte>> parts);
-  ~Replacement();
+  ~Replacement() override;
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
+  void write(std::span<const std::byte> bytes) override;
+  // Flushes the file to the disk; nothing is written after that. Throws Error (failed).
+  void close();
   // Throws Error (failed).
   void take_place();
 
  private:
   FilePlace place_;
   std::string temporary_;  // beside it; empty once it has taken the place
+  FileWriter writer_;      // until close()
 };
 
 // Makes the file hold the concatenated parts, or leaves it as it was: a temporary file beside it, flushed to the disk,

@@ -11,8 +11,11 @@
 namespace pmaptrain::train {
 namespace {
 
-constexpr std::string_view skipped_why =
-    " skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)";
+// Why steps were skipped.
+std::string skipped_why(bool weighted) {
+  return std::string(" skipped: the loss, the gradient or the update was not finite") +
+         (weighted ? ", or the weights of the batch were all 0" : "") + " (train.on_nonfinite: skip)";
+}
 
 }  // namespace
 
@@ -29,25 +32,22 @@ std::int64_t Guards::steps_skipped() const {
 std::string Guards::skipped_steps() const {
   const std::int64_t skipped = steps_skipped();
   if (skipped == 0 || stop()) return "";
-  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + std::string(skipped_why);
-}
-
-void Guards::check_count(std::int64_t step) const {
-  Module& module = reader_.module();
-  if (scalar(module, module.output(train_entry, setup_.roles.count), {0, member_}) > 0) return;
-  fail_running("step " + std::to_string(step) + ": no example of the batch counts", "its mask is all zero");
+  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model.weighted);
 }
 
 // The count of updates says which step was the first bad one, however many have run since.
 bool Guards::check_finite(bool replays) {
   if (finite() || stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
-  reason_ = "step " + std::to_string(good + 1) +
-            ": the loss, the gradient or the update is not finite; stopped with the "
-            "parameters " +
+  const bool weighs = has_weight(setup_, good + 1, member_);
+  reason_ = "step " + std::to_string(good + 1) + ": " +
+            (weighs ? "the loss, the gradient or the update is not finite"
+                    : "the weights of the batch are all 0, so it has no mean") +
+            "; stopped with the parameters " +
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
             " (train.on_nonfinite: halt)";
-  if (replays) reason_ += "; " + replayed(good + 1);
+  if (!weighs) reason_ += "; a larger batch, or on_nonfinite: skip, gets past it";
+  if (replays && weighs) reason_ += "; " + replayed(good + 1);
   good_steps_ = good;
   return true;
 }
@@ -65,7 +65,8 @@ std::string Guards::replayed(std::int64_t step) const {
 // With on_nonfinite: skip every step may have been left out, and then nothing was trained.
 bool Guards::check_any_good(std::int64_t steps) {
   if (steps == 0 || steps_skipped() < steps || stop()) return false;
-  reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") + std::string(skipped_why);
+  reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
+            skipped_why(setup_.model.weighted);
   return true;
 }
 

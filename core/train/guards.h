@@ -33,8 +33,6 @@ class Guards {
   // What to tell of them where the run goes well otherwise; empty where there are none.
   std::string skipped_steps() const;
 
-  // Throws Error (failed) when no example of the last step's batch counts.
-  void check_count(std::int64_t step) const;
   // Each of these says whether it has found the first reason to stop. check_finite() replays the step, for its words,
   // where that is asked for.
   bool check_finite(bool replays = true);

@@ -35,7 +35,9 @@ LossWatch::Sums LossWatch::of_epoch() const {
   const auto number = [&](std::size_t input) {
     return scalar(module_, module_.input(train_entry, input), {0, member_});
   };
-  return {number(setup_.roles.epoch_sums.front()), number(setup_.roles.epoch_examples)};
+  const StepRoles& roles = setup_.roles;
+  return {number(roles.epoch_sums.front()),
+          number(setup_.model.weighted ? roles.epoch_sums.back() : roles.epoch_examples)};
 }
 
 std::optional<std::string> LossWatch::logged(std::int64_t step) {

@@ -36,25 +36,6 @@ void append_little(std::string& text, std::uint64_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xFF);
 }
 
-// All that stands before the elements: magic, version, length, and the dictionary padded to a multiple of 64 bytes.
-std::string npy_header(const Tensor& tensor) {
-  assert(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)));
-  std::string shape;
-  for (const std::int64_t size : tensor.shape) shape += std::to_string(size) + ", ";
-  // (3,) for one dimension, (3, 4) for two, () for none
-  if (!shape.empty()) shape.erase(tensor.shape.size() == 1 ? shape.size() - 1 : shape.size() - 2);
-  std::string dictionary =
-      "{'descr': '" + std::string(descr_of(tensor.dtype)) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  constexpr std::size_t before = 10, alignment = 64;
-  while ((before + dictionary.size() + 1) % alignment != 0) dictionary += ' ';
-  dictionary += '\n';
-  std::string header = "\x93NUMPY";
-  header += '\x01';
-  header += '\x00';
-  append_little(header, dictionary.size(), 2);
-  return header + dictionary;
-}
-
 std::uint32_t checksum(std::uint32_t start, Part bytes) {
   if (bytes.empty()) return start;  // a null pointer would start anew
   return static_cast<std::uint32_t>(::crc32_z(start, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -170,17 +151,40 @@ class ZipWriter {
   std::uint64_t at_ = 0, entries_ = 0;
 };
 
+std::string header_of(const Tensor& tensor) {
+  assert(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)));
+  return npy_header(tensor.dtype, tensor.shape);
+}
+
 }  // namespace
 
+// Magic, version, length, and the dictionary padded to a multiple of 64 bytes.
+std::string npy_header(DType dtype, const Shape& shape) {
+  std::string sizes;
+  for (const std::int64_t size : shape) sizes += std::to_string(size) + ", ";
+  // (3,) for one dimension, (3, 4) for two, () for none
+  if (!sizes.empty()) sizes.erase(shape.size() == 1 ? sizes.size() - 1 : sizes.size() - 2);
+  std::string dictionary =
+      "{'descr': '" + std::string(descr_of(dtype)) + "', 'fortran_order': False, 'shape': (" + sizes + "), }";
+  constexpr std::size_t before = 10, alignment = 64;
+  while ((before + dictionary.size() + 1) % alignment != 0) dictionary += ' ';
+  dictionary += '\n';
+  std::string header = "\x93NUMPY";
+  header += '\x01';
+  header += '\x00';
+  append_little(header, dictionary.size(), 2);
+  return header + dictionary;
+}
+
 void write_npy(const std::string& path, const Tensor& tensor) {
-  const std::string header = npy_header(tensor);
+  const std::string header = header_of(tensor);
   const std::array<Part, 2> parts{std::as_bytes(std::span(header)), Part(tensor.bytes)};
   write_whole(path, parts);
 }
 
 void write_npz(const std::string& path, const Tensors& tensors, std::uint64_t zip64_from) {
   ZipWriter zip(zip64_from);
-  for (const auto& [name, tensor] : tensors) zip.add(name + ".npy", npy_header(tensor), tensor.bytes);
+  for (const auto& [name, tensor] : tensors) zip.add(name + ".npy", header_of(tensor), tensor.bytes);
   write_whole(path, zip.finish());
 }
 

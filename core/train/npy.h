@@ -8,6 +8,9 @@
 
 namespace pmaptrain::train {
 
+// All that an NPY file has before its elements.
+std::string npy_header(DType dtype, const Shape& shape);
+
 // Both write the file whole or not at all, and throw Error (failed) with the system's reason. The same tensors give
 // the same bytes.
 void write_npy(const std::string& path, const Tensor& tensor);

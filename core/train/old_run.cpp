@@ -11,12 +11,14 @@
 
 #include "core/base/error.h"
 #include "core/train/run_folder.h"
+#include "core/train/tensorboard.h"
 
 namespace pmaptrain::train {
 namespace {
 
 constexpr std::string_view checkpoints = "checkpoints";
-constexpr std::array<std::string_view, 4> written = {checkpoints, "summary.json", "metrics.jsonl", "log.txt"};
+constexpr std::array<std::string_view, 5> written = {checkpoints, tensorboard_folder, "summary.json", "metrics.jsonl",
+                                                     "log.txt"};
 
 bool is_checkpoint(const std::string& name) {
   return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||
@@ -28,14 +30,16 @@ bool rename_to_free(const Directory& directory, const std::string& from, const s
   return !directory.has(to) && ::renameat(fd, from.c_str(), fd, to.c_str()) == 0;
 }
 
-// Removes checkpoints/ under its present name. Of a link, the link is removed and not its target. Other files beside
-// the checkpoints stay. False where a file that pmaptrain wrote could not be removed.
-bool remove_checkpoints(const Directory& directory, const std::string& name) {
+// Removes a folder of the run, now called `name`, with the entries of which `is_ours` is true. Of a link, the link is
+// removed and not its target. Other files in it stay, and then it is called `original` again. False where something of
+// ours could not be removed.
+bool remove_folder(const Directory& directory, const std::string& name, std::string_view original,
+                   bool (*is_ours)(const std::string&)) {
   if (::unlinkat(directory.fd(), name.c_str(), 0) == 0 || errno == ENOENT) return true;
   try {
     const Directory inside = directory.enter(name, false);
     for (const std::string& entry : inside.names()) {
-      if (is_checkpoint(entry) && !inside.remove_quietly(entry)) return false;
+      if (is_ours(entry) && !inside.remove_quietly(entry)) return false;
     }
     if (::unlinkat(directory.fd(), name.c_str(), AT_REMOVEDIR) == 0) return true;
     if (errno != ENOTEMPTY) return false;
@@ -43,7 +47,7 @@ bool remove_checkpoints(const Directory& directory, const std::string& name) {
   } catch (const Error&) {
     return false;  // it may not be opened, or flushed
   }
-  return rename_to_free(directory, name, std::string(checkpoints));
+  return rename_to_free(directory, name, std::string(original));
 }
 
 }  // namespace
@@ -94,8 +98,10 @@ std::vector<std::string> OldRun::remove() {
   renamed_.clear();
   for (const std::string& name : names) {
     if (!is_left_behind(name)) continue;
-    const bool gone =
-        is_temporary_name(name, checkpoints) ? remove_checkpoints(directory_, name) : directory_.remove_quietly(name);
+    const bool gone = is_temporary_name(name, checkpoints) ? remove_folder(directory_, name, checkpoints, is_checkpoint)
+                      : is_temporary_name(name, tensorboard_folder)
+                          ? remove_folder(directory_, name, tensorboard_folder, is_event_entry)
+                          : directory_.remove_quietly(name);
     if (!gone) left.push_back(name);
   }
   return left;

@@ -27,7 +27,7 @@ class OldRun {
   OldRun& operator=(const OldRun&) = delete;
 
   // Removes it, and the files that killed processes left in the folder. Returns the names of what could not be removed.
-  // Files of others beside the checkpoints stay where they are.
+  // Files of others beside the checkpoints and event files stay where they are.
   std::vector<std::string> remove();
 
  private:

@@ -1,8 +1,10 @@
 #include "core/train/record_events.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <type_traits>
 #include <variant>
 
@@ -141,8 +143,23 @@ std::string metrics_lines(const Event& event) {
   return lines;
 }
 
+namespace {
+
+// Of a path in the current directory, also where that was removed.
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::absolute(path, error);
+  return error ? path : found.lexically_normal().string();
+}
+
+}  // namespace
+
 std::string summary_json(const Ended& ended, const std::string& version) {
   Object summary;
+  summary.add("name", ended.name);
+  summary.add("run_dir", absolute_path(ended.run_dir));
+  summary.add("config_hash", ended.config_hash);
+  summary.add("parameters", ended.parameters);
   summary.add("status", ended.status);
   summary.add("reason", ended.reason);
   summary.add("exit_status", ended.exit_status);
@@ -184,6 +201,10 @@ std::optional<Ended> parse_summary(const std::string& text) {
   try {
     const OrderedJson json = OrderedJson::parse(text);
     Ended ended;
+    ended.name = json.value("name", "");
+    ended.run_dir = json.value("run_dir", "");
+    ended.config_hash = json.value("config_hash", "");
+    ended.parameters = json.value("parameters", std::int64_t{0});
     ended.status = json.at("status").get<std::string>();
     ended.reason = json.at("reason").get<std::string>();
     ended.exit_status = json.at("exit_status").get<int>();
@@ -228,6 +249,7 @@ void Records::on(const Event& event) {
 
 void Records::write_metrics(const Event& event) {
   if (const std::string lines = metrics_lines(event); !lines.empty()) metrics_.write(lines);
+  if (tensorboard_) tensorboard_->on(event);
 }
 
 void Records::write_summary(const Ended& ended) {
@@ -242,11 +264,15 @@ void Records::write_summary(const Ended& ended) {
 void Records::flush() {
   metrics_.flush();
   log_.flush();
+  if (tensorboard_) tensorboard_->flush();
 }
 
 std::vector<std::string> Records::missing() const {
   std::vector<std::string> sentences{metrics_.missing(), log_.missing(), summary_problem_};
   std::erase(sentences, "");
+  if (tensorboard_) {
+    for (std::string& sentence : tensorboard_->missing()) sentences.push_back(std::move(sentence));
+  }
   return sentences;
 }
 

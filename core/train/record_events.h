@@ -10,6 +10,7 @@
 #include "core/train/events.h"
 #include "core/train/record_file.h"
 #include "core/train/record_lines.h"
+#include "core/train/tensorboard.h"
 
 namespace pmaptrain::train {
 
@@ -24,8 +25,8 @@ std::string summary_json(const Ended& ended, const std::string& version);
 std::optional<Ended> parse_summary(const std::string& text);
 
 // What a run folder gets while the run goes on: metrics.jsonl, one line and one write for each logged step, epoch and
-// evaluation; log.txt, what a terminal shows, as plain lines, with the final report at the end; summary.json when the
-// run ends, whole or not at all.
+// evaluation, and the same for TensorBoard where that is wanted; log.txt, what a terminal shows, as plain lines, with
+// the final report at the end; summary.json when the run ends, whole or not at all.
 class Records : public Consumer {
  public:
   // The places outlive this.
@@ -35,9 +36,13 @@ class Records : public Consumer {
         summary_(std::move(summary)),
         version_(std::move(version)),
         warn_(warn) {}
+  // From now on also for TensorBoard, with the arguments of its constructor.
+  void begin_tensorboard(const Directory& run, std::int64_t members, TensorBoard::Resumed resumed) {
+    tensorboard_.emplace(run, members, std::move(resumed), warn_);
+  }
   void on(const Event& event) override;
 
-  // The lines of an event in metrics.jsonl alone.
+  // An event in metrics.jsonl and for TensorBoard alone.
   void write_metrics(const Event& event);
   // Writes summary.json; a run's Ended does so too.
   void write_summary(const Ended& ended);
@@ -51,6 +56,7 @@ class Records : public Consumer {
 
  private:
   AppendFile metrics_, log_;
+  std::optional<TensorBoard> tensorboard_;
   FilePlace summary_;
   std::string version_;
   Warn warn_;

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -15,26 +14,36 @@
 namespace pmaptrain::train {
 namespace {
 
-constexpr std::string_view kept = "its lines are kept in memory and tried again";
+std::string kept(const RecordKind& kind) {
+  return fmt::format("its {}s are kept in memory and tried again", kind.name);
+}
 
 }  // namespace
 
-AppendFile::AppendFile(FilePlace place, Warn warn) : place_(std::move(place)), warn_(std::move(warn)) { open(); }
+std::size_t line_bytes(std::string_view bytes) {
+  const std::size_t end = bytes.find('\n');
+  return end == std::string_view::npos ? bytes.size() : end + 1;
+}
+
+AppendFile::AppendFile(FilePlace place, Warn warn, RecordKind kind)
+    : place_(std::move(place)), warn_(std::move(warn)), kind_(kind) {
+  open();
+}
 
 bool AppendFile::open() {
   if (file_) return true;
   file_ = Descriptor(::openat(place_.directory, place_.name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_) failed(errno, kept);
+  if (!file_) failed(errno, kept(kind_));
   return static_cast<bool>(file_);
 }
 
-void AppendFile::write(std::string_view lines) {
-  waiting_ += lines;
+void AppendFile::write(std::string_view records) {
+  waiting_ += records;
   try_again();
-  if (waiting_.size() <= most_waiting) return;
-  const std::size_t end = waiting_.find('\n', waiting_.size() - most_waiting - 1);
-  const std::size_t given_up = end == std::string::npos ? waiting_.size() : end + 1;
-  lost_ += std::count(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(given_up), '\n');
+  std::size_t given_up = 0;
+  for (; waiting_.size() - given_up > most_waiting; ++lost_) {
+    given_up += kind_.first(std::string_view(waiting_).substr(given_up));
+  }
   waiting_.erase(0, given_up);
 }
 
@@ -47,17 +56,17 @@ void AppendFile::try_again() {
     return;
   }
   const int error = errno;
-  // Half a line would not parse. What is no regular file cannot be cut: there the rest follows when it can.
+  // Half a record would not parse. What is no regular file cannot be cut: there the rest follows when it can.
   const bool taken_back = before >= 0 && ::ftruncate(file_.get(), before) == 0;
   if (!taken_back) waiting_.erase(0, written);
-  failed(error, kept);
+  failed(error, kept(kind_));
 }
 
 void AppendFile::flush() {
   try_again();
-  if (!file_ || ::fdatasync(file_.get()) == 0 || errno == EINVAL) return;  // EINVAL: a pipe, a device
+  if (!open() || ::fdatasync(file_.get()) == 0 || errno == EINVAL) return;  // EINVAL: a pipe, a device
   flush_failed_ = true;
-  failed(errno, "its last lines may be lost");
+  failed(errno, fmt::format("its last {}s may be lost", kind_.name));
 }
 
 std::uint64_t AppendFile::bytes() const {
@@ -70,10 +79,17 @@ std::string AppendFile::missing() const {
   if (file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0) {
     return fmt::format("'{}' was removed while the run went on", place_.shown.string());
   }
-  const std::int64_t lines = lost_ + std::count(waiting_.begin(), waiting_.end(), '\n');
-  if (lines == 0 && !flush_failed_) return "";
-  const std::string what = lines == 0 ? "may lack its last lines" : "lacks " + counted(lines, "line");
+  const std::int64_t records = lost_ + count_waiting();
+  if (records == 0 && !flush_failed_) return "";
+  const std::string what =
+      records == 0 ? fmt::format("may lack its last {}s", kind_.name) : "lacks " + counted(records, kind_.name);
   return fmt::format("'{}' {}: {}", place_.shown.string(), what, problem_);
+}
+
+std::int64_t AppendFile::count_waiting() const {
+  std::int64_t count = 0;
+  for (std::string_view rest = waiting_; !rest.empty(); rest.remove_prefix(kind_.first(rest))) ++count;
+  return count;
 }
 
 void AppendFile::failed(int error, std::string_view what) {

@@ -14,17 +14,29 @@ namespace pmaptrain::train {
 // Where a recorder says, once, that it cannot write. Called from the thread that emits the events.
 using Warn = std::function<void(const std::string&)>;
 
-// Training goes on when the file cannot be written (a disk that is full for a moment, a share that is away): lines wait
-// in memory and are tried again with the next ones. Of more than `most_waiting` bytes the oldest lines are given up.
+// What a file consists of, by default lines.
+struct RecordKind {
+  const char* name;
+  std::size_t (*first)(std::string_view bytes);  // the length of the record that they begin with
+};
+std::size_t line_bytes(std::string_view bytes);
+inline constexpr RecordKind lines_of_text{"line", line_bytes};
+
+// Training goes on when the file cannot be written (a disk that is full for a moment, a share that is away): records
+// wait in memory and are tried again with the next ones. Of more than `most_waiting` bytes the oldest are given up.
 class AppendFile {
  public:
   static constexpr std::size_t most_waiting = std::size_t{1} << 20;
 
-  AppendFile(FilePlace place, Warn warn);
-  // `lines` is whole lines with their ends. A reader sees whole lines: where only a part gets out, it is taken back.
-  void write(std::string_view lines);
+  AppendFile(FilePlace place, Warn warn, RecordKind kind = lines_of_text);
+  // `records` is whole records: lines with their ends. A reader sees whole ones: where only a part gets out, it is
+  // taken back.
+  void write(std::string_view records);
   // Tries again, and asks the system to bring what was written to the disk.
   void flush();
+
+  // Until the next write, for who has many files.
+  void close() { file_.reset(); }
 
   // The length of the file; 0 where it cannot be known.
   std::uint64_t bytes() const;
@@ -36,12 +48,14 @@ class AppendFile {
   bool open();
   void try_again();
   void failed(int error, std::string_view what);
+  std::int64_t count_waiting() const;
 
   FilePlace place_;
   Warn warn_;
+  RecordKind kind_;
   Descriptor file_;
   std::string waiting_;
-  std::int64_t lost_ = 0;      // lines given up
+  std::int64_t lost_ = 0;      // records given up
   bool flush_failed_ = false;  // what the system had taken may not be on the disk, and it would not say so again
   std::string problem_;        // the system's words of the last failure
   bool warned_ = false;

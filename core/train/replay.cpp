@@ -29,15 +29,14 @@ class HostBatch {
       : setup_(setup),
         dataset_(*setup.source.train),
         step_(step),
-        sampler_(data::training_sampler(setup.member_spec(member).data, setup.member_spec(member).seed,
-                                        setup.batch.dataset)) {
+        stream_(data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, dataset_)) {
     const data::BatchPlan& plan = setup.batch;
     const auto rows = static_cast<std::size_t>(plan.rows());
     inputs_.resize(rows * dataset_.input().bytes());
     targets_.resize(rows * dataset_.target().bytes());
     mask_.resize(rows * sizeof(float));
     rows_.resize(rows * sizeof(std::int64_t));
-    data::fill(dataset_, sampler_, plan, step,
+    data::fill(dataset_, stream_, plan, step,
                {inputs_.data(), targets_.data(), reinterpret_cast<float*>(mask_.data()),
                 reinterpret_cast<std::int64_t*>(rows_.data()), dataset_.input().bytes(), dataset_.target().bytes()});
   }
@@ -57,14 +56,14 @@ class HostBatch {
     const data::BatchPlan& plan = setup_.batch;
     const std::int64_t k = step_ % plan.steps_per_epoch;
     const std::int64_t position = k * plan.global + std::min(row, plan.examples_in(k) - 1);
-    return dataset_.index_in_source(sampler_.index(step_ / plan.steps_per_epoch, position));
+    return dataset_.index_in_source(stream_.order().index(step_ / plan.steps_per_epoch, position));
   }
 
  private:
   const Setup& setup_;
   const data::Dataset& dataset_;
   std::int64_t step_;  // from 0
-  data::Sampler sampler_;
+  data::Stream stream_;
   std::vector<std::byte> inputs_, targets_, mask_, rows_;
 };
 
@@ -262,6 +261,19 @@ class Replay {
 std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member,
                    const ReplayLimits& limits) {
   return Replay(setup, module, step, member, limits).run();
+}
+
+bool has_weight(const Setup& setup, std::int64_t step, std::int64_t member) {
+  const data::Dataset& train = *setup.source.train;
+  if (!train.is_weighted()) return true;
+  const data::BatchPlan& plan = setup.batch;
+  const spec::Spec& spec = setup.member_spec(member);
+  const data::Sampler order = data::training_sampler(spec.data, spec.seed, train.size());
+  const std::int64_t epoch = (step - 1) / plan.steps_per_epoch, k = (step - 1) % plan.steps_per_epoch;
+  for (std::int64_t row = 0; row < plan.examples_in(k); ++row) {
+    if (train.weight(order.index(epoch, k * plan.global + row)) > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace pmaptrain::train

@@ -23,4 +23,7 @@ struct ReplayLimits {
 std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
                    const ReplayLimits& limits = {});
 
+// Whether an example of the batch of step `step` (from 1) has a weight other than 0.
+bool has_weight(const Setup& setup, std::int64_t step, std::int64_t member = 0);
+
 }  // namespace pmaptrain::train

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Keys that do not change what a run computes, or only for how long.
-constexpr std::array<std::string_view, 12> free_keys = {"name",
+constexpr std::array<std::string_view, 13> free_keys = {"name",
                                                         "mesh.workers",
                                                         "mesh.backend",
                                                         "train.duration",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 12> free_keys = {"name",
                                                         "train.early_stopping",
                                                         "train.on_nonfinite",
                                                         "train.loss_spike",
+                                                        "train.tensorboard",
                                                         "train.max_time"};
 
 bool is_below(std::string_view path, std::string_view key) {
@@ -223,6 +224,71 @@ void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
 
 }  // namespace
 
+namespace {
+
+// Where the data is not read as the run reads it: what differs, as words. Empty where nothing does.
+std::string changed_encoding(const data::Encoding& run, const data::Encoding& now) {
+  const auto of_list = [](const std::string& what, const std::vector<std::string>& before,
+                          const std::vector<std::string>& after) -> std::string {
+    if (before == after) return "";
+    const std::set<std::string_view> old(before.begin(), before.end()), now_there(after.begin(), after.end());
+    for (const std::string& name : after) {
+      if (!old.contains(name)) return what + " '" + name + "' is new";
+    }
+    for (const std::string& name : before) {
+      if (!now_there.contains(name)) return what + " '" + name + "' is gone";
+    }
+    return "they are in another order: " + what + "s";
+  };
+  const auto names = [](const data::Encoding& encoding) {
+    std::vector<std::string> all;
+    for (const data::Encoding::Column& column : encoding.columns) all.push_back(column.name);
+    return all;
+  };
+  if (std::string found = of_list("column", names(run), names(now)); !found.empty()) return found;
+  if (std::string found = of_list("class", run.classes, now.classes); !found.empty()) return found;
+  for (std::size_t i = 0; i < now.columns.size(); ++i) {
+    const data::Encoding::Column &before = run.columns[i], &after = now.columns[i];
+    if (std::string found = of_list("category", before.categories, after.categories); !found.empty()) {
+      return found + " in column '" + after.name + "'";
+    }
+    if (before.missing < after.missing || before.missing > after.missing) {
+      return "the mean of column '" + after.name + "' was " + exact(before.missing) + " and is " + exact(after.missing);
+    }
+  }
+  if (run.image != now.image) return "the size of the images";
+  if (run.statistics == now.statistics) return "";
+  if (!run.statistics || !now.statistics) return "normalize: auto";
+  for (std::size_t c = 0; c < std::min(run.statistics->mean.size(), now.statistics->mean.size()); ++c) {
+    const auto differs = [&](const std::vector<double>& before, const std::vector<double>& after,
+                             const std::string& what) -> std::string {
+      if (!(before[c] < after[c]) && !(before[c] > after[c])) return "";
+      const std::string where = c < now.columns.size() && before.size() == now.columns.size()
+                                    ? "column '" + now.columns[c].name + "'"
+                                    : "channel " + std::to_string(c);
+      return "the " + what + " of " + where + " was " + exact(before[c]) + " and is " + exact(after[c]);
+    };
+    if (std::string found = differs(run.statistics->mean, now.statistics->mean, "mean"); !found.empty()) return found;
+    if (std::string found = differs(run.statistics->std, now.statistics->std, "standard deviation"); !found.empty()) {
+      return found;
+    }
+  }
+  return "the number of channels";
+}
+
+void check_same_data(const RunState& state, const Setup& setup) {
+  const std::string changed = changed_encoding(state.encoding, setup.source.encoding);
+  if (changed.empty()) return;
+  throw Error(ExitStatus::data,
+              Diagnostic{"data",
+                         setup.spec().data.source_place,
+                         "--resume needs the data that the run began with, and it has changed: " + changed,
+                         "restore the data, or begin another run (--name)",
+                         {}});
+}
+
+}  // namespace
+
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
@@ -233,6 +299,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   };
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
+  check_same_data(state, setup);
   check_frozen_best(state, setup.spec().train);
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
   if (!setup.optimizer().schedule) return notes;

@@ -53,6 +53,7 @@ class RunFolder {
   void begin(std::string_view config);
 
   const std::filesystem::path& path() const { return path_; }
+  const Directory& directory() const { return directory_; }
   // A file directly in the folder, wherever that is moved.
   FilePlace place(const std::string& name) const { return directory_.place(name); }
 

@@ -7,6 +7,7 @@
 #include "core/base/version.h"
 #include "core/train/evaluator.h"
 #include "core/train/start.h"
+#include "core/train/tensorboard.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
@@ -36,14 +37,16 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
+  TensorBoard::Resumed told;
+  if (resumed != nullptr) told = cut_event_files(folder.directory(), resumed->step, recorder_warnings_);
+  if (setup_.spec().train.tensorboard) {
+    records_->begin_tensorboard(folder.directory(), setup_.spec().ensemble ? spec::members(setup_.spec()) : 0, told);
+  }
   emit(started(run_dir, steps, workers, resumed != nullptr ? resumed->step : 0));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
   for (const std::string& note : setup_.source.notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});
-  if (setup_.mesh().devices() < 2) {
-    emit(Warned{"the mesh has one logical device: there is nothing to synchronise (mesh.axes, --devices)"});
-  }
 }
 
 void RunReport::save(RunState& state, std::int64_t step) const {
@@ -75,6 +78,14 @@ void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t
 Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
   Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
+  const spec::TrainSpec& train = setup_.spec().train;
+  if (train.checkpoint.best) {
+    event.best_metric = train.checkpoint.best->metric;
+    event.largest_is_best = mode_of(*train.checkpoint.best) == spec::Mode::max;
+  } else if (train.early_stopping) {
+    event.best_metric = train.early_stopping->metric;
+    event.largest_is_best = mode_of(*train.early_stopping) == spec::Mode::max;
+  }
   const data::BatchPlan& batch = setup_.batch;
   event.description.push_back(setup_.source.description);
   if (const auto& ensemble = setup_.spec().ensemble) {

@@ -34,7 +34,7 @@ class RunReport {
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step) { emit(Progressed{step, epoch_of(step)}); }
+  void progressed(std::int64_t step, std::optional<double> loss) { emit(Progressed{step, epoch_of(step), loss}); }
   // The step's measures, of these members, which have taken it.
   void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log

@@ -1,11 +1,14 @@
 #include "core/train/run_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
@@ -74,6 +77,9 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("left_behind", &MemberState::left_behind);
   by_member("seed", &MemberState::seed);
   by_member("data_seed", &MemberState::data_seed);
+  visit("encoding", state.encoding);
+  visit("input", state.input);
+  visit("target", state.target);
   visit("batch_size", state.batch_size);
   visit("train_examples", state.train_examples);
   visit("config_hash", state.config_hash);
@@ -134,6 +140,18 @@ OrderedJson stored(const std::optional<LossSums>& watched) {
           {"ended", {number(sums.loss_ended), number(sums.examples_ended)}}};
 }
 
+OrderedJson stored(const data::Encoding& encoding) {
+  OrderedJson columns = OrderedJson::array();
+  for (const auto& [name, categories, missing] : encoding.columns) {
+    columns.push_back({{"name", name}, {"categories", categories}, {"missing", missing}});
+  }
+  OrderedJson statistics = nullptr;
+  if (encoding.statistics) statistics = {{"mean", encoding.statistics->mean}, {"std", encoding.statistics->std}};
+  return {{"columns", columns}, {"classes", encoding.classes}, {"image", encoding.image}, {"statistics", statistics}};
+}
+
+OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
+
 template <class T>
 void load(const OrderedJson& json, T& value) {
   value = json.get<T>();
@@ -190,12 +208,34 @@ void load(const OrderedJson& json, std::optional<LossSums>& watched) {
   sums.examples_ended = to_number(json.at("ended").at(1));
 }
 
+void load(const OrderedJson& json, data::Encoding& encoding) {
+  for (const OrderedJson& column : json.at("columns")) {
+    encoding.columns.push_back({column.at("name").get<std::string>(),
+                                column.at("categories").get<std::vector<std::string>>(),
+                                column.at("missing").get<double>()});
+  }
+  encoding.classes = json.at("classes").get<std::vector<std::string>>();
+  encoding.image = json.at("image").get<std::vector<std::int64_t>>();
+  const OrderedJson& statistics = json.at("statistics");
+  if (statistics.is_null()) return;
+  encoding.statistics.emplace();
+  encoding.statistics->mean = statistics.at("mean").get<std::vector<double>>();
+  encoding.statistics->std = statistics.at("std").get<std::vector<double>>();
+}
+
+void load(const OrderedJson& json, data::Field& field) {
+  const std::optional<DType> dtype = parse_dtype(json.at("dtype").get<std::string>());
+  if (!dtype) throw std::invalid_argument("no element type");
+  field.dtype = *dtype;
+  field.shape = json.at("shape").get<Shape>();
+}
+
 // A path may hold bytes that are no UTF-8.
 std::string text_of(const OrderedJson& json) {
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20;
+constexpr std::size_t most_bytes = std::size_t{1} << 30;  // of a table of very many columns
 constexpr int most_depth = 8;
 constexpr std::string_view before_checksum = ",\n  \"checksum\": \"xxh3:", after_checksum = "\"\n}\n";
 
@@ -211,6 +251,35 @@ bool has_its_checksum(const std::string& text) {
   return at != std::string::npos && with_checksum(text.substr(0, at) + "\n}\n") == text;
 }
 
+// Whether arrays and objects are nested at most so deep. A callback of the parser could tell, but then the parser looks
+// through an array again for each object in it.
+bool is_shallow(const std::string& text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most_depth) return false;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return true;
+}
+
+bool is_sane(const data::Encoding& encoding) {
+  const std::vector<std::int64_t>& image = encoding.image;
+  const auto& statistics = encoding.statistics;
+  return (image.empty() || image.size() == 3) &&
+         std::all_of(image.begin(), image.end(), [](std::int64_t size) { return size >= 1 && size <= 65535; }) &&
+         (!statistics || statistics->mean.size() == statistics->std.size());
+}
+
 // What no run can have left.
 void check_sane(const RunState& state) {
   constexpr std::int64_t most_steps = 1'000'000'000'000;
@@ -221,7 +290,7 @@ void check_sane(const RunState& state) {
              member.logged_step >= 0 && member.logged_step <= state.step;
   }
   const bool times = state.seconds >= 0 && state.epoch_seconds >= 0;
-  if (!counts || !times) throw std::invalid_argument("a number out of its range");
+  if (!counts || !times || !is_sane(state.encoding)) throw std::invalid_argument("a number out of its range");
 }
 
 }  // namespace
@@ -246,11 +315,8 @@ std::string to_json(const RunState& state) {
 RunState parse_run_state(const std::string& text, const std::string& file) {
   try {
     if (text.size() > most_bytes || !has_its_checksum(text)) throw std::invalid_argument("another checksum");
-    const auto shallow = [](int depth, OrderedJson::parse_event_t, OrderedJson&) {
-      if (depth > most_depth) throw std::invalid_argument("nested too deep");
-      return true;
-    };
-    const OrderedJson json = OrderedJson::parse(text, shallow);
+    if (!is_shallow(text)) throw std::invalid_argument("nested too deep");
+    const OrderedJson json = OrderedJson::parse(text);
     RunState state;
     state.is_ensemble = json.contains("members");
     if (state.is_ensemble) state.members.resize(json.at("best").size());
@@ -260,8 +326,12 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
         load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
       }
     };
-    for_each_part(
-        state, [&](const char* name, auto& part) { load(json.at(name), part); }, by_member);
+    const auto visit = [&]<class T>(const char* name, T& part) {
+      // A checkpoint that is older than encodings has none.
+      if (std::is_same_v<T, data::Encoding> && !json.contains(name)) return;
+      load(json.at(name), part);
+    };
+    for_each_part(state, visit, by_member);
     check_sane(state);
     return state;
   } catch (const std::exception&) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/dataset.h"
 #include "core/train/events.h"
 #include "core/train/loss_spike.h"
 #include "core/train/plateau.h"
@@ -83,6 +84,9 @@ struct RunState {
 
   bool is_ensemble = false;
   std::vector<MemberState> members{1};  // one without an ensemble
+
+  data::Encoding encoding;    // how the data was read
+  data::Field input, target;  // of an example, without their origins
 
   // What the state belongs to.
   std::int64_t batch_size = 0, train_examples = 0;

@@ -8,6 +8,7 @@
 #include "core/train/checkpoint_writer.h"
 #include "core/train/comparisons.h"
 #include "core/train/evaluations.h"
+#include "core/train/live_loss.h"
 #include "core/train/members.h"
 #include "core/train/record_lines.h"
 #include "core/train/run_report.h"
@@ -35,6 +36,7 @@ class Session::Impl {
 
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
+    live_loss_.emplace(setup_, *module_, consumers);
     folder_.begin(setup_.loaded.resolved);
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
     try {
@@ -51,6 +53,7 @@ class Session::Impl {
     }
     return ended_;
   }
+  const std::optional<TraceSummary>& trace_summary() const { return tracer_->summary(); }
 
  private:
   // ---- before the first step ----
@@ -65,16 +68,17 @@ class Session::Impl {
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
-    writer_.emplace(setup_, folder_, *reader_);
+    tracer_.emplace(options_.trace, setup_, *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
+    writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.source.train, training_samplers(setup_), setup_.batch,
+    loader_.emplace(setup_.source.train, training_streams(setup_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
-                    data::LoaderOptions{step_, std::max(step_, steps_)});
+                    data::LoaderOptions{step_, std::max(step_, steps_), tracer_->loader()});
     if (step_ < steps_) slot_ = loader_->next().slot;
   }
 
@@ -119,12 +123,15 @@ class Session::Impl {
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->leaves()) report_->left_behind(step_, members_->leave());
       module_->wait(submitted_);  // the batch of the step before is given back
-      if (!has_batch && !resident) slot_ = loader_->next().slot;
+      if (!has_batch && !resident) {
+        const auto span = tracer_->span(step_ + 1, "wait for the batch");
+        slot_ = loader_->next().slot;
+      }
       has_batch = false;
-      submitted_ = module_->submit(train_entry, slot_, 1, members_->submitted());
-      ++step_;
-      report_->progressed(step_);
+      submitted_ = tracer_->submit(++step_, slot_, members_->submitted());
+      report_->progressed(step_, live_loss_->submitted(members_->active()));
       after_step();
+      if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
     }
   }
 
@@ -175,8 +182,8 @@ class Session::Impl {
   }
 
   void log() {
+    const auto span = tracer_->span(step_, "log");
     report_->log(step_, members_->active());
-    for (const std::int64_t member : members_->active()) (*members_)[member].guards.check_count(step_);
     check_finite();
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
@@ -212,6 +219,7 @@ class Session::Impl {
   }
 
   void end_epoch(bool last) {
+    const auto span = tracer_->span(step_, "end of the epoch");
     check_data_unchanged();
     const std::vector<std::int64_t> sound = members_->sound();
     for (const std::int64_t member : sound) (*members_)[member].loss_watch.epoch_ends();
@@ -221,6 +229,7 @@ class Session::Impl {
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
   // the best of a member.
   bool evaluate_and_save() {
+    const auto span = tracer_->span(step_, "evaluation");
     const std::vector<Evaluation> evaluations = evaluations_->run(step_);
     if (evaluations.empty()) {  // it stays due
       stopping_ = true;
@@ -249,6 +258,7 @@ class Session::Impl {
     state.example_cursor = state.step / timetable_.steps_per_epoch * setup_.batch.dataset +
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
+    state.encoding = setup_.source.encoding;
     state.evaluation_is_due = evaluation_is_due_ && !members_->sound().empty();
     if (const auto& best = setup_.spec().train.checkpoint.best) state.best_mode = spec::to_string(mode_of(*best));
     report_->save(state, step_);
@@ -257,6 +267,7 @@ class Session::Impl {
 
   // Training goes on while the checkpoint is written.
   void save() {
+    const auto span = tracer_->span(step_, "checkpoint");
     check_data_unchanged();
     const Clock::time_point begin = Clock::now();
     settle();
@@ -295,6 +306,7 @@ class Session::Impl {
     folder_.check_in_place();
     check_data_unchanged();
     settle();
+    tracer_->write(*report_);
     const RunState last = state();  // before the lines that are written only because the run stops
     report_->last_lines(step_, members_->active());
     save_last(last);
@@ -342,6 +354,7 @@ class Session::Impl {
   // Training is done, but not all that was to be kept of it could be written.
   void note_what_is_missing() {
     ended_.missing = report_->records().missing();
+    if (!tracer_->problem().empty()) ended_.missing.push_back(tracer_->problem());
     if (ended_.missing.empty() || ended_.exit_status != 0) return;
     ended_.status = "failed";
     ended_.reason = "error";
@@ -412,6 +425,9 @@ class Session::Impl {
     for (const MemberRun& member : *members_) ended_.members.push_back(member.ended(steps));
     report_->add_totals(ended_, steps);
     ended_.run_dir = folder_.present_path().string();
+    ended_.name = setup_.spec().name;
+    ended_.config_hash = config_hash(setup_);
+    ended_.parameters = setup_.model.parameter_count();
   }
 
   // Whoever catches the error tells it at the terminal; here it goes into the log.
@@ -445,6 +461,8 @@ class Session::Impl {
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
   MemberTexts told_;  // not yet emitted
+  std::optional<LiveLoss> live_loss_;
+  std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
   int slot_ = 0;      // of the batch at hand
   Ticket submitted_;  // the last step
@@ -467,6 +485,8 @@ Session::Session(const Setup& setup, SessionOptions options)
 Session::~Session() = default;
 
 Ended Session::run(std::span<Consumer* const> consumers) { return impl_->run(consumers); }
+
+const std::optional<TraceSummary>& Session::trace_summary() const { return impl_->trace_summary(); }
 
 Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers) {
   return Session(setup, options).run(consumers);

@@ -16,6 +16,7 @@
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
 #include "core/train/setup.h"
+#include "core/train/tracer.h"
 
 namespace pmaptrain::train {
 
@@ -25,6 +26,7 @@ struct SessionOptions {
   ResumePoint* resume = nullptr;          // where the run continues; outlives the session, which releases its files
   spec::Interval max_time;                // from the start of the process; else the config's
   std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
+  std::optional<TraceOptions> trace;      // steps that are traced
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
   const std::atomic<int>* stop = nullptr;  // non-zero: end after the step under way
@@ -49,6 +51,8 @@ class Session {
   // Throws Error for what breaks a run; once the folder exists an Ended event with status "failed" is sent before, and
   // what was trained is in a checkpoint where that can still be written. To be called once.
   Ended run(std::span<Consumer* const> consumers);
+  // Of the trace that run() wrote, if it did.
+  const std::optional<TraceSummary>& trace_summary() const;
 
  private:
   class Impl;

@@ -82,6 +82,14 @@ std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model&
          "operands to float32 and compute in that; precision: float32 avoids it, and results differ by roundings alone";
 }
 
+}  // namespace
+
+model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split) {
+  return model::make_model(spec, split.input(), split.target(), DType::f32, source.encoding.statistics);
+}
+
+namespace {
+
 std::vector<Member> make_members(const Setup& setup) {
   std::vector<Member> made;
   const data::Dataset& train = *setup.source.train;
@@ -89,7 +97,7 @@ std::vector<Member> make_members(const Setup& setup) {
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
     Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps), {}};
-    member.numbers = step_numbers(model::make_model(spec, train.input(), train.target()), spec, member.optimizer);
+    member.numbers = step_numbers(model_of(spec, setup.source, train), spec, member.optimizer);
     overflows = overflows || member.optimizer.overflows;
     made.push_back(std::move(member));
   }
@@ -115,7 +123,7 @@ Course course_of(const Setup& setup, std::int64_t member, const InitialValues& i
   if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
   if (initial.is_of_member()) course.initial_member = member;
   if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
-  if (data::training_sampler(spec.data, spec.seed, setup.batch.dataset).shuffles()) {
+  if (data::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
     course.data_seed = data::seed_of(spec.data, spec.seed);
   }
   return course;
@@ -144,7 +152,8 @@ std::vector<std::string> equal_members(const Setup& setup) {
   return warnings;
 }
 
-// What runs: after widen, the same bits from fewer passes over memory.
+}  // namespace
+
 Program optimize(Program program) {
   program = widen(std::move(program));
   program = remove_identities(std::move(program));
@@ -154,8 +163,6 @@ Program optimize(Program program) {
   return fuse(std::move(program));
 }
 
-}  // namespace
-
 Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
   Setup setup;
   setup.loaded = std::move(loaded);
@@ -164,7 +171,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   setup.source = data::open(spec.data, spec.seed, mesh.devices());
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, mesh, train.size());
-  setup.model = model::make_model(spec, train.input(), train.target());
+  setup.model = model_of(spec, setup.source, train);
   model::check_targets(setup.model, train, spec.data.source_place);
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
     if (const auto& dataset = setup.source.of(split)) {
@@ -175,6 +182,9 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     setup.loaded.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);
+  if (std::string warning = model::unused_class(setup.model, train); !warning.empty()) {
+    setup.warnings.push_back(std::move(warning));
+  }
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
   setup.members = make_members(setup);

@@ -90,6 +90,9 @@ struct Setup {
 // first began with. Throws Error: usage, or data.
 Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps = std::nullopt);
 
+// The model of a config for the data of `source`, of which `split` is one.
+model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);
+
 // The split on which the best checkpoint, early stopping and the like select: the first that is evaluated. The warning
 // is empty unless that is the test split. Throws Error (usage) at `place`, of the key `key`, where nothing is
 // evaluated.
@@ -100,6 +103,9 @@ SelectionSplit selects_on(const Setup& setup, const std::string& key, const Plac
 
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
+
+// What runs: after widen, the same bits from fewer passes over memory.
+Program optimize(Program program);
 
 // What evaluates `model` on `dataset`, in batches of at most `rows` rows over all devices.
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,

@@ -49,9 +49,9 @@ Source run_source(const Setup& setup, bool private_copies) {
   Source source;
   source.private_copies = private_copies || setup.timetable.verify_every > 0;
   source.members = spec::members(setup.spec());
-  const std::vector<data::Sampler> samplers = training_samplers(setup);
+  const std::vector<data::Stream> streams = training_streams(setup);
   source.entries.push_back(
-      {"train", setup.training, data::batches_in_memory(samplers.front(), setup.batch), samplers.size() > 1});
+      {"train", setup.training, data::batches_in_memory(streams.front(), setup.batch), streams.size() > 1});
   for (const EvaluationPlan& plan : setup.evaluations) {
     source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
                               data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
@@ -63,16 +63,16 @@ Source step_source(const Setup& setup) {
   return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
 }
 
-std::vector<data::Sampler> training_samplers(const Setup& setup) {
-  std::vector<data::Sampler> samplers;
+std::vector<data::Stream> training_streams(const Setup& setup) {
+  std::vector<data::Stream> streams;
   std::set<std::uint64_t> seeds;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
     seeds.insert(data::seed_of(spec.data, spec.seed));
-    samplers.push_back(data::training_sampler(spec.data, spec.seed, setup.batch.dataset));
+    streams.push_back(data::training_stream(spec.data, spec.seed, *setup.source.train));
   }
-  if (seeds.size() == 1 || !samplers.front().shuffles()) samplers.resize(1, samplers.front());
-  return samplers;
+  if (seeds.size() == 1 || !streams.front().is_random()) streams.resize(1, streams.front());
+  return streams;
 }
 
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,

@@ -25,7 +25,7 @@ Source run_source(const Setup& setup, bool private_copies = false);
 Source step_source(const Setup& setup);
 
 // The order of the training examples: one that all members share, or one for each member where data.seed varies.
-std::vector<data::Sampler> training_samplers(const Setup& setup);
+std::vector<data::Stream> training_streams(const Setup& setup);
 
 // The memory of the batches of an entry, of `batch` from `dataset`, for a loader: slot by slot, and in each slot by
 // member where members have batches of their own. Throws Error (failed) where the program has other sizes.

@@ -87,7 +87,7 @@ class StepBuilder {
     name_inputs();
 
     const Sums global = synchronised(device_sums());
-    const Value divisor = examples(global.count);
+    const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const Norms norms = gradient_norms(global.gradients, divisor);
     const Clipping clipping = clipping_of(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
@@ -260,11 +260,14 @@ class StepBuilder {
     return local.like(synchronise(b_, values));
   }
 
-  // Sums over examples become means over the global count, so uneven shards weigh right. A count of zero divides by
-  // one: then every mean is zero, and guard() refuses the update.
-  Value examples(Value count) {
+  // Sums over examples become means over the global count, so uneven shards weigh right; or over the sum of the
+  // weights. A count of zero divides by one: then every mean is zero, and guard() refuses the update.
+  Value divisor_of(const Sums& global) {
     const Builder::Scope scope(b_, {"normalise", {}});
-    return b_.emit(ops::Max{}, {count, b_.constant(model_.dtype, 1.0)});
+    const Value one = b_.constant(model_.dtype, 1.0);
+    if (!model_.weighted) return b_.emit(ops::Max{}, {global.count, one});
+    const Value weight = global.measures.back();
+    return select(b_, b_.emit(ops::Gt{}, {weight, b_.constant(model_.dtype, 0.0)}), weight, one);
   }
 
   std::vector<Value> measure_means(const Sums& global, Value divisor) {

@@ -8,6 +8,7 @@
 #include "core/train/start.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
+#include "tests/data/files.h"
 #include "tests/train/session_run.h"
 
 namespace pmaptrain::testing {
@@ -20,7 +21,7 @@ using Left = std::map<std::string, std::vector<std::byte>>;
 std::vector<Left> after_five_steps(const train::Setup& setup, BackendKind kind, int workers) {
   const std::unique_ptr<Module> module = make_backend(kind, {.workers = workers})->load(train::run_source(setup));
   train::set_initial_values(*module, setup);
-  data::Loader loader(setup.source.train, train::training_samplers(setup), setup.batch,
+  data::Loader loader(setup.source.train, train::training_streams(setup), setup.batch,
                       train::batch_slots(*module, train::train_entry, *setup.source.train, setup.batch));
   for (int step = 0; step < 5; ++step) {
     module->wait(module->submit(train::train_entry, loader.next().slot));
@@ -192,6 +193,25 @@ TEST_CASE("members with a data.seed each have batches of their own", "[train]") 
                               {"ensemble.vary={data.seed: [5, 5, 7], seed: [1, 2, 3], loss.huber.delta: [0.1, 1, 10], "
                                "optimizer.rmsprop.decay: [0, 0.5, 0.9], optimizer.rmsprop.eps: [1, 0.1, 0.01], "
                                "optimizer.rmsprop.momentum: [0.1, 0.5, 0.9]}"}));
+}
+
+TEST_CASE("members with a data.seed each have augmented images of their own", "[train]") {
+  const TemporaryFolder folder;
+  std::string pixels, labels;
+  for (int i = 0; i < 32 * 36; ++i) pixels += static_cast<char>(i * 37 % 251);
+  for (int i = 0; i < 32; ++i) labels += static_cast<char>(i % 3);
+  const std::string files =
+      folder.write("images", idx(8, {32, 6, 6}, pixels)) + ", " + folder.write("labels", idx(8, {32}, labels));
+  const std::vector<std::string> set = {"data.source={idx: {train: [" + files + "]}}",
+                                        "data.augment=[random_crop: 2, random_flip]",
+                                        "ensemble.vary={data.seed: [5, 6, 7]}"};
+  const train::Setup setup = setup_of_text(networks, set);
+  CHECK(train::run_source(setup).entries.front().batch_by_member);
+  check_members(setup);
+  // The images differ by the seed even in file order.
+  std::vector<std::string> in_order = set;
+  in_order.emplace_back("data.shuffle=false");
+  check_members(setup_of_text(networks, in_order));
 }
 
 TEST_CASE("members that have the order of the data in common share one batch", "[train]") {

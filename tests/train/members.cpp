@@ -418,7 +418,7 @@ TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
         "the ensemble has no member 3 | its members are 0 to 2");
   const train::Setup other = setup_of_text(ensemble, {"ensemble=null", "mesh.axes={shards: 2}"});
   CHECK(test::refusal([&] { train::evaluate_checkpoint(other.loaded, run, "last"); }, ExitStatus::usage) ==
-        "the config has no ensemble, the checkpoint 3 members | evaluate it with the run's own ensemble; --member N "
+        "the config has no ensemble, the checkpoint 3 members | use it with the run's own ensemble; --member N "
         "chooses one member");
 }
 

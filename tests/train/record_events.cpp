@@ -90,8 +90,9 @@ TEST_CASE("the summary has the documented fields", "[train]") {
   const auto json = nlohmann::ordered_json::parse(summary_json(ended(), "1.2.3"));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"status", "reason", "exit_status", "steps", "steps_skipped", "epochs",
-                                         "examples_seen", "examples_skipped", "final", "best", "seconds", "version"});
+  CHECK(keys == std::vector<std::string>{"name", "run_dir", "config_hash", "parameters", "status", "reason",
+                                         "exit_status", "steps", "steps_skipped", "epochs", "examples_seen",
+                                         "examples_skipped", "final", "best", "seconds", "version"});
   CHECK(json["final"]["train"]["accuracy"] == 0.9);
   CHECK(json["final"]["test"].size() == 1);
   CHECK(json["best"].is_null());

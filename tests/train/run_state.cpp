@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/base/error.h"
+#include "core/train/file_writer.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -38,6 +40,10 @@ RunState state_with_everything() {
   state.members[0].finished_why = "no 'improvement' in \"five\" evaluations";
   state.members[0].seed = std::numeric_limits<std::uint64_t>::max();
   state.members[0].data_seed = 3;
+  state.encoding.columns = {{"a \"b\", [c]", {}, 0.1}, {"null", {"x\ny", "\xc3\xa9", "{"}, 0}};
+  state.encoding.classes = {"", "no", "[[[["};
+  state.encoding.image = {32, 28, 3};
+  state.encoding.statistics = {{{0.1, 1e-300}, {1.0 / 3.0, 2}}};
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
@@ -64,6 +70,7 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
     const RunState found = train::parse_run_state(text, "state.json");
     CHECK(train::to_json(found) == text);
     CHECK(found.step == state.step);
+    CHECK(found.encoding == state.encoding);
     CHECK(found.members[0].seed == state.members[0].seed);
     CHECK(found.evaluation_is_due == state.evaluation_is_due);
     CHECK(found.members[0].best.has_value() == state.members[0].best.has_value());
@@ -90,7 +97,29 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   CHECK(is_refused(with([](RunState& s) { s.members[0].updates = 18; })));
   CHECK(is_refused(with([](RunState& s) { s.members[0].steps_skipped = -1; })));
   CHECK(is_refused(with([](RunState& s) { s.seconds = std::numeric_limits<double>::quiet_NaN(); })));
+  CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32}; })));
+  CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32, -1, 3}; })));
+  CHECK(is_refused(with([](RunState& s) { s.encoding.statistics->std.pop_back(); })));
   CHECK(is_refused("{\"a\": " + std::string(200'000, '[')));
+}
+
+TEST_CASE("a state without an encoding, from before there was one, has an empty one", "[train]") {
+  std::string text = train::to_json(state_with_everything());
+  const std::size_t encoding = text.find("  \"encoding\": {"), next = text.find("  \"input\"");
+  REQUIRE(encoding < next);
+  text.erase(encoding, next - encoding);
+  text.erase(text.find(",\n  \"checksum\""));
+  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  CHECK(found.encoding == data::Encoding{});
+  CHECK(found.step == 17);
+}
+
+TEST_CASE("a state of many columns is read in one pass", "[train]") {
+  // Looking through the columns for each of them would take long.
+  RunState state;
+  for (int i = 0; i < 50'000; ++i) state.encoding.columns.push_back({std::to_string(i), {}, 0});
+  CHECK(train::parse_run_state(train::to_json(state), "state.json").encoding == state.encoding);
 }
 
 TEST_CASE("each flipped bit and each truncation of state.json is found", "[train]") {

@@ -334,7 +334,7 @@ TEST_CASE("lines that a disk has no room for during a few steps are in the files
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) ==
         "step 1, step 2, step 3, epoch 3, eval 3, step 4, step 5, epoch 5, eval 5");
   const auto warned = trained.of<train::Warned>();
-  CHECK(warned.size() == 2);  // once for each file
+  CHECK(warned.size() == 3);  // once for each file
   CHECK(read_text(root / "run/log.txt").find("step 3/5") != std::string::npos);
 }
 
@@ -353,10 +353,12 @@ TEST_CASE("a run whose lines are missing at its end fails, and its summary says 
   CHECK(ended.reason == "error");
   CHECK(ended.exit_status == 1);
   const auto lines = static_cast<int>(lines_of(root / "run/metrics.jsonl").size());
-  REQUIRE(ended.missing.size() == 2);
+  REQUIRE(ended.missing.size() == 3);
   CHECK(ended.missing[0] ==
         "'" + (root / "run/metrics.jsonl") + "' lacks " + std::to_string(267 - lines) + " lines: File too large");
   CHECK(ended.missing[1].starts_with("'" + (root / "run/log.txt") + "' lacks "));
+  CHECK(ended.missing[2].starts_with("'" + (root / "run/tensorboard/events.out.tfevents.")));
+  CHECK(ended.missing[2].ends_with(" records: File too large"));
   CHECK(summary_of(root / "run")["status"] == "failed");
   CHECK(summary_of(root / "run")["exit_status"] == 1);
   CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000200");

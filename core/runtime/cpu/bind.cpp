@@ -36,6 +36,14 @@ std::span<const Instruction> instructions_of(const Chunked& chunked) { return ch
 std::span<const Instruction> instructions_of(const Instruction& task) { return {&task, 1}; }
 std::span<const Instruction> instructions_of(const PieceList& list) { return list.instructions; }
 
+Instances instances_of(const Extent& extent) {
+  if (extent.kind == Extent::Kind::chunk) return {extent.axes, extent.instance, extent.axes.empty() ? 0 : 1};
+  if (extent.kind != Extent::Kind::piece || extent.axes.empty()) return {};
+  if (extent.rows == 0) return {extent.axes, extent.first, extent.count};
+  const std::int64_t last = (extent.first + extent.count - 1) / extent.rows;
+  return {extent.axes, extent.instance, last - extent.instance + 1};
+}
+
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 }  // namespace
@@ -85,6 +93,7 @@ void Bound::bind_tasks(const Of& of, BoundStage& bound) {
   const std::vector<Extent> extents = extents_of(plan_, of);
   for (std::size_t i = 0; i < extents.size(); ++i) {
     CommandList& list = lists_.emplace_back();
+    list.instances = instances_of(extents[i]);
     bind(instructions_of(of), {extents[i], list}, list.commands);
     bound.tasks.push_back({&list, share(i, extents.size())});
   }

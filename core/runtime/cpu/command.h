@@ -13,6 +13,7 @@
 
 #include "core/kernel/cpu.h"
 #include "core/runtime/cpu/memory.h"
+#include "core/runtime/trace.h"
 
 namespace pmaptrain::cpu {
 
@@ -79,6 +80,7 @@ struct CommandList {
   std::vector<std::unique_ptr<Type>> types;  // that commands refer to
   std::vector<ConstArray> members;           // room for those of any reduction
   Origin origin{-1};
+  Instances instances = {};  // for a trace: the instances that the list works on
 
   const Type* flat(DType dtype, std::int64_t elements) {
     const Type type{dtype, {elements}, {}};

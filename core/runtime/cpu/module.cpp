@@ -97,7 +97,8 @@ struct CpuModule::Impl {
     std::vector<std::unique_ptr<Worker>> workers;
     std::unique_ptr<Claims> claims;
     int last_slot = 0;
-    std::int64_t runs = 0;  // so far, of one member each
+    std::int64_t runs = 0;                            // so far, of one member each
+    std::map<const Instruction*, std::int32_t> rows;  // of the instructions in reports; for traces, once it is needed
   };
 
   Impl(const Source& source, const CpuBackendOptions& options) : Impl(make_plans(source, options), options) {}
@@ -243,6 +244,23 @@ Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::s
     impl_->run(entry, slot, steps, members_or_all(members), [&](std::size_t w, const StepOrigin& step) {
       state.workers[w]->run_step(step, *state.claims, impl_->team.barrier());
     });
+  });
+}
+
+Ticket CpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
+  return impl_->carry_out([&] {
+    Impl::EntryState& state = impl_->entries[entry];
+    if (state.rows.empty()) {
+      for (const Instruction* const instruction : report_of(state.plan, *state.bound.front()).instructions) {
+        state.rows.emplace(instruction, static_cast<std::int32_t>(state.rows.size()));
+      }
+    }
+    trace.workers.resize(static_cast<std::size_t>(impl_->team.count()));
+    trace.begin = Clock::now();
+    impl_->run(entry, slot, 1, members_or_all(members), [&](std::size_t w, const StepOrigin& step) {
+      state.workers[w]->trace_step(step, *state.claims, impl_->team.barrier(), state.rows, trace.workers[w]);
+    });
+    trace.end = Clock::now();
   });
 }
 

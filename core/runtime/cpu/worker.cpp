@@ -20,14 +20,13 @@ double clock_seconds() {
   return seconds;
 }
 
-void profile(std::vector<Command>& commands, CommandList& list, std::byte* scratch,
-             std::map<const Instruction*, double>& seconds) {
-  const double clock = clock_seconds();
+// Runs the commands, and calls ran(instruction, begin, end) after each; of a loop also for what its body does.
+template <class Ran>
+void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scratch, const Ran& ran) {
   const auto timed = [&](const Command& command, const auto& f) {
     const Clock::time_point begin = Clock::now();
     f();
-    const Clock::time_point end = Clock::now();
-    seconds[command.instruction] += std::max(0.0, seconds_between(begin, end) - clock);
+    ran(command.instruction, begin, Clock::now());
   };
   for (Command& command : commands) {
     RunLoop* const loop = std::get_if<RunLoop>(&command.what);
@@ -42,7 +41,7 @@ void profile(std::vector<Command>& commands, CommandList& list, std::byte* scrat
       timed(command, [&] {
         for (const CopyRuns& slice : loop->slices) run_copy(slice, list, k);
       });
-      profile(loop->body, list, scratch, seconds);
+      run_timed(loop->body, list, scratch, ran);
     }
   }
 }
@@ -66,9 +65,9 @@ Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index,
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
 
-// Calls f(list) for each list that falls to this worker, located.
-template <class F>
-void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barrier, F&& f) {
+// Calls f(list) for each list that falls to this worker, located, and wait() where all workers meet.
+template <class Wait, class F>
+void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f) {
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
@@ -77,7 +76,7 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barr
     f(list);
   };
   for (std::size_t number = 0; number < bound_.stages().size(); ++number) {
-    if (number > 0 && workers_ > 1) barrier.arrive_and_wait();  // workers may be at steps of different members
+    if (number > 0 && workers_ > 1) wait();  // workers may be at steps of different members
     BoundStage& stage = bound_.stages()[number];
     if (!stage.once.commands.empty()) at(stage.once);
     const std::size_t count = stage.tasks.size();
@@ -100,14 +99,40 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Barrier& barr
 }
 
 void Worker::run_step(const StepOrigin& step, Claims& claims, Barrier& barrier) {
-  for_each_list(step, claims, barrier, [&](CommandList& list) {
-    for (Command& command : list.commands) run(command, list, scratch_);
-  });
+  for_each_list(
+      step, claims, [&] { barrier.arrive_and_wait(); },
+      [&](CommandList& list) {
+        for (Command& command : list.commands) run(command, list, scratch_);
+      });
 }
 
 void Worker::profile_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                           std::map<const Instruction*, double>& seconds) {
-  for_each_list(step, claims, barrier, [&](CommandList& list) { profile(list.commands, list, scratch_, seconds); });
+  const double clock = clock_seconds();
+  const auto add = [&](const Instruction* instruction, Clock::time_point begin, Clock::time_point end) {
+    seconds[instruction] += std::max(0.0, seconds_between(begin, end) - clock);
+  };
+  for_each_list(
+      step, claims, [&] { barrier.arrive_and_wait(); },
+      [&](CommandList& list) { run_timed(list.commands, list, scratch_, add); });
+}
+
+void Worker::trace_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
+                        const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans) {
+  const auto add = [&](const Instruction* instruction, Clock::time_point begin, Clock::time_point end) {
+    spans.push_back({WorkKind::instruction, rows.at(instruction), step.member, {}, begin, end});
+  };
+  const auto wait = [&] {
+    const Clock::time_point begin = Clock::now();
+    barrier.arrive_and_wait();
+    spans.push_back({WorkKind::wait, -1, step.member, {}, begin, Clock::now()});
+  };
+  for_each_list(step, claims, wait, [&](CommandList& list) {
+    const std::size_t task = spans.size();
+    spans.push_back({WorkKind::task, -1, step.member, list.instances, Clock::now(), {}});
+    run_timed(list.commands, list, scratch_, add);
+    spans[task].end = Clock::now();
+  });
 }
 
 }  // namespace pmaptrain::cpu

@@ -43,13 +43,17 @@ class Worker {
 
   // All stages of one step. `barrier` is passed between stages.
   void run_step(const StepOrigin& step, Claims& claims, Barrier& barrier);
-  // The same, but reads the clock around each command: adds the seconds to its instruction. For reports only.
+  // The same two, but read the clock around each command: add the seconds to its instruction, and tell what the worker
+  // does when; `rows` numbers the instructions. For reports only.
   void profile_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                     std::map<const Instruction*, double>& seconds);
 
+  void trace_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
+                  const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans);
+
  private:
-  template <class F>
-  void for_each_list(const StepOrigin& step, Claims& claims, Barrier& barrier, F&& f);
+  template <class Wait, class F>
+  void for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f);
 
   Bound& bound_;
   const Memory& memory_;

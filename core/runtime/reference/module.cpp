@@ -140,7 +140,38 @@ Ticket ReferenceModule::submit(std::size_t entry, int slot, std::int64_t steps, 
   });
 }
 
-void ReferenceModule::run(std::size_t e, int slot, std::size_t member, std::map<const Equation*, double>* seconds) {
+Ticket ReferenceModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
+                                      StepTrace& trace) {
+  const std::span<const std::int64_t> named = members_or_all(members);
+  return queue([this, entry, slot, &trace, who = std::vector(named.begin(), named.end())] {
+    std::map<const Equation*, std::int32_t> rows;
+    for (const InstructionReport& row : instructions(entry)) {
+      rows.emplace(row.equation, static_cast<std::int32_t>(rows.size()));
+    }
+    std::vector<WorkSpan>& spans = trace.workers.emplace_back();
+    trace.begin = Clock::now();
+    for (const std::int64_t member : who) {
+      const std::size_t task = spans.size();
+      const Mesh& mesh = program(entry).mesh;
+      spans.push_back({WorkKind::task,
+                       -1,
+                       member,
+                       {AxisSet::first(static_cast<int>(mesh.axes().size())), 0, mesh.devices()},
+                       Clock::now(),
+                       {}});
+      run(entry, slot, static_cast<std::size_t>(member),
+          [&](const Equation& equation, Clock::time_point begin, Clock::time_point end) {
+            // A loop has no time of its own beside that of its body.
+            if (equation.op.is_loop()) return;
+            spans.push_back({WorkKind::instruction, rows.at(&equation), member, {}, begin, end});
+          });
+      spans[task].end = Clock::now();
+    }
+    trace.end = Clock::now();
+  });
+}
+
+void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Ran& ran) {
   EntryState& entry = entries_[e];
   const Program& program = this->program(e);
   Values values;
@@ -159,7 +190,7 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, std::map<
       slices.emplace_back(begin, begin + size);
     }
   }
-  Interpreted result = interpret(program, std::move(values), {!source().private_copies, seconds});
+  Interpreted result = interpret(program, std::move(values), {!source().private_copies, ran});
   for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
   entry.outputs[member] = std::move(result.outputs);
   allocated_ = std::max(allocated_, at_rest_ - moved_bytes(program) + result.most_bytes);
@@ -234,10 +265,13 @@ std::vector<StageReport> ReferenceModule::stages(std::size_t entry) const {
 
 Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::map<const Equation*, double> seconds;
+  const Ran add = [&](const Equation& equation, Clock::time_point ran_from, Clock::time_point until) {
+    seconds[&equation] += seconds_between(ran_from, until);
+  };
   const Clock::time_point begin = Clock::now();
   wait(queue([&] {
     for (std::int64_t i = 0; i < steps; ++i) {
-      for (std::size_t member = 0; member < inputs_.size(); ++member) run(entry, slot, member, &seconds);
+      for (std::size_t member = 0; member < inputs_.size(); ++member) run(entry, slot, member, add);
     }
   }));
   Profile profile;

@@ -20,6 +20,7 @@ class ReferenceModule final : public Module {
   std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) override;
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
+  Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
   Ticket write(Handle input, Instance instance, std::span<const std::byte> value) override;
   Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
@@ -39,8 +40,9 @@ class ReferenceModule final : public Module {
     std::vector<Values> outputs;            // by member
   };
 
+  using Ran = std::function<void(const Equation&, Clock::time_point, Clock::time_point)>;  // InterpretOptions::ran
   Ticket queue(std::function<void()> work);
-  void run(std::size_t entry, int slot, std::size_t member, std::map<const Equation*, double>* seconds = nullptr);
+  void run(std::size_t entry, int slot, std::size_t member, const Ran& ran = {});
   const std::string& name_of(const ModuleValue& input) const;
 
   std::vector<Values> inputs_;  // by member: of all entries but for batches

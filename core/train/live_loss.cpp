@@ -1,0 +1,81 @@
+#include "core/train/live_loss.h"
+
+#include <algorithm>
+
+#include "core/train/spread.h"
+#include "core/train/start.h"
+#include "core/train/values.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr double interval = 0.1;  // seconds
+
+}  // namespace
+
+LiveLoss::LiveLoss(const Setup& setup, Module& module, std::span<Consumer* const> consumers)
+    : is_wanted_(std::any_of(consumers.begin(), consumers.end(),
+                             [](const Consumer* consumer) { return consumer->wants_live_loss(); })),
+      setup_(setup),
+      module_(module) {
+  for (const std::size_t mean : setup.roles.means) {
+    means_.push_back(module.output(train_entry, mean));
+    member_bytes_ += module.slice_bytes(means_.back());
+  }
+  const auto members = static_cast<std::size_t>(spec::members(setup.spec()));
+  bytes_.resize(members * member_bytes_);
+  members_.reserve(members);
+}
+
+LiveLoss::~LiveLoss() {
+  if (!pending_) return;
+  try {
+    module_.wait(*pending_);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): whoever waited for the step has it
+  }
+}
+
+std::optional<double> LiveLoss::submitted(std::span<const std::int64_t> members) {
+  std::optional<double> loss;
+  if (!is_wanted_) return loss;
+  if (pending_ && module_.done(*pending_)) {
+    loss = median();
+    pending_.reset();
+  }
+  const Clock::time_point now = coarse_now();
+  if (!pending_ && seconds_between(asked_, now) >= interval) {
+    asked_ = now;
+    read(members);
+  }
+  return loss;
+}
+
+void LiveLoss::read(std::span<const std::int64_t> members) {
+  members_.assign(members.begin(), members.end());
+  std::span<std::byte> rest(bytes_);
+  for (const std::int64_t member : members_) {
+    for (const Handle mean : means_) {
+      const std::size_t size = module_.slice_bytes(mean);
+      pending_ = module_.read(mean, {0, member}, rest.first(size));
+      rest = rest.subspan(size);
+    }
+  }
+}
+
+double LiveLoss::median() const {
+  module_.wait(*pending_);  // it is done: throws what has failed
+  std::vector<double> losses;
+  std::span<const std::byte> rest(bytes_);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    std::vector<std::vector<double>> means;
+    for (const Handle mean : means_) {
+      const std::size_t size = module_.slice_bytes(mean);
+      means.push_back(numbers(rest.first(size), module_.type(mean).dtype));
+      rest = rest.subspan(size);
+    }
+    losses.push_back(model::finish_measures(setup_.model, means).front().second);
+  }
+  return losses.size() == 1 ? losses.front() : spread_of("loss", losses, members_).median;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,46 @@
+// The loss while training goes on, whatever the log interval is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/runtime/backend.h"
+#include "core/train/events.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::train {
+
+// Reads the loss of a step at most every tenth of a second, and never waits for it.
+class LiveLoss {
+ public:
+  // Reads nothing where no consumer wants it. Setup and module outlive this.
+  LiveLoss(const Setup& setup, Module& module, std::span<Consumer* const> consumers);
+
+  // Waits for what is read.
+  ~LiveLoss();
+  LiveLoss(const LiveLoss&) = delete;
+  LiveLoss& operator=(const LiveLoss&) = delete;
+
+  // After a step of these members was submitted: reads its loss if it is time to. Returns the loss that has arrived
+  // since the last call, of several members the median.
+  std::optional<double> submitted(std::span<const std::int64_t> members);
+
+ private:
+  void read(std::span<const std::int64_t> members);
+  double median() const;
+
+  const bool is_wanted_;
+  const Setup& setup_;
+  Module& module_;
+  std::vector<Handle> means_;     // of the measures, outputs of the step
+  std::vector<std::byte> bytes_;  // the means of all members, which the module writes
+  std::size_t member_bytes_ = 0;
+  std::vector<std::int64_t> members_;  // that are read
+  std::optional<Ticket> pending_;
+  Clock::time_point asked_;
+};
+
+}  // namespace pmaptrain::train

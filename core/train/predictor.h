@@ -1,0 +1,71 @@
+// Prediction: what a run's model says about inputs whose targets are not known.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/prediction_input.h"
+#include "core/model/prediction.h"
+#include "core/train/evaluator.h"
+
+namespace pmaptrain::train {
+
+struct PredictionRequest {
+  data::PredictionFile input;
+  std::optional<model::PredictionKind> kind;  // none: classes where the loss is one of classes, else values
+  std::string checkpoint = "last";            // or "best", or a step
+  spec::Weights weights = spec::Weights::ema;
+  MemberNumber member = std::nullopt;  // an ensemble needs one
+};
+
+// "classes", as --as takes it.
+std::string_view name_of(model::PredictionKind kind);
+inline constexpr model::PredictionKind all_prediction_kinds[] = {
+    model::PredictionKind::classes, model::PredictionKind::probabilities, model::PredictionKind::logits,
+    model::PredictionKind::values};
+
+// What predictions are.
+struct Predictions {
+  model::PredictionKind kind = model::PredictionKind::values;
+  DType dtype = DType::f32;                     // i32 for classes
+  Shape shape;                                  // of one example
+  std::vector<std::string> classes;             // the names of the classes; empty where they are numbers
+  bool by_class = false;                        // each example is of one class, as opposed to several at once
+  std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
+  std::string checkpoint;                       // "step-00000100"
+
+  std::size_t row_bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
+};
+
+class Predictor {
+ public:
+  // Opens the run's checkpoint and the inputs, and nothing of the run's data. `loaded` is the run's config. Throws
+  // Error.
+  Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request);
+
+  const Predictions& predictions() const { return predictions_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // Calls `take` with the predictions of some examples after another, in the order of the inputs: whole rows. Batches
+  // are as large as those of training, so what is held does not grow with the inputs. Stops once `stop`, asked before
+  // each batch, is not zero. Throws Error, and what `take` throws.
+  using Take = std::function<void(std::int64_t first, std::span<const std::byte> rows)>;
+  void run(const Take& take, const std::atomic<int>* stop = nullptr);
+
+ private:
+  Predictions predictions_;
+  std::vector<std::string> notes_;
+  data::BatchPlan batch_;
+  std::unique_ptr<Module> module_;
+};
+
+}  // namespace pmaptrain::train

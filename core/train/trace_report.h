@@ -1,0 +1,61 @@
+// What was traced, as a file for trace viewers and in short.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/span_log.h"
+#include "core/mesh/mesh.h"
+#include "core/runtime/backend.h"
+
+namespace pmaptrain::train {
+
+struct StepRange {
+  std::int64_t first = 1, last = 1;  // both included, from 1
+};
+
+struct TracedStep {
+  std::int64_t step = 0;  // from 1
+  StepTrace trace;
+};
+
+struct Traced {
+  std::string name;  // of the run
+  Mesh mesh;         // of a member
+  bool is_ensemble = false;
+  std::vector<InstructionReport> instructions;
+  std::vector<TracedStep> steps;  // at least one
+  std::vector<Span> loop, loader, checkpoints;
+};
+
+// The beginning of every file, by which another one is known to be of ours.
+inline constexpr std::string_view trace_head = "{\"otherData\":{\"program\":\"pmaptrain\"";
+
+// JSON in the Trace Event Format of Chrome, which Perfetto reads too. A row for each worker, with the work of its
+// tasks by the names of layers, and its waits; for each logical device, with when any worker worked on its rows; for
+// the training loop, the loader and the writer of checkpoints. Times are in microseconds since the first event.
+std::string chrome_trace(const Traced& traced);
+
+struct TraceSummary {
+  std::string file;
+  StepRange steps;
+  bool is_cut_short = false;  // more would have been too large
+  double seconds = 0;         // from the beginning of the first step to the end of the last one
+  // Shares of `seconds`. What is neither is the training loop's: the batch, logging, evaluations.
+  struct Worker {
+    double busy = 0, waits = 0;
+  };
+  std::vector<Worker> workers;
+  std::vector<double> devices;  // by member, then by device: the share of `seconds` in which any worker worked on it
+  // Where the workers' time went, by layer and op, the longest first.
+  struct Item {
+    std::string from, op;
+    double seconds = 0;  // of all workers and steps
+  };
+  std::vector<Item> items;
+};
+TraceSummary summarise(const Traced& traced);
+
+}  // namespace pmaptrain::train

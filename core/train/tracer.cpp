@@ -1,0 +1,83 @@
+#include "core/train/tracer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/train/file_writer.h"
+#include "core/train/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::int64_t default_steps = 5;
+constexpr std::size_t most_spans = 1'000'000;  // some 60 MB in memory, and a file of 150 MB
+
+StepRange range_of(const std::optional<TraceOptions>& options, std::int64_t step, std::int64_t steps) {
+  if (!options) return {1, 0};
+  if (!options->steps) {
+    // The first step makes what later ones have.
+    return {std::min(step + 2, steps), std::min(step + 1 + default_steps, steps)};
+  }
+  const StepRange range = *options->steps;
+  if (range.first > step && range.last <= steps) return range;
+  const std::string taken =
+      step < steps ? fmt::format("the run takes steps {} to {}", step + 1, steps) : "the run takes no more steps";
+  throw Error(ExitStatus::usage, Diagnostic{"usage",
+                                            {},
+                                            fmt::format("--trace-steps {}..{} has steps that the run does not take",
+                                                        range.first, range.last),
+                                            taken + "; without --trace-steps a few of them are traced",
+                                            {}});
+}
+
+}  // namespace
+
+Tracer::Tracer(const std::optional<TraceOptions>& options, const Setup& setup, Module& module, std::int64_t step,
+               std::int64_t steps)
+    : options_(options),
+      setup_(setup),
+      module_(module),
+      range_(range_of(options, step, steps)),
+      loop_(range_.first, range_.last),
+      loader_(range_.first, range_.last),
+      checkpoints_(range_.first, range_.last) {}
+
+Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t> members) {
+  if (!covers(step)) return module_.submit(train_entry, slot, 1, members);
+  TracedStep& traced = steps_.emplace_back();
+  traced.step = step;
+  const Ticket ticket = module_.submit_traced(train_entry, slot, members, traced.trace);
+  module_.wait(ticket);  // or the next step's end would be this one's
+  for (const auto& spans : traced.trace.workers) spans_ += spans.size();
+  full_ = spans_ > most_spans;
+  return ticket;
+}
+
+void Tracer::write(RunReport& report) {
+  if (!options_ || written_ || steps_.empty()) return;
+  written_ = true;
+  const Traced traced{setup_.spec().name,
+                      setup_.training->mesh,
+                      setup_.spec().ensemble.has_value(),
+                      module_.instructions(train_entry),
+                      steps_,
+                      loop_.spans(),
+                      loader_.spans(),
+                      checkpoints_.spans()};
+  steps_.clear();
+  steps_.shrink_to_fit();
+  try {
+    write_whole(options_->file.string(), chrome_trace(traced));
+  } catch (const Error& error) {
+    problem_ = error.diagnostics().front().message;
+    report.emit(Warned{problem_ + "; there is no trace"});
+    return;
+  }
+  summary_ = summarise(traced);
+  summary_->file = options_->file.string();
+  summary_->is_cut_short = full_;
+}
+
+}  // namespace pmaptrain::train
