@@ -131,7 +131,7 @@ struct Arguments::Impl {
   [[noreturn]] void refuse_option(const std::string& option, std::span<const std::string> arguments) const {
     const std::string name = option.substr(0, option.find('='));
     const std::optional<Hint> known = hint_for("option", name, value_of(option, arguments));
-    const std::string near = nearest(name, names);
+    const std::string near = name.size() > 2 ? nearest(name, names) : "";  // "-o" is as near to any other letter
     const bool helps = known && !same_letters(name, names) && (!known->is_supported() || has_option(known->meant));
     fail_usage("pmaptrain " + command + " has no option '" + name + "'", helps ? known->help
                                                                          : near.empty()
@@ -152,7 +152,8 @@ struct Arguments::Impl {
     }
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0) return;
-    const std::string key = argument.substr(0, equals);
+    std::string key = argument.substr(0, equals);
+    key.erase(0, key.find_first_not_of('+'));  // as Hydra adds keys
     const std::size_t dot = key.rfind('.');
     const std::string map = dot == std::string::npos ? "" : key.substr(0, dot);
     const std::optional<Hint> known = hint_for_key(map, key.substr(dot == std::string::npos ? 0 : dot + 1));

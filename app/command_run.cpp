@@ -11,6 +11,7 @@
 #include "app/display/display.h"
 #include "app/json.h"
 #include "app/signals.h"
+#include "app/trace_option.h"
 #include "app/validate_report.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -27,6 +28,7 @@ struct RunOptions {
   std::optional<std::string> run_dir;
   std::optional<std::int64_t> max_steps;
   bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false;
+  TraceOption trace;
   display::DisplayOptions display;
 };
 
@@ -52,6 +54,7 @@ void add_arguments(Arguments& a, RunOptions& options) {
       "auto uses colour on a terminal, unless NO_COLOR is set");
   a.flag("-q,--quiet", options.display.quiet, "as --progress none");
   a.flag("-v,--verbose", options.display.verbose, "step lines also show the time since the start");
+  options.trace.add_to(a);
   a.flag("--verify-replicas", options.verify_replicas,
          "every device stores its own copy of all replicated parameters and state, and the copies are compared at the "
          "log interval (or train.verify_replicas); same bits, more time and memory");
@@ -145,6 +148,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
 
+  const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
   if (options.dry_run) {
     const train::Setup setup = train::make_setup(std::move(loaded));
     const ValidateReport report = make_validate_report(setup, options.verify_replicas);
@@ -163,6 +167,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.max_steps = options.max_steps;
   session.max_time = loaded.max_time;
   session.verify_replicas = options.verify_replicas;
+  session.trace = trace;
   std::optional<train::ResumePoint> resume;
   if (options.resume) {
     resume = train::find_resume_point(session.run_dir);
@@ -191,9 +196,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.stop = options.display.stop = StopSignals::flag();
 
   train::Ended ended;
+  std::optional<train::TraceSummary> traced;
   GuardMessages guards;
   std::optional<StopSignals> signals;
   {
+    auto display = display::make_display(options.display);
+    display->on(train::Working{"opening the data"});
     train::Setup setup = train::make_setup(
         std::move(loaded), resume ? std::optional(resume->checkpoint.state.schedule_steps) : std::nullopt);
     if (resume) {
@@ -201,18 +209,23 @@ int command_run(CommandArguments arguments, const Streams& streams) {
         setup.loaded.notes.push_back(std::move(note));
       }
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
-      if (finished) return tell_finished(*finished, resume->checkpoint.state, options, streams);
+      if (finished) {
+        display.reset();  // its last line is gone then
+        return tell_finished(*finished, resume->checkpoint.state, options, streams);
+      }
     }
-    const auto display = display::make_display(options.display);
     train::Consumer* const consumers[] = {display.get(), &guards};
+    display->on(train::Working{"preparing memory and kernels"});
     train::Session run(setup, std::move(session));
     signals.emplace();  // until here a signal simply ends the process: nothing has been written
     ended = run.run(consumers);
+    traced = run.trace_summary();
   }
   if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
   const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
   deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
   deliver(streams.err, train::how_to_continue(ended));
+  if (trace && !options.display.quiet && (traced || ended.missing.empty())) deliver(streams.err, trace_text(traced));
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {
     deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));

@@ -20,11 +20,12 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 11> all_commands = {{
+constexpr std::array<Command, 12> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
     {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
+    {"predict", "predict RUN", "write what a run's model predicts for the inputs in a file", command_predict},
     {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",
      command_collectives},
     {"exec", "exec PROGRAM.pmt", "run a program that is written by hand", command_exec},
@@ -77,6 +78,13 @@ int dispatch_command(CommandArguments arguments, const Streams& streams) {
   for (const Command& command : all_commands) names.emplace_back(command.name);
   const std::string near = nearest(first, names);
   const std::string kind = first.starts_with("-") ? "option" : "command";
+  if (first.ends_with(".yaml") || first.ends_with(".yml")) {
+    fail_usage("pmaptrain needs a command before '" + first + "'", "pmaptrain run " + shell_quoted(first));
+  }
+  if (first.starts_with("-") && nearest(first, {"--help", "--version"}).empty()) {
+    fail_usage("pmaptrain has no option '" + first + "'",
+               "options follow the command: pmaptrain run CONFIG " + shell_quoted(first) + " ...");
+  }
   const std::optional<Hint> hint = same_letters(first, names) ? std::nullopt : hint_for("command", first);
   fail_usage("pmaptrain has no " + kind + " '" + first + "'",
              hint           ? hint->help

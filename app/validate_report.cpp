@@ -72,7 +72,7 @@ struct Layout {
 
 Layout layout(const train::Setup& setup, const data::Field& field, bool images) {
   Layout result;
-  const bool shared = train::training_samplers(setup).size() == 1;
+  const bool shared = train::training_streams(setup).size() == 1;
   for (const Axis& axis : setup.mesh().axes()) {
     if (shared && setup.spec().ensemble && axis.name == setup.spec().ensemble->axis) continue;
     result.shape.push_back(axis.size);
@@ -84,6 +84,13 @@ Layout layout(const train::Setup& setup, const data::Field& field, bool images) 
   if (images && field.shape.size() == 3) result.names += ", height, width, channels";
   if (field.shape.size() == 1) result.names += ", features";
   return result;
+}
+
+// What happens to training images; empty where nothing does.
+std::string augment_text(const spec::DataSpec& data) {
+  std::vector<std::string> names;
+  for (const spec::Augmentation& one : data.augment) names.push_back(spec::to_string(one.kind));
+  return names.empty() ? "" : fmt::format("augment: {}\n", join(names, ", "));
 }
 
 bool is_mixed(const train::Setup& setup) { return setup.spec().precision == spec::PrecisionPolicy::mixed_bfloat16; }
@@ -275,7 +282,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
                      plural(report.workers, "worker"), report.backend);
-  out += fmt::format("data: {}\n\n", setup.source.description);
+  out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(setup);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
                      rate_text(setup));

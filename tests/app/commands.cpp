@@ -41,12 +41,13 @@ TEST_CASE("the help of run defines devices and workers, and lists no unsupported
       help,
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number of\n"
       "threads that run them; `pmaptrain devices` lists the hardware."));
-  for (const char* option : {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--resume",
-                             "--max-time TIME", "--devices N", "--workers N", "--seed N", "--max-steps N", "--dry-run",
-                             "--json", "--progress", "--color", "-q, --quiet", "-v, --verbose", "--verify-replicas"}) {
+  for (const char* option :
+       {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--resume", "--max-time TIME", "--devices N",
+        "--workers N", "--seed N", "--max-steps N", "--dry-run", "--json", "--progress", "--color", "-q, --quiet",
+        "-v, --verbose", "--trace FILE", "--trace-steps A..B", "--verify-replicas"}) {
     CHECK(contains(help, option));
   }
-  for (const char* absent : {"--trace", "cuda", "GPU"}) CHECK_FALSE(contains(help, absent));
+  for (const char* absent : {"cuda", "GPU"}) CHECK_FALSE(contains(help, absent));
 }
 
 TEST_CASE("unknown commands and options are refused with the nearest spelling", "[app]") {
@@ -54,12 +55,12 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(command.status == 2);
   CHECK(command.out.empty());
   CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
-  CHECK(
-      contains(call({"frobnicate"}).err,
-               "the commands are run, validate, explain, eval, collectives, exec, bench, devices, init, schema, help"));
+  CHECK(contains(
+      call({"frobnicate"}).err,
+      "the commands are run, validate, explain, eval, predict, collectives, exec, bench, devices, init, schema, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
-  CHECK(contains(call({"run", "x.yaml", "--trace"}).err, "pmaptrain run has no option '--trace'"));
+  CHECK(contains(call({"eval", "x.yaml", "--trace"}).err, "pmaptrain eval has no option '--trace'"));
   // Behind "--" nothing is an option, and so none is misspelt.
   CHECK(call({"eval", "runs/x", "--", "--split", "train"}).err ==
         "error: unexpected argument '--split' after '--', which ends the options\n  help: write options before '--', "

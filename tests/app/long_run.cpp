@@ -145,6 +145,7 @@ Kept LongRun::kept(const std::string& name) const {
   }
   json summary = json::parse(read_text(run / "summary.json"));
   erase_times(summary);
+  for (const char* const other : {"run_dir", "config_hash"}) summary.erase(other);
   kept["summary.json"] = summary.dump();
   return kept;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
 
@@ -51,6 +52,11 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
     }
     const json summary = json::parse(read_text(fs::path(run) / "summary.json"));
     CHECK(summary["exit_status"] == 0);
+    CHECK(summary["name"] == config.stem().string());
+    CHECK(summary["run_dir"] == run);
+    CHECK(summary["config_hash"] ==
+          json::parse(read_text(fs::path(run) / "checkpoints/last/state.json"))["config_hash"]);
+    CHECK(summary["parameters"] == json::parse(call({"validate", config.string(), "--json"}).out)["parameters"]);
     CHECK(summary["steps"].get<int>() <= 2);
   }
 }

@@ -258,10 +258,11 @@ TEST_CASE("a disk that is really full fails the run, and what was written before
   // perhaps be that of a name space of users.
   Finished result;
   for (const std::string user : {"", " --user --map-root-user"}) {
-    result = run_shell("exec unshare" + user + " --mount bash -c 'mkdir -p " + disk +
-                       " && mount -t tmpfs -o size=16k none " + disk + " && touch " + mounted +
-                       " || exit 99; \"$PROGRAM\" run " + linear + " --json --run-dir " + disk +
-                       "/run; status=$?; cp -r " + disk + "/run " + folder.path().string() + "/copy; exit $status'");
+    result =
+        run_shell("exec unshare" + user + " --mount bash -c 'mkdir -p " + disk +
+                  " && mount -t tmpfs -o size=16k none " + disk + " && touch " + mounted +
+                  " || exit 99; \"$PROGRAM\" run " + linear + " --set train.tensorboard=false --json --run-dir " +
+                  disk + "/run; status=$?; cp -r " + disk + "/run " + folder.path().string() + "/copy; exit $status'");
     if (fs::exists(mounted)) break;
   }
   if (!fs::exists(mounted)) {

@@ -1,0 +1,123 @@
+// predict: what a run's model says about the inputs in a file.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "app/arguments.h"
+#include "app/commands.h"
+#include "app/config_options.h"
+#include "app/signals.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/train/prediction_file.h"
+#include "core/train/predictor.h"
+
+namespace pmaptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_run(const std::string& run) {
+  std::error_code ignored;
+  if (fs::is_regular_file(run, ignored)) {
+    fail_usage("'" + run + "' is a file; predict takes a run folder",
+               "pmaptrain run " + shell_quoted(run) + " makes one: runs/NAME");
+  }
+  if (!fs::exists(run, ignored)) {
+    fail_usage("'" + run + "' is not a run folder: there is no such folder",
+               "predict takes a folder that pmaptrain run wrote: runs/NAME");
+  }
+}
+
+std::string required(const std::optional<std::string>& given, const std::string& option, const std::string& help) {
+  if (!given) fail_usage("predict needs " + option, help);
+  return *given;
+}
+
+// What can be said of the output before anything is computed.
+void check_output(const std::string& output, const std::string& input, bool overwrite) {
+  const auto refuse = [&output](std::string message, std::string help) {
+    fail_option("--output", output, std::move(message), std::move(help));
+  };
+  if (!train::is_prediction_file(output)) {
+    refuse("the ending of '" + output + "' does not say what to write", "it is one of .csv, .npy and .npz");
+  }
+  std::error_code ignored;
+  if (fs::equivalent(output, input, ignored)) refuse("--output is the file that --input reads", "name another file");
+  const fs::path folder = fs::path(output).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+    refuse("there is no folder '" + folder.string() + "'", "mkdir -p " + shell_quoted(folder.string()));
+  }
+  if (!fs::exists(output, ignored)) return;
+  if (!fs::is_regular_file(output, ignored)) refuse("'" + output + "' is no regular file", "name another file");
+  if (!overwrite) refuse("'" + output + "' exists", "--overwrite replaces it");
+}
+
+Place place_of(const std::string& input) {
+  return {"--input", 1, count_characters("--input ") + 1, std::max(1, count_characters(input)), "--input " + input};
+}
+
+}  // namespace
+
+int command_predict(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  train::PredictionRequest request;
+  std::optional<std::string> input, output, checkpoint;
+  bool overwrite = false;
+  std::vector<std::string> kinds;
+  for (const model::PredictionKind kind : train::all_prediction_kinds) kinds.emplace_back(train::name_of(kind));
+  Arguments a("predict", "Writes what a run's model predicts for the inputs in a file, in their order.");
+  a.positional("RUN", config.config, "a run folder, such as runs/cnn",
+               "runs/fashion_mnist --input images.npy --output predictions.csv");
+  a.text("--input", "FILE", input,
+         "the inputs: an NPZ, NPY, IDX or CSV file, an image, or a folder of images; no targets are needed");
+  a.text("--output", "FILE", output, "what to write: a .csv, .npy or .npz file (array 'predictions')");
+  a.word(
+      "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
+      "what to predict; default: classes, or values for regression");
+  a.text("--array", "NAME", request.input.array,
+         "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
+  a.text("--checkpoint", "last|best|STEP", checkpoint,
+         "the last checkpoint (the default), the best one, or that of a step");
+  a.word(
+      "--weights", {"ema", "raw"},
+      [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
+      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  a.integer("--member", "N", 0, request.member, "of an ensemble, the member that predicts; members count from 0");
+  a.flag("--overwrite", overwrite, "replace the output if it exists");
+  config.add_options_to(a);
+  a.footer(
+      "A CSV file begins with a header. The columns of a CSV input are found by name; its target may be missing, and\n"
+      "other columns are ignored. In .npy and .npz files classes are numbers.\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+  check_run(config.config);
+  request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
+  const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
+  check_output(to, request.input.path, overwrite);
+  request.input.place = place_of(request.input.path);
+  request.checkpoint = checkpoint.value_or("last");
+
+  const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  print_notes(loaded.notes, streams);
+  train::Predictor predictor(loaded, config.config, request);
+  print_notes(predictor.notes(), streams);
+  const train::Predictions& predictions = predictor.predictions();
+  int signal = 0;
+  {
+    // A signal removes the unfinished file.
+    const StopSignals signals;
+    const std::unique_ptr<train::PredictionFile> file = train::open_prediction_file(to, predictions);
+    predictor.run([&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); }, StopSignals::flag());
+    signal = *StopSignals::flag();
+    if (signal == 0) file->finish();
+  }
+  if (signal != 0) raise_by_default(signal);
+  streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
+                             counted(predictions.inputs->size(), "example"), predictions.checkpoint,
+                             printable(config.config));
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,308 @@
+#include "app/data_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/data/inspect.h"
+#include "core/data/open.h"
+#include "core/spec/load.h"
+#include "core/spec/print.h"
+#include "core/train/advice.h"
+#include "core/train/record_lines.h"
+#include "core/train/setup.h"
+
+namespace pmaptrain::app {
+namespace {
+
+using data::Split;
+
+constexpr std::int64_t devices = 8;
+constexpr double validation_share = 0.1;
+// Integers of more values, or of fewer examples each, are rather counts or prices. Images have more classes.
+constexpr std::int64_t most_classes = 20, most_classes_of_images = 1000;
+constexpr std::int64_t least_examples_of_class = 5;
+
+std::string commented(std::string line, const std::string& comment) {
+  constexpr std::size_t column = 44;
+  line.append(line.size() < column ? column - line.size() : 2, ' ');
+  return line + "# " + comment + "\n";
+}
+
+// Text of the data, which may have line ends, for a comment.
+std::string in_a_line(const std::string& text) {
+  std::string line = printable(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::vector<std::string> items;
+  items.reserve(names.size());
+  for (const std::string& name : names) items.push_back(spec::print_text(name));
+  return "[" + join(items, ", ") + "]";
+}
+
+// data.source, and what is told about it.
+struct SourceText {
+  std::string yaml;                   // lines, indented below `source:`
+  std::vector<std::string> comments;  // at the beginning of the file
+};
+
+class Writer {
+ public:
+  Writer(DataKind kind, std::string path, const std::string& file) : kind_(kind), path_(std::move(path)) {
+    folder_ = std::filesystem::absolute(file).parent_path().lexically_normal();
+    name_ = std::filesystem::path(file).stem().string();
+  }
+
+  std::string write() {
+    source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
+    is_classifier_ = true;
+    // Opened as for a classifier, whose targets are labels where they can be.
+    const spec::Loaded probe = load(text("    - flatten\n    - dense: 1\n"));
+    found_ = data::open(probe.spec.data, 0, 1);
+    check();
+    is_classifier_ = has_classes();
+    const std::string config = text(layers());
+    train::make_setup(load(config));  // whether everything fits together
+    return config;
+  }
+
+ private:
+  spec::Loaded load(const std::string& yaml) const {
+    return spec::load_text(yaml, name_ + ".yaml", folder_.string(), {});
+  }
+
+  // As the config names it.
+  std::string shown(const std::string& path) const {
+    const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+    const std::filesystem::path relative = whole.lexically_relative(folder_);
+    return spec::print_text(relative.empty() || *relative.begin() == ".." ? whole.string() : relative.string());
+  }
+
+  // ---- sources ----
+
+  SourceText npz() const {
+    SourceText text;
+    text.yaml = "    npz:\n      file: " + shown(path_) + "\n";
+    for (const auto& [split, arrays] : data::find_arrays(path_)) {
+      text.yaml += fmt::format("      {}: {}\n", data::name_of(split), list_of({arrays.inputs, arrays.targets}));
+    }
+    return text;
+  }
+
+  SourceText csv() const {
+    const data::TableLayout layout = data::find_columns(path_);
+    SourceText text;
+    text.yaml = "    csv:\n      train: " + shown(path_) + "\n";
+    text.yaml += commented("      target: " + spec::print_text(layout.target), "what is to be predicted");
+    if (!layout.ignored.empty()) {
+      text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
+      text.comments.push_back(
+          "Not among the inputs, because they number the rows, or have a text of their own in most rows: " +
+          join(layout.ignored, ", ") + ".");
+    }
+    if (!layout.categorical.empty()) {
+      text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
+    }
+    if (layout.has_missing) text.yaml += commented("      missing: mean", "what stands for empty cells");
+    if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
+    if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
+    if (layout.delimiter == ';' || layout.delimiter == '|') {
+      text.yaml += fmt::format("      delimiter: \"{}\"\n", layout.delimiter);
+    }
+    return text;
+  }
+
+  SourceText images() const {
+    const data::ImageFolders images = data::find_images(path_);
+    SourceText text;
+    text.yaml = "    image_folder:\n";
+    for (const auto& [split, folder] : images.folders) {
+      text.yaml += fmt::format("      {}: {}\n", data::name_of(split), shown(folder));
+    }
+    if (images.size) {
+      text.yaml += commented(fmt::format("      size: [{}, {}]", images.size->at(0), images.size->at(1)),
+                             "height and width that all images are resized to");
+    }
+    return text;
+  }
+
+  // ---- what the data is ----
+
+  std::int64_t examples() const { return found_.train->size() + (is_divided() ? found_.validation->size() : 0); }
+
+  // What no config would make good.
+  void check() const {
+    const auto classes = static_cast<std::int64_t>(found_.encoding.classes.size());
+    if (classes * 2 > examples()) {
+      fail_data(fmt::format("the target of '{}' has {} different texts in {}, so nearly every row would be a class of "
+                            "its own",
+                            path_, classes, counted(examples(), "row")),
+                "write numbers without units, or give the column to predict the name 'target'");
+    }
+    const Shape& shape = found_.train->input().shape;
+    if (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[2] > 4 && shape[1] > 4) {
+      fail_data(
+          fmt::format("inputs of shape {} in '{}' look like images whose channels come first", to_string(shape), path_),
+          "images are (height, width, channels): in NumPy, x.transpose(0, 2, 3, 1) moves the channels");
+    }
+  }
+
+  // Whether the targets of the first examples are rows of zeros with one 1.
+  bool is_one_hot() const {
+    const data::Dataset& train = *found_.train;
+    const auto width = static_cast<std::size_t>(numel(train.target().shape));
+    if (train.target().dtype != DType::f32 || width < 2) return false;
+    std::vector<float> row(width);
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(train.size(), 1000); ++i) {
+      train.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+      const auto ones = std::count(row.begin(), row.end(), 1.0F), zeros = std::count(row.begin(), row.end(), 0.0F);
+      if (ones != 1 || ones + zeros != static_cast<std::ptrdiff_t>(width)) return false;
+    }
+    return true;
+  }
+
+  bool has_classes() const {
+    const data::Dataset& train = *found_.train;
+    if (!found_.encoding.classes.empty() || is_one_hot()) return true;
+    if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
+    const auto range = train.label_range();
+    if (!range || range->first < 0) return false;
+    const std::int64_t classes = range->second + 1;
+    const bool images = train.input().shape.size() == 3;
+    return classes >= 2 && classes <= (images ? most_classes_of_images : most_classes) &&
+           classes * least_examples_of_class <= train.size();
+  }
+
+  std::int64_t outputs() const {
+    if (!is_classifier_) return numel(found_.train->target().shape);
+    if (!found_.encoding.classes.empty()) return static_cast<std::int64_t>(found_.encoding.classes.size());
+    if (!found_.train->label_range()) return numel(found_.train->target().shape);
+    return found_.train->label_range()->second + 1;
+  }
+
+  // Whether validation examples are taken out of the training split.
+  bool is_divided() const { return source_.yaml.find("      validation:") == std::string::npos; }
+
+  // ---- the config ----
+
+  // Convolutions as long as the image is large enough for another one.
+  std::string layers() const {
+    const Shape& input = found_.train->input().shape;
+    std::string out;
+    Shape shape = input;
+    if (input.size() == 3 && std::min(input[0], input[1]) >= 8) {
+      std::int64_t features = 32;
+      for (int block = 0; block < 5 && std::min(shape[0], shape[1]) >= 8; ++block) {
+        shape = {shape[0] / 2, shape[1] / 2, features};
+        out += fmt::format("    - conv: {{features: {}, kernel_size: [3, 3]}}\n    - relu\n", features);
+        out += commented("    - max_pool: {window_shape: [2, 2], strides: [2, 2]}",
+                         fmt::format("-> ({}, {}, {})", shape[0], shape[1], shape[2]));
+        features = std::min<std::int64_t>(2 * features, 128);
+      }
+      out += "    - flatten\n";
+    } else {
+      if (input.size() > 1) out += "    - flatten\n";
+      for (int i = 0; i < 2; ++i) out += "    - dense: 64\n    - relu\n";
+    }
+    return out + commented(fmt::format("    - dense: {}", outputs()),
+                           is_classifier_ ? "one logit for each class" : "one output for each number of a target");
+  }
+
+  // A power of 2 from 8 on, so that it divides over the devices, and at least 8 steps an epoch where there are enough
+  // examples.
+  std::int64_t batch_size() const {
+    if (!found_.train) return devices;
+    std::int64_t batch = 128;
+    while (batch > devices && batch * 8 > found_.train->size()) batch /= 2;
+    return batch;
+  }
+
+  // About 2,000 steps, and no fewer than 10 epochs; of images, which take longer, no more than 30.
+  std::int64_t epochs() const {
+    if (!found_.train) return 1;
+    const double steps = std::max(1.0, static_cast<double>(found_.train->size()) / static_cast<double>(batch_size()));
+    return std::clamp<std::int64_t>(std::llround(2000 / steps), 10, found_.train->input().shape.size() == 3 ? 30 : 100);
+  }
+
+  // Adam changes a parameter by about the rate in a step, and outputs begin near 0: targets that are far from there
+  // need a larger one.
+  std::string learning_rate() const {
+    const double scale = is_classifier_ || !found_.train ? 1 : train::target_scale(*found_.train);
+    const double rate = std::clamp(2e-5 * scale, 0.001, 10.0);
+    const std::string line = fmt::format("  learning_rate: {:.2g}", rate);
+    return rate > 0.001 ? commented(line, "large, because targets are: about " + train::compact(scale)) : line + "\n";
+  }
+
+  std::string head() const {
+    std::string out = "# Training on " + in_a_line(std::filesystem::path(path_).filename().string());
+    if (found_.train) {
+      const data::Field input = found_.train->input();
+      out +=
+          fmt::format(": {} of {}{}", counted(examples(), "example"), to_string(input.dtype), to_string(input.shape));
+    }
+    out += ".\n";
+    for (const std::string& comment : source_.comments) out += "# " + in_a_line(comment) + "\n";
+    if (const std::vector<std::string>& classes = found_.encoding.classes; !classes.empty()) {
+      const std::size_t most = std::min<std::size_t>(classes.size(), 10);
+      const std::vector<std::string> first(classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(most));
+      out += "# Classes: " + in_a_line(join(first, ", ")) + (most < classes.size() ? ", ..." : "") + ".\n";
+    }
+    return out + "#\n# `pmaptrain help KEY` describes a key, for example: pmaptrain help optimizer.adam\n\n";
+  }
+
+  std::string text(const std::string& layers) const {
+    std::string out = head();
+    out += "name: " + spec::print_text(name_) + "\nseed: 0\n\nmesh:\n";
+    out += commented(fmt::format("  axes: {{devices: {}}}", devices), "logical devices; one core can run all of them");
+    out += "\ndata:\n  source:\n" + source_.yaml;
+    out += commented(fmt::format("  batch_size: {}", batch_size()),
+                     fmt::format("examples a step: {} on each device", batch_size() / devices));
+    if (is_divided())
+      out += commented(fmt::format("  validation: {}", validation_share), "of the training examples, kept aside");
+    out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
+    out += "\nmodel:\n  layers:\n" + layers;
+    if (is_classifier_ && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
+      out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
+    }
+    out += is_classifier_ ? "\nloss: softmax_cross_entropy\nmetrics: [accuracy]\n"
+                          : "\nloss: mean_squared_error\nmetrics: [mean_absolute_error, r2]\n";
+    out += "\noptimizer:\n  adam: {}\n" + learning_rate() + "\ntrain:\n";
+    out += fmt::format("  duration: {} epochs\n", epochs());
+    if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
+    out += commented("  eval_every: 1 epoch", "on the validation examples");
+    out += commented("  checkpoint: {best: {metric: loss}}", "checkpoints/best is the best of them");
+    return out;
+  }
+
+  DataKind kind_;
+  std::string path_, name_;
+  std::filesystem::path folder_;
+  SourceText source_;
+  data::Source found_;
+  bool is_classifier_ = true;
+};
+
+}  // namespace
+
+std::optional<DataKind> data_kind(std::string_view name) {
+  if (name == "npz") return DataKind::npz;
+  if (name == "csv") return DataKind::csv;
+  if (name == "images") return DataKind::images;
+  return std::nullopt;
+}
+
+std::string config_for(DataKind kind, const std::string& path, const std::string& file) {
+  return Writer(kind, path, file).write();
+}
+
+}  // namespace pmaptrain::app

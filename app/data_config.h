@@ -1,0 +1,19 @@
+// Configs that are written for the data of a user.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pmaptrain::app {
+
+// What `init` takes in place of an example's name.
+enum class DataKind { npz, csv, images };
+std::optional<DataKind> data_kind(std::string_view name);
+
+// A commented config for the data at `path`, to be written to `file`: paths in it are relative to that, and it is named
+// after it. It is one that `validate` accepts. Throws Error (data) for data that cannot be read, or of which it is not
+// clear what it means.
+std::string config_for(DataKind kind, const std::string& path, const std::string& file);
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,183 @@
+// init for data of the user: what it finds, and that the config which it writes is accepted.
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/data/files.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using namespace pmaptrain::tests;
+
+namespace {
+
+std::string rows_of(int count, const std::function<std::string(int)>& row) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += row(i) + "\n";
+  return text;
+}
+
+// The config that init writes for data, which validate accepts.
+std::string written(const TemporaryFolder& folder, const std::string& kind, const std::string& data) {
+  const std::string file = folder / "own.yaml";
+  std::filesystem::remove(file);
+  const Finished init = call({"init", kind, data, file});
+  INFO(init.err);
+  REQUIRE(init.status == 0);
+  const Finished valid = call({"validate", file});
+  INFO(valid.err);
+  CHECK(valid.status == 0);
+  return test::read_text(file);
+}
+
+}  // namespace
+
+TEST_CASE("init csv finds the target, categories, missing cells and columns that count the rows", "[app]") {
+  const TemporaryFolder folder;
+  const std::string data =
+      folder.write("houses.csv", "id,rooms,city,price\n" + rows_of(100, [](int i) {
+                                   return std::to_string(i + 1) + "," + (i == 3 ? "" : std::to_string(i % 6)) + "," +
+                                          (i % 2 == 0 ? "Oslo" : "Rome") + "," + std::to_string(1000 + i) + ".5";
+                                 }));
+  const std::string config = written(folder, "csv", data);
+  CHECK(contains(config, "# Training on houses.csv: 100 examples of f32[3].\n"));
+  CHECK(contains(
+      config, "# Not among the inputs, because they number the rows, or have a text of their own in most rows: id.\n"));
+  CHECK(contains(config, "train: houses.csv\n"));  // beside the config
+  CHECK(contains(config, "target: price "));
+  CHECK(contains(config, "inputs: [rooms, city]\n"));
+  CHECK(contains(config, "categorical: [city] "));
+  CHECK(contains(config, "missing: mean "));
+  CHECK(contains(config, "- dense: 1 "));
+  CHECK(contains(config, "loss: mean_squared_error\n"));
+}
+
+TEST_CASE("init csv takes texts and small integers as classes, other delimiters, and tables without a header",
+          "[app]") {
+  const TemporaryFolder folder;
+  const std::string species =
+      written(folder, "csv", folder.write("iris.csv", "width;species\n" + rows_of(60, [](int i) {
+                                                        return std::to_string(i % 7) + ".5;" +
+                                                               (i % 3 == 0   ? "setosa"
+                                                                : i % 3 == 1 ? "virginica"
+                                                                             : "versicolor");
+                                                      })));
+  CHECK(contains(species, "# Classes: setosa, versicolor, virginica.\n"));
+  CHECK(contains(species, "delimiter: \";\"\n"));
+  CHECK(contains(species, "- dense: 3 "));
+  CHECK(contains(species, "loss: softmax_cross_entropy\n"));
+  const std::string bare = written(folder, "csv", folder.write("bare.csv", rows_of(60, [](int i) {
+                                                                 return std::to_string(i * i % 17) + "," +
+                                                                        std::to_string(i * 3 % 11) + "," +
+                                                                        std::to_string(i % 2);
+                                                               })));
+  CHECK(contains(bare, "header: false "));
+  CHECK(contains(bare, "target: \"2\" "));
+  CHECK(contains(bare, "- dense: 2 "));
+}
+
+TEST_CASE("init csv writes names with line ends and YAML's own characters as text", "[app]") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("odd.csv", "NA,\"yes\n- no\",\"a: [b\",label\n" + rows_of(60, [](int i) {
+                                                     return std::to_string(i % 7) + ",0.5," + std::to_string(i % 5) +
+                                                            (i % 2 == 0 ? ",\"on\n: [\"" : ",null");
+                                                   }));
+  const std::string config = written(folder, "csv", data);
+  CHECK(contains(config, "# Classes: null, on : [.\n"));
+  CHECK_FALSE(contains(config, "header: false"));
+}
+
+TEST_CASE("init npz finds arrays by their names, or where there are only two", "[app]") {
+  const TemporaryFolder folder;
+  const std::string images = npy("|u1", "(40, 12, 12)", std::string(40 * 144, '\1'));
+  std::string labels;
+  for (int i = 0; i < 40; ++i) labels += static_cast<char>(i % 4);
+  const std::string targets = npy("|u1", "(40,)", labels);
+  const std::string named = folder.write(
+      "named.npz",
+      archive({{"X_test.npy", images}, {"y_test.npy", targets}, {"X_train.npy", images}, {"y_train.npy", targets}}));
+  const std::string config = written(folder, "npz", named);
+  CHECK(contains(config, "train: [X_train, y_train]\n"));
+  CHECK(contains(config, "test: [X_test, y_test]\n"));
+  CHECK(contains(config, "validation: 0.1 "));
+  CHECK(contains(config, "- max_pool: {window_shape: [2, 2], strides: [2, 2]}  # -> (6, 6, 32)\n"));
+  CHECK(contains(config, "- dense: 4 "));
+  const std::string pair = folder.write("pair.npz", archive({{"foo.npy", targets}, {"bar.npy", images}}));
+  CHECK(contains(written(folder, "npz", pair), "train: [bar, foo]\n"));
+  const std::string odd = folder.write("odd.npz", archive({{"a.npy", images}, {"b.npy", targets}, {"c.npy", targets}}));
+  const Finished refused = call({"init", "npz", odd, folder / "odd.yaml"});
+  CHECK(refused.status == 3);
+  CHECK(contains(refused.err, "are inputs and targets is not clear: it has 'a' [40,12,12], 'b' [40], 'c' [40]"));
+}
+
+TEST_CASE("init images finds splits, classes and a common size", "[app]") {
+  const TemporaryFolder folder;
+  const std::string source = "tests/data/images/";
+  for (const std::string split : {"train", "val"}) {
+    for (const std::string name : {"cats", "dogs"}) {
+      const std::filesystem::path to = folder.path() / "photos" / split / name;
+      std::filesystem::create_directories(to);
+      for (int i = 0; i < 8; ++i) {
+        std::filesystem::copy_file(source + (i % 2 == 0 ? "rgb.png" : "rgb.jpg"),
+                                   to / (std::to_string(i) + (i % 2 == 0 ? ".png" : ".jpg")));
+      }
+    }
+  }
+  const std::string config = written(folder, "images", folder / "photos");
+  CHECK(contains(config, "# Training on photos: 16 examples of u8["));
+  CHECK(contains(config, "# Classes: cats, dogs.\n"));
+  CHECK(contains(config, "train: photos/train\n"));
+  CHECK(contains(config, "validation: photos/val\n"));
+  CHECK_FALSE(contains(config, "validation: 0.1"));
+  const std::string same = written(folder, "images", folder / "photos/train");
+  CHECK(contains(same, "validation: 0.1 "));
+}
+
+TEST_CASE("init for data never replaces a file, and says what it needs", "[app]") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("a.csv", "x,y\n1,2\n");
+  const std::string file = folder.write("a.yaml", "mine");
+  const Finished refused = call({"init", "csv", data, file});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "exists, and init does not replace files"));
+  CHECK(test::read_text(file) == "mine");
+  CHECK(contains(call({"init", "csv"}).err, "pmaptrain init csv needs PATH"));
+  const Finished missing = call({"init", "csv", folder / "none.csv", folder / "b.yaml"});
+  CHECK(missing.status == 3);
+  CHECK_FALSE(std::filesystem::exists(folder / "b.yaml"));
+  const std::string money = folder.write("money.csv", "size,price\n" + rows_of(40, [](int i) {
+                                                        return std::to_string(i % 7) + "," + std::to_string(i) + " EUR";
+                                                      }));
+  CHECK(contains(call({"init", "csv", money, folder / "b.yaml"}).err, "has 40 different texts in 40 rows"));
+  const std::string comma = folder.write("comma.csv", "size;price\n" + rows_of(40, [](int i) {
+                                                        return std::to_string(i % 7) + ",5;" + std::to_string(i);
+                                                      }));
+  CHECK(contains(call({"init", "csv", comma, folder / "b.yaml"}).err, "has numbers with a decimal comma, such as '"));
+  const Finished one = call({"init", "csv", folder.write("one.csv", "x\n1\n"), folder / "b.yaml"});
+  CHECK(contains(one.err, "has one column, expected the inputs and a target"));
+}
+
+TEST_CASE("init csv takes many integers as numbers, and gives large targets a large rate", "[app]") {
+  const TemporaryFolder folder;
+  const std::string line =
+      written(folder, "csv", folder.write("line.csv", "x,y\n" + rows_of(400, [](int i) {
+                                                        return std::to_string(i) + "," + std::to_string(i % 64);
+                                                      })));
+  CHECK(contains(line, "loss: mean_squared_error\n"));
+  CHECK(contains(line, "- dense: 1 "));
+  CHECK_FALSE(contains(line, "Not among the inputs"));
+  const std::string prices =
+      written(folder, "csv", folder.write("prices.csv", "rooms,price\n" + rows_of(100, [](int i) {
+                                                          return std::to_string(i % 6) + ".5," +
+                                                                 std::to_string(500000 + 1000 * (i % 90));
+                                                        })));
+  CHECK(contains(prices, "learning_rate: 10 "));
+  CHECK(contains(prices, "large, because targets are: about 5.4"));
+  const std::string small = folder.write("small.yaml", prices);
+  CHECK(contains(call({"validate", small, "--set", "optimizer.learning_rate=0.0001"}).err,
+                 "will hardly reach them; divide the targets, or raise optimizer.learning_rate"));
+  CHECK_FALSE(contains(call({"validate", small}).err, "will hardly reach them"));
+}

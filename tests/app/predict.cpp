@@ -1,0 +1,259 @@
+// predict: what it reads, what it writes, and what it refuses.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <span>
+
+#include "core/data/array.h"
+#include "core/train/npy.h"
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/data/files.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using tests::call;
+using tests::Finished;
+
+// A run in a folder: `source` and what follows complete the config.
+struct Run {
+  TemporaryFolder folder;
+  std::string dir = folder / "run";
+
+  void train(const std::string& data, const std::string& layers, const std::string& rest = "") {
+    folder.write("c.yaml", "mesh: {axes: {devices: 2}}\ndata:\n  batch_size: 8\n" + data + "model: {layers: [" +
+                               layers + "]}\n" + (rest.empty() ? "loss: softmax_cross_entropy\n" : rest) +
+                               "optimizer: {adam: {}, learning_rate: 0.05}\ntrain: {duration: 10 epochs}\n");
+    const Finished run = call({"run", folder / "c.yaml", "--run-dir", dir, "-q", "--progress", "none"});
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+  }
+  Finished predict(const std::string& input, const std::string& output, std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"predict", dir, "--input", folder / input, "--output", folder / output});
+    return call(options);
+  }
+  // The text of the CSV file that predict writes.
+  std::string csv(const std::string& input, std::vector<std::string> options = {}) const {
+    options.emplace_back("--overwrite");
+    const Finished done = predict(input, "out.csv", options);
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return test::read_text(folder / "out.csv");
+  }
+  // "message | help" of a refusal with this status.
+  std::string refusal(int status, const std::string& input, std::vector<std::string> options = {},
+                      const std::string& output = "none.csv") const {
+    const Finished done = predict(input, output, std::move(options));
+    CHECK(done.status == status);
+    CHECK_FALSE(fs::exists(folder / "none.csv"));
+    std::string text = done.err;
+    for (std::size_t at = 0; (at = text.find((folder.path().string() + "/"), at)) != std::string::npos;) {
+      text.erase(at, folder.path().string().size() + 1);
+    }
+    const std::size_t from = text.find("error: ") + 7, help = text.find("help: ");
+    return text.substr(from, text.find('\n', from) - from) +
+           (help == std::string::npos ? "" : " | " + text.substr(help + 6, text.find('\n', help) - help - 6));
+  }
+};
+
+// Shops: the city decides.
+std::string shop(int rows, bool with_target) {
+  std::string text = with_target ? "age,city,bought\n" : "city,id,age\n";
+  for (int i = 0; i < rows; ++i) {
+    const std::string age = std::to_string(20 + i % 7), city = i % 3 == 0 ? "Rome" : "Oslo";
+    text += with_target ? age + "," + city + "," + (i % 3 == 0 ? "\"yes, twice\"" : "no") + "\n"
+                        : city + ",x" + std::to_string(i) + "," + age + "\n";
+  }
+  return text;
+}
+
+struct Shop : Run {
+  Shop() {
+    folder.write("shop.csv", shop(48, true));
+    folder.write("new.csv", shop(5, false));
+    train("  source: {csv: {train: shop.csv, target: bought, categorical: [city]}}\n  normalize: auto\n", "dense: 2");
+    fs::remove(folder / "shop.csv");
+  }
+};
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+void write_npy(const TemporaryFolder& folder, const std::string& name, const std::vector<float>& values, Shape shape) {
+  train::write_npy(folder / name, {DType::f32, std::move(shape), bytes_of(values)});
+}
+
+}  // namespace
+
+TEST_CASE("predict finds the columns of a table by name, without its target and in its order", "[app]") {
+  const Shop run;
+  CHECK(run.csv("new.csv") == "prediction\n\"yes, twice\"\nno\nno\n\"yes, twice\"\nno\n");
+  const std::string probabilities = run.csv("new.csv", {"--as", "probabilities"});
+  CHECK(probabilities.starts_with("probability_no,\"probability_yes, twice\"\n0."));
+  CHECK(run.csv("new.csv", {"--as", "logits"}).starts_with("logit_no,\"logit_yes, twice\"\n"));
+
+  run.folder.write("bad.csv", "city,age\nOslo,20\nParis,21\n");
+  CHECK(run.refusal(3, "bad.csv") ==
+        "'bad.csv', line 3, column 'city': 'Paris' is a category that the training split does not have | it has Oslo, "
+        "Rome");
+  run.folder.write("bad.csv", "city\nOslo\n");
+  CHECK(run.refusal(3, "bad.csv") == "'bad.csv' has no column 'age' | its columns are 'city'");
+  run.folder.write("bad.csv", "age,city\nold,Oslo\n");
+  CHECK(run.refusal(3, "bad.csv").starts_with("'bad.csv', line 2, column 'age': 'old' is no number"));
+}
+
+TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY and NPZ", "[app]") {
+  const Shop run;
+  REQUIRE(run.predict("new.csv", "p.npy", {"--as", "probabilities"}).status == 0);
+  REQUIRE(run.predict("new.csv", "p.npz", {"--as", "probabilities"}).status == 0);
+  const data::Array npy = data::read_npy(run.folder / "p.npy");
+  const data::Array npz = data::read_npz(run.folder / "p.npz", "predictions");
+  CHECK(npy.shape == Shape{5, 2});
+  CHECK(npy.element == data::Element::f32);
+  std::vector<float> values(10), others(10);
+  data::read_floats(npy, 0, values);
+  data::read_floats(npz, 0, others);
+  CHECK(values == others);
+  std::string text = run.csv("new.csv", {"--as", "probabilities"});
+  text.erase(0, text.find('\n') + 1);
+  std::vector<float> read;
+  for (std::size_t at = 0; at < text.size(); at = text.find_first_of(",\n", at) + 1) {
+    read.push_back(std::stof(text.substr(at)));
+  }
+  CHECK(read == values);
+
+  REQUIRE(run.predict("new.csv", "c.npz").status == 0);
+  const data::Array classes = data::read_npz(run.folder / "c.npz", "predictions");
+  CHECK(classes.element == data::Element::i64);
+  CHECK(classes.shape == Shape{5});
+  CHECK(data::read_integer(classes, 0) == 1);
+  CHECK(data::read_integer(classes, 1) == 0);
+}
+
+TEST_CASE("predict replaces an output only with --overwrite, and leaves none of a failure", "[app]") {
+  const Shop run;
+  const Finished done = run.predict("new.csv", "out.csv");
+  CHECK(done.status == 0);
+  CHECK(test::contains(done.out, "out.csv: classes of 5 examples (step-00000060 of "));
+  run.folder.write("out.csv", "mine");
+  CHECK(run.refusal(2, "new.csv", {}, "out.csv") == "'out.csv' exists | --overwrite replaces it");
+  CHECK(test::read_text(run.folder / "out.csv") == "mine");
+  CHECK(run.refusal(2, "new.csv", {}, "no/out.csv") == "there is no folder 'no' | mkdir -p no");
+  CHECK(run.refusal(2, "new.csv", {}, "out.txt") ==
+        "the ending of 'out.txt' does not say what to write | it is one of .csv, .npy and .npz");
+  CHECK(run.refusal(2, "new.csv", {"--overwrite"}, "new.csv") ==
+        "--output is the file that --input reads | name another file");
+  CHECK(run.refusal(3, "gone.csv") ==
+        "cannot open 'gone.csv': No such file or directory | a relative path in an "
+        "option is relative to the current directory");
+  CHECK(test::contains(call({"predict", run.dir, "--output", "x.csv"}).err, "predict needs --input FILE"));
+  CHECK(test::contains(call({"predict", run.dir, "--input", "x.csv"}).err, "predict needs --output FILE"));
+  CHECK(test::contains(call({"predict", run.folder / "c.yaml", "--input", "x", "--output", "y"}).err,
+                       "is a file; predict takes a run folder"));
+  CHECK(test::contains(call({"infer"}).err, "did you mean 'predict'?"));
+
+  // A number that is not finite is found while predictions are written.
+  std::vector<float> numbers(60, 1.0F);
+  numbers[57] = std::numeric_limits<float>::quiet_NaN();
+  write_npy(run.folder, "nan.npy", numbers, {20, 3});
+  CHECK(run.refusal(3, "nan.npy").starts_with("example 19 of 'nan.npy' has NaN at [19,0]"));
+  CHECK(test::listing(run.folder.path()).find(".tmp-") == std::string::npos);
+}
+
+TEST_CASE("predict reads arrays as a model takes them, and says both shapes where they do not fit", "[app]") {
+  Run run;
+  std::vector<std::uint8_t> pixels;
+  std::string labels;
+  for (int i = 0; i < 32; ++i) {
+    for (int p = 0; p < 12; ++p) pixels.push_back(static_cast<std::uint8_t>(i % 2 == 0 ? p : 200 + p));
+    labels += static_cast<char>(i % 2);
+  }
+  run.folder.write("x.idx", idx(8, {32, 4, 3}, {pixels.begin(), pixels.end()}));
+  run.folder.write("y.idx", idx(8, {32}, labels));
+  run.train("  source: {idx: {train: [x.idx, y.idx]}}\n", "flatten, dense: 2");
+  std::string expected = "prediction\n";
+  for (int i = 0; i < 32; ++i) expected += i % 2 == 0 ? "0\n" : "1\n";
+  CHECK(run.csv("x.idx") == expected);
+  run.folder.write("x.gz", gzip(test::read_text(run.folder / "x.idx")));
+  CHECK(run.csv("x.gz") == expected);
+  train::write_npy(run.folder / "x.npy", {DType::u8, {32, 4, 3}, bytes_of(pixels)});
+  CHECK(run.csv("x.npy") == expected);
+  train::write_npz(run.folder / "one.npz", {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}});
+  CHECK(run.csv("one.npz") == expected);
+  train::write_npz(run.folder / "two.npz",
+                   {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}, {"other", {DType::u8, {1}, {std::byte{0}}}}});
+  CHECK(run.csv("two.npz", {"--array", "any"}) == expected);
+  CHECK(run.refusal(3, "two.npz") == "'two.npz' has several arrays: any, other | choose the inputs: --array any");
+  CHECK(run.refusal(3, "two.npz", {"--array", "an"}) ==
+        "'two.npz' has no array 'an'; it has any, other | did you mean 'any'?");
+  CHECK(run.refusal(3, "x.npy", {"--array", "an"}) ==
+        "'x.npy' is no NPZ archive, so it has no array 'an' | leave --array out");
+
+  write_npy(run.folder, "f.npy", std::vector<float>(24), {2, 4, 3});
+  CHECK(run.refusal(3, "f.npy")
+            .starts_with("'f.npy' is f32[2,4,3], but the model was trained on bytes, u8[4,3,1] | "
+                         "save bytes: x.astype(np.uint8) if they are 0 to 255, (x * 255)"));
+  train::write_npy(run.folder / "t.npy", {DType::u8, {32, 3, 4}, bytes_of(pixels)});
+  CHECK(run.refusal(3, "t.npy") == "'t.npy' has the shape [32,3,4]: examples of [3,4,1], but the model takes [4,3,1]");
+  train::write_npy(run.folder / "1.npy", {DType::u8, {4, 3}, std::vector<std::byte>(12)});
+  CHECK(run.refusal(3, "1.npy").ends_with("| an array has a dimension for examples, also of one: x[None]"));
+  run.folder.write("t.csv", "a,b\n1,2\n");
+  CHECK(run.refusal(3, "t.csv") ==
+        "'t.csv' is no NPZ, NPY or IDX file and no PNG or JPEG image | the run was trained on idx, u8[4,3,1]: only a "
+        "run that was trained on a CSV file reads one, because its columns have names");
+}
+
+TEST_CASE("predict does not turn bytes into numbers", "[app]") {
+  Run run;
+  std::vector<float> numbers;
+  std::vector<std::int64_t> labels;
+  for (int i = 0; i < 32; ++i) {
+    numbers.push_back(static_cast<float>(i % 4) - 1.5F);
+    labels.push_back(i % 4 / 2);
+  }
+  train::write_npz(run.folder / "d.npz",
+                   {{"in", {DType::f32, {32, 1}, bytes_of(numbers)}}, {"out", {DType::i64, {32}, bytes_of(labels)}}});
+  run.train("  source: {npz: {file: d.npz, train: [in, out]}}\n", "dense: 2");
+  // The array that the config names.
+  CHECK(run.csv("d.npz").starts_with("prediction\n0\n0\n1\n1\n"));
+  train::write_npy(run.folder / "b.npy", {DType::u8, {2, 1}, std::vector<std::byte>(2)});
+  CHECK(run.refusal(3, "b.npy") ==
+        "'b.npy' is u8[2,1], but the model was trained on numbers, f32[1] | convert them as the training inputs were: "
+        "x.astype(np.float32), or divided by 255 as well");
+}
+
+TEST_CASE("predict names the file of each image, and resizes as the run does", "[app]") {
+  Run run;
+  const auto image = [&](const std::string& name, const std::string& like) {
+    fs::create_directories(fs::path(run.folder / name).parent_path());
+    fs::copy_file("tests/data/images/" + like, run.folder / name);
+  };
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator("tests/data/images")) {
+    if (entry.path().extension() == ".png") names.push_back(entry.path().filename().string());
+  }
+  REQUIRE(names.size() >= 2);
+  std::sort(names.begin(), names.end());
+  for (int i = 0; i < 4; ++i) {
+    image("photos/a cat/" + std::to_string(i) + ".png", names.front());
+    image("photos/dog/" + std::to_string(i) + ".png", names.back());
+  }
+  run.train("  source: {image_folder: {train: photos, size: [5, 4]}}\n", "flatten, dense: 2");
+  CHECK(run.csv("photos") ==
+        "file,prediction\na cat/0.png,a cat\na cat/1.png,a cat\na cat/2.png,a cat\na cat/3.png,a cat\ndog/0.png,dog\n"
+        "dog/1.png,dog\ndog/2.png,dog\ndog/3.png,dog\n");
+  image("new/z,1.png", names.front());
+  image("new/b.png", names.back());
+  image("new/.hidden", names.back());
+  CHECK(run.csv("new") == "file,prediction\nb.png,dog\n\"z,1.png\",a cat\n");
+  CHECK(run.csv("new/b.png") == "file,prediction\nb.png,dog\n");
+  run.folder.write("new/notes.txt", "notes");
+  CHECK(run.refusal(3, "new").starts_with("'new/notes.txt' is neither a PNG nor a JPEG image"));
+}
