@@ -108,9 +108,9 @@ class Maker {
   void need_classes(const std::string& name, const Place& place, const std::string& instead) {
     if (!model_.has_labels() && !model_.has_distributions()) {
       const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
-      refuse_targets(place, name, "class labels", "",
-                     instead + " takes targets like these" +
-                         (one ? "; if they are labels, store them as integers" : ""));
+      refuse_targets(
+          place, name, "class labels", "",
+          instead + " takes targets like these" + (one ? "; if they are labels, store them as integers" : ""));
     } else if (model_.has_distributions() && model_.output != model_.target.shape) {
       refuse(place,
              name + " takes one logit for each class; the output of the model is " + output() + ", the targets are " +

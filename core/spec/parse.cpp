@@ -393,11 +393,10 @@ void check_kind(const std::string& text, const std::shared_ptr<const Text>& sour
     if (!text.starts_with(magic)) continue;
     Node at;
     at.source = source;
-    throw Error(ExitStatus::usage, Diagnostic{kind_of(at),
-                                              place_of(at),
-                                              "this is " + std::string(kind) + ", not a config",
-                                              "`pmaptrain init npz|csv|images PATH` writes a config for data",
-                                              {}});
+    const std::string what = "this is " + std::string(kind) + ", not a config";
+    throw Error(
+        ExitStatus::usage,
+        Diagnostic{kind_of(at), place_of(at), what, "`pmaptrain init npz|csv|images PATH` writes a config", {}});
   }
 }
 
