@@ -11,8 +11,8 @@ namespace pmaptrain::train {
 // " (cnn.yaml:12:7)"; empty for a place without a line.
 std::string in_parentheses(const Place& place);
 
-// How far targets, taken as numbers, are from 0: the larger of the magnitude of their mean and their standard deviation,
-// of up to 10,000 examples.
+// How far targets, taken as numbers, are from 0: the larger of the magnitude of their mean and their standard
+// deviation, of up to 10,000 examples.
 double target_scale(const data::Dataset& dataset);
 
 // One sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images whose
