@@ -135,7 +135,7 @@ TEST_CASE("an epoch of training has one offset, which depends on the seed and th
     const std::int64_t index = stream.order().index(epoch, 0);
     TextExample example{TokenList(8), TokenList(8)};
     stream.read(*text, epoch, 0, reinterpret_cast<std::byte*>(example.input.data()),
-                       reinterpret_cast<std::byte*>(example.target.data()));
+                reinterpret_cast<std::byte*>(example.target.data()));
     CHECK(example.input == read_window(*text, index, offset).input);
     CHECK(example.target == read_window(*text, index, offset).target);
   }
