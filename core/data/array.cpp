@@ -126,6 +126,7 @@ std::optional<std::size_t> find_nonfinite(std::span<const float> values) {
 }
 
 void read_floats(const Array& array, std::int64_t from, std::span<float> to) {
+  if (to.empty()) return;
   const std::byte* const start = element_at(array, from);
   if (array.element == Element::f32 && !array.big_endian) {
     std::memcpy(to.data(), start, to.size_bytes());
