@@ -11,7 +11,7 @@
 #include "core/data/open.h"
 #include "core/data/synthetic.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;

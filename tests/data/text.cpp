@@ -7,7 +7,7 @@
 #include "core/data/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

@@ -21,7 +21,7 @@
 #include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/runtime/single.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/steps.h"
 
 using namespace pmaptrain;

@@ -13,7 +13,7 @@
 #include "core/train/safetensors.h"
 #include "tests/catch.h"
 #include "tests/runtime/single.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

@@ -17,7 +17,7 @@
 #include "core/train/start.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

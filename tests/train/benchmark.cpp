@@ -1,7 +1,7 @@
 #include "core/train/benchmark.h"
 
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {

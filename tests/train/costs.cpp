@@ -8,7 +8,7 @@
 #include "core/ops/matmul/matmul.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/steps.h"
 
 namespace pmaptrain::testing {

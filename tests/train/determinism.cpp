@@ -1,6 +1,6 @@
 // The same config gives the same bits on any number of workers, and with a private copy of everything on each device.
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

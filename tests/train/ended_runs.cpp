@@ -7,8 +7,8 @@
 
 #include "core/train/checkpoint.h"
 #include "tests/catch.h"
+#include "tests/session_run.h"
 #include "tests/train/file_size_limit.h"
-#include "tests/train/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {

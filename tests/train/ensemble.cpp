@@ -9,7 +9,7 @@
 #include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {

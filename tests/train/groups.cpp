@@ -6,7 +6,7 @@
 #include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/steps.h"
 
 using namespace pmaptrain;

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/tensors.h"
 #include "tests/words.h"
 

@@ -4,7 +4,7 @@
 #include "core/runtime/cpu/report.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/steps.h"
 
 namespace pmaptrain::testing {

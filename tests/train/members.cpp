@@ -11,7 +11,7 @@
 #include "core/train/initialize.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 namespace pmaptrain::testing {

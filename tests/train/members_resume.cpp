@@ -2,7 +2,7 @@
 #include "core/train/checkpoint.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/train/initialize.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/train/steps.h"
 #include "tests/train/tensors.h"
 

@@ -6,7 +6,7 @@
 #include "core/graph/text.h"
 #include "core/train/peaks.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

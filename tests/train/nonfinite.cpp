@@ -9,7 +9,7 @@
 #include "core/train/replay.h"
 #include "core/train/start.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;

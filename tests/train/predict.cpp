@@ -11,7 +11,7 @@
 #include "core/train/predictor.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;

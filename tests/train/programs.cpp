@@ -5,7 +5,7 @@
 #include "core/train/setup.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

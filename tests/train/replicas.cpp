@@ -7,7 +7,7 @@
 #include "core/base/philox.h"
 #include "core/train/start.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

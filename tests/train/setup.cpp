@@ -11,7 +11,7 @@
 #include "core/runtime/cpu/module.h"
 #include "core/train/start.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;

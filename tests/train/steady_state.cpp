@@ -4,8 +4,8 @@
 
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
+#include "tests/session_run.h"
 #include "tests/threads.h"
-#include "tests/train/session_run.h"
 #include "tests/train/steps.h"
 
 namespace pmaptrain::testing {

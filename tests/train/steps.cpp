@@ -1,6 +1,6 @@
 #include "tests/train/steps.h"
 
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 

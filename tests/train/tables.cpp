@@ -8,7 +8,7 @@
 #include "core/train/evaluator.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;

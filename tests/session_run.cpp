@@ -1,4 +1,4 @@
-#include "tests/train/session_run.h"
+#include "tests/session_run.h"
 
 #include <algorithm>
 #include <cstring>
