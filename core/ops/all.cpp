@@ -2,8 +2,11 @@
 
 #include <array>
 #include <concepts>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
+#include "core/base/error.h"
 #include "core/kernel/in_f32.h"
 #include "core/ops/list.h"
 
@@ -26,6 +29,14 @@ template <class T>
 concept HasPreparation = requires(const T& op, const CpuRequest& request) {
   { op.prepared_operand() } -> std::same_as<std::optional<std::size_t>>;
   { op.prepare(request) } -> std::same_as<std::unique_ptr<CpuPreparation>>;
+};
+template <class T>
+concept HasGpuKernel = requires(const T& op, const GpuRequest& request) {
+  { op.gpu(request) } -> std::same_as<GpuKernel>;
+};
+template <class T>
+concept HasNoGpu = requires {
+  { T::gpu } -> std::convertible_to<NoGpu>;
 };
 template <class T>
 concept UsesReference = requires {
@@ -66,6 +77,11 @@ constexpr KernelRules kernel_rules() {
   }
   if constexpr (HasExchange<T>) {
     rules.exchange = [](const void* op, const CollectiveCall& call) { static_cast<const T*>(op)->exchange(call); };
+  }
+  if constexpr (HasGpuKernel<T>) {
+    rules.gpu = [](const void* op, const GpuRequest& request) { return static_cast<const T*>(op)->gpu(request); };
+  } else if constexpr (HasNoGpu<T>) {
+    rules.no_gpu = T::gpu.because;
   }
   if constexpr (HasPreparation<T>) {
     rules.prepared_operand = [](const void* op) { return static_cast<const T*>(op)->prepared_operand(); };
@@ -134,6 +150,14 @@ std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest&
   (void)rules, (void)request, (void)choice;
 #endif
   return nullptr;
+}
+
+GpuKernel make_gpu_kernel(const Op& op, const GpuRequest& request) {
+  const KernelRules& rules = kernels_of(op);
+  if (rules.gpu != nullptr) return rules.gpu(op.data(), request);
+  std::string message = "no GPU kernel carries out the op '" + std::string(op.name()) + "'";
+  if (!rules.no_gpu.empty()) message += ": " + std::string(rules.no_gpu);
+  throw Error(ExitStatus::usage, Diagnostic{"program", {}, std::move(message), "mesh.backend: cpu runs it", {}});
 }
 
 }  // namespace pmaptrain

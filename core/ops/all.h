@@ -6,6 +6,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain {
 
@@ -24,6 +25,10 @@ struct KernelRules {
   // `prepare`: there is none for this request, or it saves no time.
   std::optional<std::size_t> (*prepared_operand)(const void* op) = nullptr;
   std::unique_ptr<CpuPreparation> (*prepare)(const void* op, const CpuRequest& request) = nullptr;
+  // Null for an op that no GPU kernel carries out, for the reason in `no_gpu`, and for one that the runtime carries
+  // out.
+  GpuKernel (*gpu)(const void* op, const GpuRequest& request) = nullptr;
+  std::string_view no_gpu;
 };
 const KernelRules& kernels_of(const Op& op);
 
@@ -38,5 +43,8 @@ std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& reque
 // takes the operand as it is.
 std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request,
                                                  KernelChoice choice = KernelChoice::best);
+
+// The GPU kernel for a local op. Throws Error (usage), with the op's name, where there is none.
+GpuKernel make_gpu_kernel(const Op& op, const GpuRequest& request);
 
 }  // namespace pmaptrain

@@ -1,0 +1,74 @@
+// What a kernel is on a GPU: for one equation of fixed shapes, the list of what a device has to carry out. It is made
+// from the shapes alone, on any machine; core/runtime/gpu/device.h says who carries it out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/kernel/reference.h"
+
+namespace pmaptrain {
+
+// One equation for a run of `devices` neighbouring logical devices, as in CpuRequest: a stacked operand holds one slice
+// of its local type for each device, one after another; one that is not stacked is the same for all. Results are always
+// stacked.
+struct GpuRequest {
+  std::span<const Type> operands;  // local types
+  std::span<const Type> results;
+  std::int64_t devices = 1;
+  std::vector<bool> stacked;         // by operand
+  const Region* region = nullptr;    // of an op that carries one
+  std::span<const Type> types = {};  // with a region: of all values of the program
+};
+
+// An argument of a kernel: an address, or a plain value of at most 8 bytes.
+struct GpuArgument {
+  enum class Kind : std::uint8_t { operand, result, scratch, value } kind = Kind::value;
+  std::size_t index = 0;    // of the operand or the result
+  std::size_t offset = 0;   // in bytes, of an address
+  std::uint64_t value = 0;  // the bytes of a plain value, the first ones first
+
+  static GpuArgument operand(std::size_t index, std::size_t offset = 0) { return {Kind::operand, index, offset, 0}; }
+  static GpuArgument result(std::size_t index, std::size_t offset = 0) { return {Kind::result, index, offset, 0}; }
+  static GpuArgument scratch(std::size_t offset = 0) { return {Kind::scratch, 0, offset, 0}; }
+  template <class T>
+  static GpuArgument of(T value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+    GpuArgument argument;
+    std::memcpy(&argument.value, &value, sizeof value);
+    return argument;
+  }
+};
+
+// A launch of one of the kernels in core/ops/gpu_kernels.h. Its grid follows from shapes alone, never from the GPU.
+struct GpuLaunch {
+  std::string_view kernel;
+  unsigned blocks[3] = {1, 1, 1};
+  unsigned threads = 256;  // of a block
+  std::vector<GpuArgument> arguments;
+};
+
+// The equation itself, by a library (cuDNN, cuBLASLt), or by code that is generated from it.
+struct GpuCall {
+  enum class By : std::uint8_t { library, generated } by = By::library;
+};
+
+using GpuCommand = std::variant<GpuLaunch, GpuCall>;
+
+struct GpuKernel {
+  std::vector<GpuCommand> commands;
+  std::size_t scratch_bytes = 0;  // of its launches; a library has a workspace of its own
+};
+
+// The explicit entry, in place of gpu(), of an op that no GPU kernel carries out.
+struct NoGpu {
+  std::string_view because;
+};
+
+}  // namespace pmaptrain

@@ -1,0 +1,137 @@
+// The seam between the GPU backend and what carries its work out: one Device for each GPU, used by one thread, with the
+// calls of this GPU alone. There are three kinds: CUDA's, several devices on one physical GPU, and an emulation on the
+// host, which checks what each call reads and writes.
+//
+// Calls that work on memory are queued on a stream, in order, and return at once. Two streams of a device are ordered
+// by order() alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/kernel/gpu.h"
+
+namespace pmaptrain::gpu {
+
+enum class Stream : std::uint8_t { compute, communicate, copy };
+inline constexpr int streams = 3;
+
+// Bytes of the memory of a device, or of the host where it was pinned by the device.
+struct Range {
+  const std::byte* begin = nullptr;
+  std::size_t size = 0;
+};
+
+// What a call reads and writes. A device that emulates lets it touch nothing else; CUDA does not look at it.
+struct Accesses {
+  std::vector<Range> reads, writes;
+};
+
+// A kernel that a device has made ready: its number there.
+struct Prepared {
+  int number = -1;
+  std::size_t workspace = 0;  // bytes that each launch of it needs besides the kernel's own scratch memory
+};
+
+// The memory of one run of a kernel. Scratch and workspace are its own while it runs.
+struct Arguments {
+  std::span<const std::byte* const> operands;
+  std::span<std::byte* const> results;
+  std::byte* scratch = nullptr;
+  std::byte* workspace = nullptr;
+};
+
+// `height` rows of `width` bytes, whose beginnings are `pitch` bytes apart.
+struct Rows {
+  std::size_t width = 0, height = 1, to_pitch = 0, from_pitch = 0;
+};
+
+enum class Collective : std::uint8_t {
+  all_reduce_sum,  // of the ranks' values, in an order that the library chooses
+  all_gather,      // the ranks' values one after another, by rank
+};
+
+// Of one device: its part of a communicator, a captured graph, a place in a stream.
+struct Communicator {
+  int number = -1;
+};
+struct Graph {
+  int number = -1;
+};
+struct Mark {
+  std::int64_t number = 0;
+};
+
+struct Properties {
+  std::string name;            // "NVIDIA H200"
+  int compute_capability = 0;  // 90
+  std::size_t memory = 0;
+  int driver = 0;          // 13000
+  std::vector<int> peers;  // devices whose memory this one reaches without the host
+};
+
+// All functions but abort() throw Error: resource where memory is short, failed for everything else.
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Memory that the device frees at its end, 256 bytes aligned. Pinned memory is the host's, and copies to and from it
+  // do not wait for the host. Not while a graph is captured.
+  virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual std::byte* pinned(std::size_t bytes) = 0;
+
+  // Compiles what is to be compiled and lets libraries plan. Not while a graph is captured.
+  virtual Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) = 0;
+
+  virtual void launch(Stream stream, Prepared kernel, const Arguments& arguments, const Accesses& accesses) = 0;
+  virtual void copy(Stream stream, std::byte* to, const std::byte* from, const Rows& rows) = 0;
+  // Adds up `count` arrays, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ...; or the largest, or the
+  // smallest of them. The arrays are `pitch` bytes apart.
+  enum class Fold : std::uint8_t { sum, max, min };
+  virtual void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+                    std::int64_t count, std::size_t pitch) = 0;
+  // Of all ranks of the communicator, each with its own memory: `bytes` of `from`. To the memory of `to` are written as
+  // many, and of all_gather as many for each rank.
+  virtual void collective(Stream stream, Communicator communicator, Collective kind, DType dtype, std::byte* to,
+                          const std::byte* from, std::size_t bytes) = 0;
+
+  // What follows in `after` begins when what is in `before` now is done.
+  virtual void order(Stream before, Stream after) = 0;
+
+  // What `record` calls on this device becomes a graph and does not run. It begins in the stream compute, and every
+  // stream that is used must be joined to that one by order() at the end.
+  virtual Graph capture(const std::function<void()>& record) = 0;
+  virtual void replay(Graph graph) = 0;  // in the stream compute
+
+  // A place in a stream, and whether all before it is done. poll() and wait() throw what has failed.
+  virtual Mark mark(Stream stream) = 0;
+  virtual bool poll(Mark mark) = 0;
+  virtual void wait(Mark mark) = 0;
+
+  // This device's part of the communicator of `ranks`, devices of the platform; `key` tells it from others of the same
+  // ranks. Waits until all have called.
+  virtual Communicator join(int key, std::span<const int> ranks) = 0;
+  // Ends what runs and what waits for other ranks, which fails with `reason`. May be called on any thread.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+// The GPUs of this machine, or what stands for them.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  virtual int devices() const = 0;
+  virtual Properties properties(int device) const = 0;
+  // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank.
+  virtual std::unique_ptr<Device> open(int device) = 0;
+};
+
+}  // namespace pmaptrain::gpu
