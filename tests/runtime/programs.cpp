@@ -34,25 +34,29 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
   return values;
 }
 
-Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  Single single(program, {how.workers, how.kernels, {}, how.pieces}, how.private_copies);
-  const std::int64_t devices = program->mesh.devices();
-  for (const Input& input : program->inputs) single.set_each(input.name, inputs.at(input.name));
-  if (how.step_by_step) {
-    for (std::int64_t i = 0; i < how.steps; ++i) single.run();
+Values run(Module& module, const Values& inputs, std::int64_t steps, bool step_by_step) {
+  NamedValues named(module);
+  const Program& program = module.program(0);
+  for (const Input& input : program.inputs) named.set_each(input.name, inputs.at(input.name));
+  if (step_by_step) {
+    for (std::int64_t i = 0; i < steps; ++i) named.run();
   } else {
-    single.run(how.steps);
+    named.run(steps);
   }
   Values results;
-  for (std::int64_t d = 0; d < devices; ++d) {
-    for (const Output& output : program->outputs) {
-      results["output " + output.name].push_back(single.output(output.name, d));
-    }
-    for (const Input& input : program->inputs) {
-      results[(input.next ? "update " : "input ") + input.name].push_back(single.input(input.name, d));
+  for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+    for (const Output& output : program.outputs)
+      results["output " + output.name].push_back(named.output(output.name, d));
+    for (const Input& input : program.inputs) {
+      results[(input.next ? "update " : "input ") + input.name].push_back(named.input(input.name, d));
     }
   }
   return results;
+}
+
+Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
+  Single single(std::move(program), {how.workers, how.kernels, {}, how.pieces}, how.private_copies);
+  return run(single.module(), inputs, how.steps, how.step_by_step);
 }
 
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps) {

@@ -30,7 +30,8 @@ struct Run {
   std::int64_t pieces = 8;  // as PlanOptions::pieces: small programs would be one piece
 };
 
-// "output name" and "update name" to what each device has after the last step.
+// "output name" and "update name" to what each device has after the last step of a module of one program.
+Values run(Module& module, const Values& inputs, std::int64_t steps = 1, bool step_by_step = false);
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how);
 // The same from the interpreter.
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps = 1);

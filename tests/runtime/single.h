@@ -1,4 +1,4 @@
-// One program in a module of its own, with its values by name.
+// The values of a module of one program by name.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,10 @@
 
 namespace pmaptrain::test {
 
-class Single {
+class NamedValues {
  public:
-  explicit Single(std::shared_ptr<const Program> program, const CpuBackendOptions& options = {},
-                  bool private_copies = false)
-      : module_({{{"test", std::move(program), 1}}, private_copies}, options) {}
-
-  CpuModule& module() { return module_; }
-  const CpuModule& module() const { return module_; }
+  // The module outlives this, and may be made later.
+  explicit NamedValues(Module& module) : module_(module) {}
 
   // On one device, or on all that there are copies for.
   void set(std::string_view name, std::int64_t device, std::span<const std::byte> value) {
@@ -72,7 +68,21 @@ class Single {
     return value;
   }
 
-  CpuModule module_;
+  Module& module_;
+};
+
+// One program in a module of the CPU backend.
+class Single : public NamedValues {
+ public:
+  explicit Single(std::shared_ptr<const Program> program, const CpuBackendOptions& options = {},
+                  bool private_copies = false)
+      : NamedValues(cpu_), cpu_({{{"test", std::move(program), 1}}, private_copies}, options) {}
+
+  CpuModule& module() { return cpu_; }
+  const CpuModule& module() const { return cpu_; }
+
+ private:
+  CpuModule cpu_;
 };
 
 }  // namespace pmaptrain::test

@@ -22,11 +22,11 @@ const Mesh six({{"replicas", 2}, {"shards", 3}});
 
 // Twelve rows on six devices, two each; device 3 has only padding, and the others hold one or two examples. Padding
 // is given large values that would be seen if they counted.
-struct Rows {
+struct BatchRows {
   Numbers mask{1, 1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1};
   Numbers inputs, labels, rows;
 
-  Rows() {
+  BatchRows() {
     for (std::size_t row = 0; row < mask.size(); ++row) {
       const double r = static_cast<double>(row);
       for (std::size_t k = 0; k < 3; ++k) {
@@ -50,7 +50,7 @@ Feed initial_parameters() {
   return feed;
 }
 
-Feed with_batch(Feed feed, const Rows& rows) {
+Feed with_batch(Feed feed, const BatchRows& rows) {
   feed["inputs"] = rows.inputs;
   feed["targets"] = rows.labels;
   feed["mask"] = rows.mask;
@@ -60,7 +60,7 @@ Feed with_batch(Feed feed, const Rows& rows) {
 }
 
 // The loss of one row, written out: no equation of ours takes part.
-double row_loss(const Feed& parameters, const Rows& rows, std::size_t row) {
+double row_loss(const Feed& parameters, const BatchRows& rows, std::size_t row) {
   Numbers hidden = parameters.at("dense_0.bias"), scores = parameters.at("head.bias");
   for (std::size_t j = 0; j < 4; ++j) {
     for (std::size_t k = 0; k < 3; ++k) {
@@ -73,7 +73,7 @@ double row_loss(const Feed& parameters, const Rows& rows, std::size_t row) {
   return std::log(sum) - scores[static_cast<std::size_t>(rows.labels[row])];
 }
 
-double batch_loss(const Feed& parameters, const Rows& rows) {
+double batch_loss(const Feed& parameters, const BatchRows& rows) {
   double sum = 0, count = 0;
   for (std::size_t row = 0; row < rows.mask.size(); ++row) {
     if (rows.mask[row] > 0) sum += row_loss(parameters, rows, row);
@@ -100,7 +100,7 @@ constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches finite differences", "[train]") {
-  const Rows rows;
+  const BatchRows rows;
   const Feed parameters = initial_parameters();
   const Program program = step_of(classifier(six), {2, 2});
   const Feed result = run(program, with_batch(parameters, rows));
@@ -214,7 +214,7 @@ TEST_CASE("simplifying a step removes equations and changes no bit of what it gi
   };
   CHECK(equations(simple) < equations(program));
   CHECK(count_of(to_text(simple), "psum[") == 1);
-  const Feed feed = with_batch(initial_parameters(), Rows());
+  const Feed feed = with_batch(initial_parameters(), BatchRows());
   CHECK(run(simple, feed) == run(program, feed));
 }
 
@@ -239,8 +239,8 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
   whole.mesh.mesh = Mesh();
   whole.data.axes = {};
 
-  const Rows padded;
-  Rows dense = padded;
+  const BatchRows padded;
+  BatchRows dense = padded;
   dense.inputs.clear(), dense.labels.clear(), dense.mask.clear(), dense.rows.clear();
   for (std::size_t row = 0; row < padded.mask.size(); ++row) {
     if (padded.mask[row] == 0) continue;
@@ -270,7 +270,7 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
 }
 
 TEST_CASE("the mean over examples is not the mean of the devices' means", "[train]") {
-  const Rows rows;
+  const BatchRows rows;
   const Feed parameters = initial_parameters();
   const Feed result = run(step_of(classifier(six), {2, 1}), with_batch(parameters, rows));
   // The naive formula: every device with an example divides by its own count, then the mean over those devices.
@@ -312,8 +312,8 @@ TEST_CASE("leaving the synchronisation out is refused with parameter and axis", 
 
 TEST_CASE("halt keeps everything as it was before the first step that is not finite, and stays halted", "[train]") {
   const Program program = step_of(classifier(six), {2, 2});
-  const Rows rows;
-  Rows broken = rows;
+  const BatchRows rows;
+  BatchRows broken = rows;
   broken.inputs[0] = not_a_number;
   const Feed before = initial_parameters();
   const Feed bad = run(program, with_batch(before, broken));
@@ -334,8 +334,8 @@ TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", 
   spec::Spec spec = classifier(six);
   spec.train.on_nonfinite = spec::OnNonfinite::skip;
   const Program program = step_of(spec, {2, 1});
-  const Rows rows;
-  Rows broken = rows;
+  const BatchRows rows;
+  BatchRows broken = rows;
   broken.inputs[0] = not_a_number;
   const Feed before = initial_parameters();
   const Feed bad = run(program, with_batch(before, broken));
@@ -351,7 +351,7 @@ TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", 
 }
 
 TEST_CASE("a batch without an example changes nothing and says so in its count", "[train]") {
-  Rows empty;
+  BatchRows empty;
   empty.mask.assign(12, 0);
   const Feed before = initial_parameters();
   const Feed result = run(step_of(classifier(six), {2, 1}), with_batch(before, empty));
@@ -362,7 +362,7 @@ TEST_CASE("a batch without an example changes nothing and says so in its count",
 
 TEST_CASE("epoch sums add up over steps in double", "[train]") {
   const Program program = step_of(classifier(six), {2, 1}, DType::f32);
-  Feed feed = with_batch(initial_parameters(), Rows());
+  Feed feed = with_batch(initial_parameters(), BatchRows());
   feed["learning_rate"] = {0.0};
   const Feed first = run(program, feed);
   for (const char* name : {"epoch/loss", "epoch/accuracy", "epoch/examples"}) feed[name] = first.at(name);

@@ -98,16 +98,6 @@ std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::
   return pieces;
 }
 
-std::int64_t span_within(const Mesh& mesh, AxisSet axes, AxisSet along) {
-  std::int64_t span = 1;
-  for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
-    if (!axes.contains(axis)) continue;
-    if (along.contains(axis) && mesh.size(axis) > 1) break;
-    span *= mesh.size(axis);
-  }
-  return span;
-}
-
 std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows / part_alignment, 1, most_parts); }
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {

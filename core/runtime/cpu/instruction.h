@@ -12,15 +12,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/analysis/row_cut.h"
 #include "core/graph/program.h"
 
 namespace pmaptrain::cpu {
 
 struct Instruction;
-
-// What a kernel on a piece's rows reads of an operand: all of it, the piece's rows, or as many of its rows, which are
-// all equal.
-enum class Reads : std::uint8_t { whole, rows, any_rows };
 
 // An op on local values: on a piece's rows, on the slices of its instances, on a chunk of elements, or on a replicated
 // value.
@@ -120,10 +117,6 @@ template <class F>
 decltype(auto) visit(F&& f, Instruction& instruction) {
   return std::visit(std::forward<F>(f), static_cast<Instruction::variant&>(instruction));
 }
-
-// Whether a collective adds the group's values, and whether each device keeps a part of the sum only.
-inline bool is_scattered(const Op& op) { return op.rules().communication == Communication::scatter; }
-inline bool is_sum(const Op& op) { return op.rules().communication == Communication::sum || is_scattered(op); }
 
 // The equation behind an instruction; null for a copy.
 inline const Equation* equation_of(const Instruction& instruction) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/analysis/row_cut.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/lowering.h"
-#include "core/runtime/cpu/row_cut.h"
 
 namespace pmaptrain::cpu {
 

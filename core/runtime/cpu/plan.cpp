@@ -11,7 +11,7 @@
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
 #include "core/passes/unroll.h"
-#include "core/runtime/cpu/arena.h"
+#include "core/runtime/arena.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
 
@@ -447,7 +447,7 @@ class Planner {
   std::vector<Pool> pools_;     // this and what follows: by root
   std::vector<bool> kept_;      // through the step
   std::vector<int> buffer_of_;  // -1: none yet
-  Arena arena_;
+  Arena arena_{alignment};
   int position_ = 0;                    // of the instruction that is being placed, as in lifetimes
   std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
   std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same

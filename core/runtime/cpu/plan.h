@@ -123,8 +123,6 @@ std::int64_t pieces_for(const Program& program, double work);
 std::vector<Block> cut_rows(std::int64_t instances, std::int64_t rows, std::int64_t span, std::int64_t target);
 // Blocks of neighbouring instances, about `target` in all, none with instances of two runs of `run`.
 std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::int64_t target);
-// How many neighbouring instances along `axes` are equal along those of them that are in `along`.
-std::int64_t span_within(const Mesh& mesh, AxisSet axes, AxisSet along);
 // Into how many parts a sum of so many rows is cut.
 std::int64_t parts_of(std::int64_t rows);
 // The row of the result with which part `part` of `parts` begins, of `rows`: by these numbers alone.

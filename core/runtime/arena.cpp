@@ -1,18 +1,14 @@
-#include "core/runtime/cpu/arena.h"
+#include "core/runtime/arena.h"
 
 #include <algorithm>
 #include <cassert>
 #include <iterator>
 
 #include "core/base/saturate.h"
-#include "core/runtime/cpu/plan.h"
 
-namespace pmaptrain::cpu {
-namespace {
+namespace pmaptrain {
 
-std::size_t aligned(std::size_t size) { return round_up(std::max<std::size_t>(size, 1), alignment); }
-
-}  // namespace
+std::size_t Arena::aligned(std::size_t size) const { return round_up(std::max<std::size_t>(size, 1), alignment_); }
 
 std::size_t Arena::allocate(std::size_t size) {
   if (end_ == most_bytes) return 0;
@@ -53,4 +49,4 @@ void Arena::release(std::size_t offset, std::size_t size) {
   }
 }
 
-}  // namespace pmaptrain::cpu
+}  // namespace pmaptrain

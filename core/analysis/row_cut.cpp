@@ -1,6 +1,6 @@
-#include "core/runtime/cpu/row_cut.h"
+#include "core/analysis/row_cut.h"
 
-namespace pmaptrain::cpu {
+namespace pmaptrain {
 namespace {
 
 class Crossing {
@@ -73,4 +73,14 @@ AxisSet axes_not_to_cross(const Program& program, const Facts& facts, const Rows
   return Crossing(program, facts, rows).run();
 }
 
-}  // namespace pmaptrain::cpu
+std::int64_t span_within(const Mesh& mesh, AxisSet axes, AxisSet along) {
+  std::int64_t span = 1;
+  for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
+    if (!axes.contains(axis)) continue;
+    if (along.contains(axis) && mesh.size(axis) > 1) break;
+    span *= mesh.size(axis);
+  }
+  return span;
+}
+
+}  // namespace pmaptrain

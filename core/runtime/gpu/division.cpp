@@ -1,0 +1,94 @@
+#include "core/runtime/gpu/division.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
+  std::vector<Axis> grid = mesh.axes(), local = mesh.axes();
+  std::int64_t left = gpus;
+  for (std::size_t axis = 0; axis < grid.size(); ++axis) {
+    grid[axis].size = std::gcd(local[axis].size, left);
+    local[axis].size /= grid[axis].size;
+    left /= grid[axis].size;
+  }
+  if (left != 1) return std::nullopt;
+  return Division{Mesh(std::move(grid)), Mesh(std::move(local))};
+}
+
+// The device at these coordinates.
+std::int64_t index_of(const Mesh& mesh, const std::vector<std::int64_t>& coordinates) {
+  std::int64_t index = 0;
+  for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+    index = index * mesh.size(static_cast<int>(axis)) + coordinates[axis];
+  }
+  return index;
+}
+
+std::string list_of(const std::vector<int>& numbers) {
+  std::string list;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0) list += i + 1 == numbers.size() ? " or " : ", ";
+    list += std::to_string(numbers[i]);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::int64_t Division::device_of(int gpu, std::int64_t local_device) const {
+  std::int64_t index = 0;
+  for (int axis = 0; axis < static_cast<int>(grid.axes().size()); ++axis) {
+    const std::int64_t coordinate =
+        grid.coordinate(gpu, axis) * local.size(axis) + local.coordinate(local_device, axis);
+    index = index * grid.size(axis) * local.size(axis) + coordinate;
+  }
+  return index;
+}
+
+int Division::gpu_of(std::int64_t device) const {
+  std::vector<std::int64_t> coordinates(grid.axes().size());
+  for (int axis = static_cast<int>(coordinates.size()) - 1; axis >= 0; --axis) {
+    const std::int64_t size = grid.size(axis) * local.size(axis);
+    coordinates[static_cast<std::size_t>(axis)] = device % size / local.size(axis);
+    device /= size;
+  }
+  return static_cast<int>(index_of(grid, coordinates));
+}
+
+std::int64_t Division::local_of(std::int64_t device) const {
+  std::vector<std::int64_t> coordinates(local.axes().size());
+  for (int axis = static_cast<int>(coordinates.size()) - 1; axis >= 0; --axis) {
+    const std::int64_t size = grid.size(axis) * local.size(axis);
+    coordinates[static_cast<std::size_t>(axis)] = device % size % local.size(axis);
+    device /= size;
+  }
+  return index_of(local, coordinates);
+}
+
+Division divide(const Mesh& mesh, int gpus) {
+  if (std::optional<Division> division = try_divide(mesh, gpus)) return *std::move(division);
+  throw Error(ExitStatus::usage,
+              Diagnostic{"mesh",
+                         {},
+                         "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
+                             std::to_string(gpus) + " GPUs",
+                         list_of(divisors(mesh, gpus)) + " would do",
+                         {}});
+}
+
+std::vector<int> divisors(const Mesh& mesh, int most) {
+  std::vector<int> found;
+  for (int gpus = 1; gpus <= std::min<std::int64_t>(most, mesh.devices()); ++gpus) {
+    if (try_divide(mesh, gpus)) found.push_back(gpus);
+  }
+  return found;
+}
+
+}  // namespace pmaptrain::gpu

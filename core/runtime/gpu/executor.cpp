@@ -1,0 +1,240 @@
+#include "core/runtime/gpu/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/saturate.h"
+#include "core/ops/all.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+constexpr std::size_t staging_bytes = std::size_t{4} << 20;
+
+std::string key_of(const Launch& launch) {
+  std::string key;
+  const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  append_key(launch.equation->op, key);
+  // The numbers of values in a region mean something in its program alone.
+  if (!launch.equation->regions.empty()) append(launch.equation);
+  append(launch.devices);
+  for (const auto* const types : {&launch.operand_types, &launch.result_types}) {
+    append(types->size());
+    for (const Type& type : *types) {
+      append(type.dtype);
+      append(type.shape.size());
+      for (const std::int64_t size : type.shape) append(size);
+    }
+  }
+  for (const bool stacked : launch.stacked) key += stacked ? '1' : '0';
+  return key;
+}
+
+}  // namespace
+
+Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
+    : device_(device), plans_(plans), layout_(layout) {
+  kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
+  passing_ = allocate(layout.passing);
+  staging_ = device_.pinned(staging_bytes);
+  for (std::size_t e = 0; e < plans.size(); ++e) {
+    constants_.push_back(allocate(plans[e].constant_bytes));
+    std::vector<std::byte*>& slots = batches_.emplace_back();
+    for (int slot = 0; slot < layout.batches[e].slots; ++slot) {
+      slots.push_back(allocate(product_of(plans[e].batch_bytes, static_cast<std::size_t>(layout.batches[e].members))));
+    }
+    for_each_command(plans[e].commands, [&](const Command& command) {
+      if (const Launch* const launch = std::get_if<Launch>(&command)) {
+        kernel_of_.emplace(launch, &prepare(*plans[e].program, *launch, make_kernel));
+      }
+    });
+    fill_constants(e);
+  }
+  std::size_t scratch = 0, workspace = 0;
+  for (const auto& [key, kernel] : kernels_) {
+    scratch = std::max(scratch, kernel.scratch);
+    workspace = std::max(workspace, kernel.prepared.workspace);
+  }
+  scratch_ = allocate(scratch);
+  workspace_ = allocate(workspace);
+  for (const Plan& plan : plans) join(plan.commands);
+}
+
+std::byte* Executor::allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  allocated_ = sum_of(allocated_, bytes);
+  return device_.allocate(bytes);
+}
+
+void Executor::fill_constants(std::size_t entry) {
+  const Plan& plan = plans_[entry];
+  const StepOf step{entry, 0, 0};
+  for (const auto& [index, equation] : plan.constants) {
+    const Buffer& buffer = plan.buffer(index);
+    std::vector<std::byte> value(buffer.bytes());
+    const Array array{&buffer.type, value.data()};
+    kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
+    write(step, index, 0, value);
+  }
+  for (const auto& [index, equation] : plan.coordinates) {
+    const Buffer& buffer = plan.buffer(index);
+    for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
+      const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+      const auto coordinate = static_cast<std::int32_t>(plan.program->mesh.position(device, equation->op.axes()));
+      write(step, index, slice, std::as_bytes(std::span(&coordinate, 1)));
+    }
+  }
+}
+
+const Executor::Kernel& Executor::prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel) {
+  const auto [known, is_new] = kernels_.try_emplace(key_of(launch));
+  if (!is_new) return known->second;
+  const Equation& equation = *launch.equation;
+  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}};
+  if (!equation.regions.empty()) {
+    request.region = &equation.regions.front();
+    request.types = program.types;
+  }
+  const GpuKernel kernel = make_kernel(equation.op, request);
+  known->second = {device_.prepare(equation.op, request, kernel), kernel.scratch_bytes};
+  return known->second;
+}
+
+void Executor::join(const std::vector<Command>& commands) {
+  for_each_command(commands, [&](const Command& command) {
+    const Collect* const collect = std::get_if<Collect>(&command);
+    if (collect == nullptr || communicators_.contains(collect->axes.bits())) return;
+    const Plan& plan = plans_.front();
+    std::vector<int> ranks;
+    for (const std::int64_t gpu : plan.division.grid.group(plan.gpu, collect->axes)) {
+      ranks.push_back(static_cast<int>(gpu));
+    }
+    communicators_.emplace(collect->axes.bits(), device_.join(static_cast<int>(collect->axes.bits()), ranks));
+  });
+}
+
+std::byte* Executor::address(const StepOf& step, Place place) const {
+  const Buffer& buffer = plans_[step.entry].buffer(place.buffer);
+  const auto member = static_cast<std::size_t>(step.member);
+  std::byte* base = passing_;
+  switch (buffer.pool) {
+    case Pool::constant: base = constants_[step.entry]; break;
+    case Pool::kept: base = kept_ + member * layout_.kept; break;
+    case Pool::batch:
+      base = batches_[step.entry][static_cast<std::size_t>(step.slot)];
+      if (layout_.batches[step.entry].members > 1) base += member * plans_[step.entry].batch_bytes;
+      break;
+    case Pool::passing: break;
+  }
+  return base + buffer.offset + place.offset;
+}
+
+void Executor::run(const StepOf& step) {
+  auto graph = graphs_.find(step);
+  if (graph == graphs_.end()) {
+    const Graph recorded = device_.capture([&] { issue(step, plans_[step.entry].commands, {}); });
+    graph = graphs_.emplace(step, recorded).first;
+  }
+  device_.replay(graph->second);
+}
+
+void Executor::run_one_by_one(const StepOf& step, const std::function<void(const Command&)>& f) {
+  issue(step, plans_[step.entry].commands, [&](const Command& command) {
+    device_.wait(device_.mark(Stream::compute));
+    f(command);
+  });
+}
+
+void Executor::issue(const StepOf& step, const std::vector<Command>& commands,
+                     const std::function<void(const Command&)>& f) {
+  for (const Command& command : commands) {
+    if (const Loop* const loop = std::get_if<Loop>(&command)) {
+      for (std::int64_t k = 0; k < loop->iterations; ++k) {
+        for (const Loop::Slice& slice : loop->slices) issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
+        issue(step, loop->body, f);
+      }
+      continue;
+    }
+    std::visit(
+        [&]<class T>(const T& known) {
+          if constexpr (!std::is_same_v<T, Loop>) issue(step, known);
+        },
+        static_cast<const Command::variant&>(command));
+    if (f) f(command);
+  }
+}
+
+void Executor::issue(const StepOf& step, const Launch& launch) {
+  const Kernel& kernel = *kernel_of_.at(&launch);
+  std::vector<const std::byte*> operands;
+  std::vector<std::byte*> results;
+  Accesses accesses;
+  const auto devices = static_cast<std::size_t>(launch.devices);
+  for (std::size_t i = 0; i < launch.operands.size(); ++i) {
+    operands.push_back(address(step, launch.operands[i]));
+    accesses.reads.push_back({operands.back(), bytes(launch.operand_types[i]) * (launch.stacked[i] ? devices : 1)});
+  }
+  for (std::size_t i = 0; i < launch.results.size(); ++i) {
+    results.push_back(address(step, launch.results[i]));
+    accesses.writes.push_back({results.back(), bytes(launch.result_types[i]) * devices});
+  }
+  device_.launch(Stream::compute, kernel.prepared, {operands, results, scratch_, workspace_}, accesses);
+}
+
+void Executor::issue(const StepOf& step, const Copy& copy, std::size_t further) {
+  device_.copy(Stream::compute, address(step, copy.to), address(step, copy.from) + further, copy.rows);
+}
+
+void Executor::issue(const StepOf& step, const Fold& fold) {
+  device_.fold(Stream::compute, fold.kind, fold.type.dtype, address(step, fold.to), address(step, fold.from),
+               numel(fold.type), fold.count, fold.pitch);
+}
+
+void Executor::issue(const StepOf& step, const Collect& collect) {
+  device_.order(Stream::compute, Stream::communicate);
+  device_.collective(Stream::communicate, communicators_.at(collect.axes.bits()), collect.kind, collect.dtype,
+                     address(step, collect.to), address(step, collect.from), collect.bytes);
+  device_.order(Stream::communicate, Stream::compute);
+}
+
+void Executor::upload(const StepOf& step, std::size_t input, const std::byte* from) {
+  const Plan& plan = plans_[step.entry];
+  const int index = plan.inputs[input];
+  const Buffer& buffer = plan.buffer(index);
+  const std::size_t bytes = buffer.slice_bytes();
+  const auto source = [&](std::int64_t slice) {
+    const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+    return plan.program->mesh.position(device, buffer.axes);
+  };
+  for (std::int64_t slice = 0; slice < buffer.slices;) {
+    std::int64_t count = 1;
+    while (slice + count < buffer.slices && source(slice + count) == source(slice) + count) ++count;
+    const std::size_t size = static_cast<std::size_t>(count) * bytes;
+    device_.copy(Stream::copy, address(step, {index, static_cast<std::size_t>(slice) * bytes}),
+                 from + static_cast<std::size_t>(source(slice)) * bytes, {size, 1, size, size});
+    slice += count;
+  }
+}
+
+void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes) {
+  const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes();
+  for (std::size_t at = 0; at < bytes.size(); at += staging_bytes) {
+    const std::size_t size = std::min(staging_bytes, bytes.size() - at);
+    std::memcpy(staging_, bytes.data() + at, size);
+    device_.copy(Stream::compute, address(step, {buffer, first + at}), staging_, {size, 1, size, size});
+    device_.wait(device_.mark(Stream::compute));
+  }
+}
+
+void Executor::read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into) {
+  const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
+  for (std::size_t at = 0; at < into.size(); at += staging_bytes) {
+    const std::size_t size = std::min(staging_bytes, into.size() - at);
+    device_.copy(Stream::compute, staging_, address(step, {buffer, first + at}), {size, 1, size, size});
+    device_.wait(device_.mark(Stream::compute));
+    std::memcpy(into.data() + at, staging_, size);
+  }
+}
+
+}  // namespace pmaptrain::gpu

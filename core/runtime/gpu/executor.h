@@ -1,0 +1,99 @@
+// One GPU of a module: its memory, its kernels, and the graphs of its steps. It is made and used on the device's
+// thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/plan.h"
+
+namespace pmaptrain::gpu {
+
+using MakeKernel = std::function<GpuKernel(const Op& op, const GpuRequest& request)>;
+
+// The memory of an entry's batches.
+struct Batches {
+  int slots = 1;
+  std::int64_t members = 1;  // that have batches of their own
+};
+
+// What all GPUs of a module have in common.
+struct Layout {
+  std::size_t kept = 0;     // bytes of a member
+  std::size_t passing = 0;  // the largest need of any entry
+  std::int64_t members = 1;
+  std::vector<Batches> batches;  // by entry
+};
+
+// Which memory a step works on.
+struct StepOf {
+  std::size_t entry = 0;
+  int slot = 0;
+  std::int64_t member = 0;
+  friend auto operator<=>(const StepOf&, const StepOf&) = default;
+};
+
+class Executor {
+ public:
+  // The plans, one for each entry, outlive this.
+  Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
+
+  // Queues one step: the first one records a graph.
+  void run(const StepOf& step);
+  // The same, command by command, and waits for each. Calls f(command) after each.
+  void run_one_by_one(const StepOf& step, const std::function<void(const Command&)>& f);
+
+  // A batch input of this GPU from host memory that the device has pinned: `from` has the slices of the whole mesh.
+  void upload(const StepOf& step, std::size_t input, const std::byte* from);
+  // A slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
+  void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes);
+  void read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into);
+
+  Device& device() { return device_; }
+  const Plan& plan(std::size_t entry) const { return plans_[entry]; }
+  std::size_t allocated() const { return allocated_; }
+
+ private:
+  struct Kernel {
+    Prepared prepared;
+    std::size_t scratch = 0;
+  };
+
+  std::byte* allocate(std::size_t bytes);
+  void fill_constants(std::size_t entry);
+  const Kernel& prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel);
+  void join(const std::vector<Command>& commands);
+
+  std::byte* address(const StepOf& step, Place place) const;
+  void issue(const StepOf& step, const std::vector<Command>& commands, const std::function<void(const Command&)>& f);
+  void issue(const StepOf& step, const Launch& launch);
+  void issue(const StepOf& step, const Copy& copy, std::size_t further = 0);
+  void issue(const StepOf& step, const Fold& fold);
+  void issue(const StepOf& step, const Collect& collect);
+
+  Device& device_;
+  const std::vector<Plan>& plans_;
+  const Layout layout_;
+  std::size_t allocated_ = 0;
+  std::vector<std::byte*> constants_;             // by entry
+  std::byte* kept_ = nullptr;                     // of all members, one after another
+  std::vector<std::vector<std::byte*>> batches_;  // by entry and slot; of all members that have their own
+  std::byte* passing_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  std::byte* workspace_ = nullptr;
+  std::byte* staging_ = nullptr;  // of the host, pinned
+  std::map<std::string, Kernel> kernels_;
+  std::map<const Launch*, const Kernel*> kernel_of_;
+  std::map<std::uint32_t, Communicator> communicators_;  // by axes of the grid
+  std::map<StepOf, Graph> graphs_;
+};
+
+}  // namespace pmaptrain::gpu

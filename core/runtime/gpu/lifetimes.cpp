@@ -1,0 +1,89 @@
+#include "core/runtime/gpu/lifetimes.h"
+
+#include <algorithm>
+
+#include "core/base/saturate.h"
+#include "core/runtime/arena.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const Plan& plan) : lifetimes_(plan.buffers.size()) { visit(plan.commands); }
+  std::vector<Lifetime> take() { return std::move(lifetimes_); }
+
+ private:
+  void touch(int buffer) {
+    Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(buffer)];
+    if (lifetime.first == 0) lifetime.first = position_, lifetime.first_by = equation_;
+    lifetime.last = position_, lifetime.last_by = equation_;
+  }
+
+  void begin(const Equation* equation) {
+    if (position_ == 0 || equation != equation_) ++position_;
+    equation_ = equation;
+  }
+
+  void visit(const std::vector<Command>& commands) {
+    for (const Command& command : commands) {
+      begin(equation_of(command));
+      std::visit([&](const auto& known) { touch_all(known); }, static_cast<const Command::variant&>(command));
+    }
+  }
+
+  void touch_all(const Launch& launch) {
+    for (const Place& place : launch.operands) touch(place.buffer);
+    for (const Place& place : launch.results) touch(place.buffer);
+  }
+  template <class T>
+  void touch_all(const T& command) {
+    touch(command.from.buffer);
+    touch(command.to.buffer);
+  }
+  void touch_all(const Loop& loop) {
+    const int begun = position_;
+    for (const Loop::Slice& slice : loop.slices) touch_all(slice.copy);
+    ++position_;
+    visit(loop.body);
+    equation_ = loop.equation;
+    ++position_;
+    for (Lifetime& lifetime : lifetimes_) {
+      const bool outside = lifetime.first > 0 && lifetime.first < begun;
+      // A carry is written before the loop by commands of the loop's own position.
+      const bool carried = lifetime.first == begun && lifetime.first_by == loop.equation;
+      if ((outside || carried) && lifetime.last >= begun) lifetime.last = position_, lifetime.last_by = loop.equation;
+    }
+    // What follows is of another position, also where it is of the same equation.
+    ++position_;
+  }
+
+  std::vector<Lifetime> lifetimes_;
+  const Equation* equation_ = nullptr;
+  int position_ = 0;
+};
+
+}  // namespace
+
+std::vector<Lifetime> lifetimes_of(const Plan& plan) { return Walk(plan).take(); }
+
+void place_passing(Plan& plan) {
+  const std::vector<Lifetime> lifetimes = lifetimes_of(plan);
+  std::vector<std::vector<std::size_t>> born, dying;
+  for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+    if (plan.buffers[i].pool != Pool::passing || lifetimes[i].first == 0) continue;
+    const auto last = static_cast<std::size_t>(lifetimes[i].last);
+    if (born.size() <= last) born.resize(last + 1), dying.resize(last + 1);
+    born[static_cast<std::size_t>(lifetimes[i].first)].push_back(i);
+    dying[last].push_back(i);
+  }
+  Arena arena(alignment);
+  for (std::size_t position = 0; position < born.size(); ++position) {
+    for (const std::size_t i : born[position]) plan.buffers[i].offset = arena.allocate(plan.buffers[i].bytes());
+    for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
+  }
+  plan.passing_bytes = arena.end();
+}
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/analysis/row_cut.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// Blocks are what a GPU has at least; a mesh has at most so many, and so runs on as many GPUs with the same bits.
+constexpr int most_blocks = 8;
+
+Mesh block_of(const Mesh& mesh) { return divide(mesh, divisors(mesh, most_blocks).back()).local; }
+
+// How many neighbouring instances along `axes` of a mesh one block has.
+std::int64_t neighbours_in(const Mesh& block, const Mesh& mesh, AxisSet axes) {
+  std::int64_t count = 1;
+  for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
+    if (!axes.contains(axis)) continue;
+    count *= block.size(axis);
+    if (block.size(axis) < mesh.size(axis)) break;
+  }
+  return count;
+}
+
+}  // namespace
+
+Lowering::Lowering(std::shared_ptr<const Program> program, const Division& division, int gpu,
+                   const PlanOptions& options, Shared& shared)
+    : program_(*program),
+      options_(options),
+      shared_(shared),
+      facts_(analyse(program_)),
+      rows_(find_rows(program_, facts_)),
+      block_(options.deterministic ? block_of(program_.mesh) : division.local),
+      buffers_(program_.types.size(), -1),
+      zeros_(std::make_shared<std::deque<Equation>>()) {
+  plan_.added = zeros_;
+  plan_.program = std::move(program);
+  plan_.division = division;
+  plan_.gpu = gpu;
+  commands_ = &plan_.commands;
+  const AxisSet apart = axes_not_to_cross(program_, facts_, rows_);
+  span_ = std::min(span_within(program_.mesh, rows_.axes, apart), neighbours_in(block_, program_.mesh, rows_.axes));
+}
+
+Plan Lowering::run() {
+  for (const Input& input : program_.inputs) lower_input(input);
+  for (const Equation& equation : program_.equations) lower_equation(equation);
+  lower_updates();
+  lower_outputs();
+  for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
+  place_passing(plan_);
+  return std::move(plan_);
+}
+
+int Lowering::add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span) {
+  Buffer buffer{type, axes, span, plan_.division.local.group_size(axes), pool, 0};
+  if (span > 0) buffer.slices /= span;
+  if (pool == Pool::constant) {
+    buffer.offset = plan_.constant_bytes;
+    plan_.constant_bytes = sum_of(plan_.constant_bytes, round_up(buffer.bytes(), alignment));
+  }
+  plan_.buffers.push_back(buffer);
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+Place Lowering::place(int buffer, std::int64_t slice) const {
+  return {buffer, static_cast<std::size_t>(slice) * plan_.buffer(buffer).slice_bytes()};
+}
+
+void Lowering::copy(int from, int to, const Equation* equation) {
+  const Buffer source = plan_.buffer(from), target = plan_.buffer(to);
+  const bool alike = source.axes == target.axes && source.span == target.span;
+  const std::size_t bytes = alike ? target.bytes() : target.slice_bytes();
+  for (std::int64_t slice = 0; slice < (alike ? 1 : target.slices); ++slice) {
+    const std::int64_t read = alike ? 0 : plan_.slice_of(source, plan_.reader_of(target, slice));
+    add(Copy{equation, place(to, slice), place(from, read), {bytes, 1, bytes, bytes}});
+  }
+}
+
+void Lowering::copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation) {
+  std::vector<std::pair<int, int>> last;
+  for (const auto& [from, to] : copies) {
+    const bool changes =
+        std::any_of(copies.begin(), copies.end(), [from = from](const auto& c) { return c.second == from; });
+    int source = from;
+    if (changes) {
+      const Buffer like = plan_.buffer(from);
+      source = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      copy(from, source, equation);
+    }
+    last.emplace_back(source, to);
+  }
+  for (const auto& [from, to] : last) copy(from, to, equation);
+}
+
+std::int64_t Lowering::most_in_a_call(AxisSet axes) const { return neighbours_in(block_, program_.mesh, axes); }
+
+void Lowering::lower_input(const Input& input) {
+  const AxisSet axes = type(input.value).varying;
+  if (input.group == Group::batch) {
+    const int added = add_buffer(type(input.value), axes, Pool::batch);
+    at(added).offset = plan_.batch_bytes;
+    plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(at(added).bytes(), alignment));
+    return set(input.value, added);
+  }
+  const int added = add_buffer(type(input.value), axes, Pool::kept);
+  const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, shared_.kept);
+  if (is_new) shared_.kept = sum_of(shared_.kept, round_up(at(added).bytes(), alignment));
+  at(added).offset = known->second.second;
+  set(input.value, added);
+}
+
+void Lowering::lower_equation(const Equation& equation) {
+  if (equation.op.rules().view) return set(equation.results.front(), buffer(equation.operands.front()));
+  switch (equation.op.rules().communication) {
+    case Communication::none: break;
+    case Communication::coordinate: {
+      const Value result = equation.results.front();
+      set(result, add_buffer(type(result), type(result).varying, Pool::constant));
+      plan_.coordinates.emplace_back(buffer(result), &equation);
+      return;
+    }
+    case Communication::sum:
+    case Communication::extreme: return lower_reduction(equation);
+    case Communication::scatter: return lower_scatter(equation);
+    case Communication::exchange: return lower_exchange(equation);
+  }
+  if (equation.op.is_loop()) return lower_loop(equation);
+  if (!equation.operands.empty()) return lower_local(equation);
+  // What needs no operand is computed once, when the program is loaded.
+  for (Value result : equation.results) {
+    set(result, add_buffer(type(result), {}, Pool::constant));
+    plan_.constants.emplace_back(buffer(result), &equation);
+  }
+}
+
+bool Lowering::sums_rows(const Equation& equation) const {
+  if (rows_.of(equation.results.front()) != RowKind::partial || !equation.regions.empty()) return false;
+  return std::none_of(equation.operands.begin(), equation.operands.end(),
+                      [&](Value operand) { return rows_.of(operand) == RowKind::partial; });
+}
+
+void Lowering::lower_local(const Equation& equation) {
+  const bool is_partial = rows_.of(equation.results.front()) == RowKind::partial;
+  const bool sums = sums_rows(equation);
+  const AxisSet axes = is_partial ? rows_.axes : type(equation.results.front()).varying;
+  for (Value result : equation.results)
+    set(result, add_buffer(type(result), axes, Pool::passing, is_partial ? span_ : 0));
+  const Buffer first = buffer_of(equation.results.front());  // a copy: the domain of all results
+
+  // A sum over rows takes the rows of `span_` neighbouring instances as those of one.
+  const std::int64_t instances = sums ? span_ : 1;
+  Launch launch;
+  launch.equation = &equation;
+  for (Value operand : equation.operands) {
+    Type taken = type(operand);
+    if (sums) taken.shape.front() *= instances;
+    launch.operand_types.push_back(std::move(taken));
+  }
+  for (Value result : equation.results) launch.result_types.push_back(type(result));
+
+  const auto slices_at = [&](std::int64_t slice) {
+    std::vector<std::int64_t> found;
+    for (Value operand : equation.operands) {
+      found.push_back(plan_.slice_of(buffer_of(operand), plan_.reader_of(first, slice)));
+    }
+    return found;
+  };
+  const bool any_shape = equation.op.rules().elementwise;  // whose bits depend on no shape
+  const std::int64_t most = any_shape ? first.slices : is_partial ? 1 : most_in_a_call(axes);
+  for (std::int64_t slice = 0; slice < first.slices;) {
+    // As many slices as there are whose operands follow those before, or stay the same.
+    const std::vector<std::int64_t> begin = slices_at(slice);
+    std::vector<bool> stacked(begin.size(), true);
+    std::int64_t count = 1;
+    for (; slice + count < first.slices && count < most; ++count) {
+      const std::vector<std::int64_t> next = slices_at(slice + count);
+      std::vector<bool> follow(begin.size()), stay(begin.size());
+      for (std::size_t i = 0; i < begin.size(); ++i) {
+        follow[i] = next[i] == begin[i] + count * instances;
+        stay[i] = next[i] == begin[i];
+      }
+      if (count == 1) stacked = follow;
+      bool goes_on = true;
+      for (std::size_t i = 0; i < begin.size(); ++i) goes_on = goes_on && (stacked[i] ? follow[i] : stay[i]);
+      if (!goes_on) break;
+    }
+    if (count == 1) stacked.assign(begin.size(), true);
+    Launch run = launch;
+    run.devices = count;
+    run.stacked = std::move(stacked);
+    for (std::size_t i = 0; i < begin.size(); ++i)
+      run.operands.push_back(place(buffer(equation.operands[i]), begin[i]));
+    for (Value result : equation.results) run.results.push_back(place(buffer(result), slice));
+    add(std::move(run));
+    slice += count;
+  }
+}
+
+void Lowering::lower_loop(const Equation& equation) {
+  const LoopRule rule = equation.op.loop();
+  const Region& region = equation.regions.front();
+  const auto consts = static_cast<std::size_t>(rule.consts), carries = static_cast<std::size_t>(rule.carries);
+  Loop loop;
+  loop.equation = &equation;
+  loop.iterations = rule.iterations;
+  for (std::size_t i = 0; i < region.params.size(); ++i) {
+    const Value operand = equation.operands[i], param = region.params[i];
+    if (i < consts) {
+      set(param, buffer(operand));
+    } else if (i < consts + carries) {
+      const Value result = equation.results[i - consts];
+      const bool is_partial = rows_.of(result) == RowKind::partial;
+      const AxisSet axes = is_partial ? rows_.axes : type(result).varying;
+      set(param, add_buffer(type(result), axes, Pool::passing, is_partial ? span_ : 0));
+      set(result, buffer(param));
+      copy(buffer(operand), buffer(param), &equation);
+    } else {
+      // An iteration's part of each slice.
+      const Buffer from = buffer_of(operand);
+      const int part = add_buffer(type(param), from.axes, Pool::passing, from.span);
+      set(param, part);
+      const std::size_t bytes = at(part).slice_bytes();
+      loop.slices.push_back({Copy{&equation,
+                                  {part, 0},
+                                  {buffer(operand), 0},
+                                  {bytes, static_cast<std::size_t>(from.slices), bytes, from.slice_bytes()}},
+                             bytes});
+    }
+  }
+  std::vector<Command>* const outer = std::exchange(commands_, &loop.body);
+  for (const Equation& inner : region.equations) lower_equation(inner);
+  std::vector<std::pair<int, int>> yields;
+  for (std::size_t i = 0; i < carries; ++i) {
+    const int from = buffer(region.results[i]), carry = buffer(region.params[consts + i]);
+    if (from != carry) yields.emplace_back(from, carry);
+  }
+  copy_in_parallel(yields, &equation);
+  commands_ = outer;
+  add(std::move(loop));
+}
+
+}  // namespace pmaptrain::gpu

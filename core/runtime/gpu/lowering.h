@@ -1,0 +1,97 @@
+// How a program becomes the commands of one GPU: the work of lower.cpp, lower_collectives.cpp and updates.cpp.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/analysis/facts.h"
+#include "core/analysis/rows.h"
+#include "core/runtime/gpu/plan.h"
+
+namespace pmaptrain::gpu {
+
+class Lowering {
+ public:
+  Lowering(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
+           Shared& shared);
+
+  Plan run();
+
+ private:
+  const Type& type(Value value) const { return program_.type(value); }
+  int buffer(Value value) const { return buffers_[static_cast<std::size_t>(value.id)]; }
+  const Buffer& buffer_of(Value value) const { return plan_.buffer(buffer(value)); }
+  Buffer& at(int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
+  void set(Value value, int buffer) { buffers_[static_cast<std::size_t>(value.id)] = buffer; }
+
+  // A new buffer with a slice for each instance along `axes`, or for each `span` of them.
+  int add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span = 0);
+  Place place(int buffer, std::int64_t slice = 0) const;
+  void add(Command command) { commands_->push_back(std::move(command)); }
+  // Each slice of a buffer from that of another which the same devices read.
+  void copy(int from, int to, const Equation* equation);
+  // The same for pairs (from, to) of buffers, as if all were read before any is written.
+  void copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation);
+
+  // ---- blocks: what no library call and no sum over rows crosses
+
+  // How many neighbouring instances along `axes` one call may have.
+  std::int64_t most_in_a_call(AxisSet axes) const;
+
+  // ---- equations
+
+  void lower_input(const Input& input);
+  void lower_equation(const Equation& equation);
+  void lower_local(const Equation& equation);
+  bool sums_rows(const Equation& equation) const;
+  void lower_loop(const Equation& equation);
+
+  // ---- collectives
+
+  // The slices of an operand on all GPUs that a collective reads: `gpus` times those of one GPU, one after another.
+  struct Gathered {
+    int buffer = -1;
+    Buffer of;  // the operand's, on one GPU
+    std::int64_t gpus = 1;
+  };
+  Gathered gather(const Equation& equation, int operand);
+  // What the group of a local device has, in the order of the mesh.
+  std::vector<Place> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
+
+  void lower_reduction(const Equation& equation);
+  // The group's values folded, one slice for each instance along `axes`.
+  int reduce(const Equation& equation, Value operand, AxisSet axes);
+  void fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to);
+  void lower_scatter(const Equation& equation);
+  void lower_exchange(const Equation& equation);
+  // The result of a local device, from what its group has.
+  void exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to);
+  // All zero.
+  Place zeros(const Type& type);
+  std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
+
+  // ---- the end of a step
+
+  void lower_updates();
+  void lower_outputs();
+
+  const Program& program_;
+  const PlanOptions options_;
+  Shared& shared_;
+  Plan plan_;
+  const Facts facts_;
+  const pmaptrain::Rows rows_;
+  Mesh block_;                // of logical devices
+  std::int64_t span_ = 1;     // of instances of rows_.axes that are one addend
+  std::vector<int> buffers_;  // by value
+  std::vector<Command>* commands_ = nullptr;
+  const std::shared_ptr<std::deque<Equation>> zeros_;  // equations that no program has; the plan keeps them
+};
+
+// Gives the buffers of the passing pool their places.
+void place_passing(Plan& plan);
+
+}  // namespace pmaptrain::gpu

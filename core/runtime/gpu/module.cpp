@@ -1,0 +1,392 @@
+#include "core/runtime/gpu/module.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "core/analysis/cost.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/ops/all.h"
+#include "core/runtime/gpu/worker.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// The plans of a module, by GPU and entry, and what they have in common.
+struct Plans {
+  std::vector<std::vector<Plan>> of;
+  Layout layout;
+};
+
+Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
+  if (source.private_copies) {
+    throw Error(ExitStatus::usage, Diagnostic{"program",
+                                              {},
+                                              "mesh.backend: cuda keeps no copy of a value for each logical device",
+                                              "mesh.backend: cpu does, which mesh.verify_replicas needs",
+                                              {}});
+  }
+  Plans plans;
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    Shared shared;
+    std::vector<Plan>& entries = plans.of.emplace_back();
+    for (const Entry& entry : source.entries) {
+      const Division division = divide(entry.program->mesh, gpus);
+      entries.push_back(make_plan(entry.program, division, gpu, options.plan, shared));
+      plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
+    }
+    plans.layout.kept = shared.kept;
+  }
+  plans.layout.members = source.members;
+  for (const Entry& entry : source.entries) {
+    plans.layout.batches.push_back({entry.batches, entry.batch_by_member ? source.members : 1});
+  }
+  return plans;
+}
+
+// The host's memory of a batch input: the slices of the whole mesh.
+struct HostBatch {
+  std::size_t bytes = 0;
+  std::vector<std::byte*> memory;  // by slot and member
+};
+
+std::string implementation_of(const Command& command) {
+  if (std::holds_alternative<Launch>(command)) return "kernel";
+  if (const Collect* const collect = std::get_if<Collect>(&command)) {
+    return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
+  }
+  return std::holds_alternative<Fold>(command) ? "fold" : "copy";
+}
+
+// Calls f(command, depth, how often it runs in a step).
+template <class F>
+void for_each_row(const std::vector<Command>& commands, int depth, double times, F&& f) {
+  for (const Command& command : commands) {
+    f(command, depth, times);
+    if (const Loop* const loop = std::get_if<Loop>(&command)) {
+      for_each_row(loop->body, depth + 1, times * static_cast<double>(loop->iterations), f);
+    }
+  }
+}
+
+}  // namespace
+
+struct GpuModule::Impl {
+  struct EntryState {
+    std::map<std::string_view, HostBatch> batches;
+    int last_slot = 0;  // of the step that was queued last
+  };
+
+  Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
+      : plans(make_plans(source, gpus, options)), progress(gpus) {
+    const MakeKernel make_kernel = options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
+    {
+      const std::lock_guard lock(workers_mutex);
+      for (int gpu = 0; gpu < gpus; ++gpu) {
+        const std::vector<Plan>& mine = plans.of[static_cast<std::size_t>(gpu)];
+        workers.push_back(std::make_unique<Worker>(
+            platform, gpu, progress,
+            [this, &source, &mine, gpu, make_kernel](Device& device) {
+              if (gpu == 0) pin_batches(source, device);
+              return std::make_unique<Executor>(device, mine, plans.layout, make_kernel);
+            },
+            [this](const std::string& reason) { abort(reason); }));
+      }
+    }
+    for (const std::unique_ptr<Worker>& worker : workers) worker->started();
+    for (const std::vector<Plan>& of_gpu : plans.of) {
+      std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
+      for (const Plan& plan : of_gpu) {
+        std::int32_t row = 0;
+        for_each_command(plan.commands, [&](const Command& command) { numbers.emplace(&command, row++); });
+      }
+    }
+  }
+
+  void abort(const std::string& reason) {
+    const std::lock_guard lock(workers_mutex);
+    for (const std::unique_ptr<Worker>& worker : workers) worker->abort(reason);
+  }
+
+  // Once, on the first GPU's thread.
+  void pin_batches(const Source& source, Device& device) {
+    for (std::size_t e = 0; e < source.entries.size(); ++e) {
+      const Program& program = *source.entries[e].program;
+      EntryState& state = entries.emplace_back();
+      const auto copies = static_cast<std::size_t>(plans.layout.batches[e].slots * plans.layout.batches[e].members);
+      for (const Input& input : program.inputs) {
+        if (input.group != Group::batch) continue;
+        const Type& type = program.type(input.value);
+        HostBatch& batch = state.batches[input.name];
+        batch.bytes = product_of(static_cast<std::size_t>(program.mesh.group_size(type.varying)), bytes(type));
+        for (std::size_t i = 0; i < copies; ++i) batch.memory.push_back(device.pinned(batch.bytes));
+      }
+    }
+  }
+
+  const HostBatch* batch_of(std::size_t entry, std::string_view input) const {
+    const auto& batches = entries[entry].batches;
+    const auto found = batches.find(input);
+    return found == batches.end() ? nullptr : &found->second;
+  }
+
+  std::byte* host_memory(const HostBatch& batch, std::size_t entry, int slot, std::int64_t member) const {
+    const Batches& batches = plans.layout.batches[entry];
+    return batch.memory[static_cast<std::size_t>(slot * batches.members + (batches.members > 1 ? member : 0))];
+  }
+
+  // The batches that steps of these members read, to the device.
+  void upload(Executor& executor, std::size_t entry, int slot, std::span<const std::int64_t> members) const {
+    const Plan& plan = executor.plan(entry);
+    const std::vector<Input>& inputs = plan.program->inputs;
+    executor.device().order(Stream::compute, Stream::copy);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const HostBatch* const batch = inputs[i].group == Group::batch ? batch_of(entry, inputs[i].name) : nullptr;
+      if (batch == nullptr) continue;
+      const bool apart = plans.layout.batches[entry].members > 1;
+      for (const std::int64_t member : apart ? members : members.first(1)) {
+        executor.upload({entry, slot, member}, i, host_memory(*batch, entry, slot, member));
+      }
+    }
+    executor.device().order(Stream::copy, Stream::compute);
+  }
+
+  Ticket add_to_all(const std::function<void(Executor&)>& work) {
+    ++tickets;
+    for (const std::unique_ptr<Worker>& worker : workers) worker->add(tickets, work);
+    return {tickets};
+  }
+  // The others have nothing to do, and are done with the ticket in their turn.
+  Ticket add_to_one(int gpu, std::function<void(Executor&)> work) {
+    ++tickets;
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      workers[i]->add(
+          tickets, static_cast<int>(i) == gpu ? work : [](Executor&) {});
+    }
+    return {tickets};
+  }
+  Ticket add_failure() {
+    return add_to_one(0, [failure = std::current_exception()](Executor&) { std::rethrow_exception(failure); });
+  }
+
+  const Plans plans;
+  std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: of the entry's instructions()
+  Progress progress;
+  std::vector<EntryState> entries;
+  std::mutex workers_mutex;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::int64_t tickets = 0;
+};
+
+GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptions& options)
+    : Module(std::move(source)), impl_(std::make_unique<Impl>(this->source(), platform, gpus, options)) {}
+GpuModule::~GpuModule() = default;
+
+std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
+  const HostBatch* const batch = impl_->batch_of(entry, input);
+  if (batch == nullptr) return {};
+  return {impl_->host_memory(*batch, entry, slot, member), batch->bytes};
+}
+
+Ticket GpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
+  const std::span<const std::int64_t> named = members_or_all(members);
+  impl_->entries[entry].last_slot = slot;
+  return impl_->add_to_all([=, this, who = std::vector(named.begin(), named.end())](Executor& executor) {
+    impl_->upload(executor, entry, slot, who);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      for (const std::int64_t member : who) executor.run({entry, slot, member});
+    }
+  });
+}
+
+Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
+  const std::span<const std::int64_t> named = members_or_all(members);
+  impl_->entries[entry].last_slot = slot;
+  trace.workers.resize(impl_->workers.size());
+  trace.begin = Clock::now();
+  const Ticket ticket =
+      impl_->add_to_all([=, this, &trace, who = std::vector(named.begin(), named.end())](Executor& executor) {
+        const Plan& plan = executor.plan(entry);
+        const auto& rows = impl_->rows[static_cast<std::size_t>(plan.gpu)];
+        std::vector<WorkSpan>& spans = trace.workers[static_cast<std::size_t>(plan.gpu)];
+        impl_->upload(executor, entry, slot, who);
+        const Mesh& mesh = plan.program->mesh;
+        for (const std::int64_t member : who) {
+          Clock::time_point begin = Clock::now();
+          const std::size_t task = spans.size();
+          const Instances all{mesh.all(), plan.division.device_of(plan.gpu, 0), plan.division.local.devices()};
+          spans.push_back({WorkKind::task, -1, member, all, begin, {}});
+          executor.run_one_by_one({entry, slot, member}, [&](const Command& command) {
+            const Clock::time_point end = Clock::now();
+            spans.push_back({WorkKind::instruction, rows.at(&command), member, {}, begin, end});
+            begin = end;
+          });
+          spans[task].end = begin;
+        }
+        if (plan.gpu == 0) trace.end = Clock::now();
+      });
+  return ticket;
+}
+
+Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
+  try {
+    check_write(input, to, bytes.size());
+  } catch (...) {
+    return impl_->add_failure();
+  }
+  const auto e = static_cast<std::size_t>(value(input).entry);
+  const auto index = static_cast<std::size_t>(value(input).index);
+  return impl_->add_to_all([=, this](Executor& executor) {
+    const Plan& plan = executor.plan(e);
+    const Buffer& buffer = plan.buffer(plan.inputs[index]);
+    for (const std::int64_t member : to.member == every_member ? members_or_all({}) : std::span(&to.member, 1)) {
+      for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
+        const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+        const Mesh& mesh = plan.program->mesh;
+        const bool is_meant =
+            to.device == every_device || mesh.position(to.device, buffer.axes) == mesh.position(device, buffer.axes);
+        if (is_meant) executor.write({e, 0, member}, plan.inputs[index], slice, bytes);
+      }
+    }
+  });
+}
+
+Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
+  try {
+    check_read(handle, from, offset, into.size());
+  } catch (...) {
+    return impl_->add_failure();
+  }
+  const ModuleValue& of = value(handle);
+  const auto e = static_cast<std::size_t>(of.entry);
+  const Division& division = impl_->plans.of.front()[e].division;
+  const int slot = impl_->entries[e].last_slot;
+  return impl_->add_to_one(division.gpu_of(from.device), [=](Executor& executor) {
+    const Plan& plan = executor.plan(e);
+    const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
+    const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
+    executor.read({e, slot, from.member}, index, slice, offset, into);
+  });
+}
+
+bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
+void GpuModule::wait(Ticket ticket) { impl_->progress.wait(ticket.number); }
+
+std::size_t GpuModule::allocated() const {
+  std::size_t bytes = 0;
+  for (const std::unique_ptr<Worker>& worker : impl_->workers) bytes = sum_of(bytes, worker->executor().allocated());
+  return bytes;
+}
+
+std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const {
+  const Plan& of = plan(entry);
+  std::vector<InstructionReport> rows;
+  for_each_row(of.commands, 0, 1, [&](const Command& command, int depth, double times) {
+    InstructionReport& row = rows.emplace_back();
+    row.equation = equation_of(command);
+    row.depth = depth;
+    row.part = "each GPU";
+    row.implementation = implementation_of(command);
+    row.name = row.equation != nullptr ? std::string(row.equation->op.name()) : "copy";
+    if (const Loop* const loop = std::get_if<Loop>(&command)) {
+      row.implementation = std::to_string(loop->iterations) + " times";
+    }
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (row.equation != nullptr && !row.equation->results.empty()) {
+      row.result = to_string(of.program->type(row.equation->results.front()), of.program->mesh);
+    }
+    if (launch == nullptr) return;
+    row.kernel = true;
+    const Cost cost = row.equation->op.cost(of.program->mesh, launch->operand_types, launch->result_types);
+    const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(of.division.gpus());
+    row.flops = all * cost.flops;
+    row.bytes = all * cost.bytes;
+  });
+  return rows;
+}
+
+std::vector<StageReport> GpuModule::stages(std::size_t entry) const {
+  StageReport all;
+  for (const InstructionReport& row : instructions(entry)) all.total += row.flops + row.bytes;
+  all.tasks = plan(entry).division.gpus();
+  all.largest = all.total / static_cast<double>(all.tasks);
+  return {all};
+}
+
+Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
+  Profile profile;
+  profile.seconds.resize(instructions(entry).size());
+  StepTrace trace;
+  const Clock::time_point begin = Clock::now();
+  for (std::int64_t i = 0; i < steps; ++i) {
+    trace = {};
+    wait(submit_traced(entry, slot, {}, trace));
+    for (const WorkSpan& span : trace.workers.front()) {
+      profile.seconds[static_cast<std::size_t>(span.row)] +=
+          seconds_between(span.begin, span.end) / static_cast<double>(steps);
+    }
+  }
+  profile.wall_seconds = seconds_since(begin) / static_cast<double>(steps);
+  return profile;
+}
+
+const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.of.front()[entry]; }
+
+int GpuBackend::workers(const Source& source) const {
+  return options_.gpus ? *options_.gpus : divisors(source.entries.front().program->mesh, open_().devices()).back();
+}
+
+std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
+  const Plans plans = make_plans(source, workers(source), options_);
+  std::int64_t meetings = 0;
+  for_each_row(plans.of.front()[entry].commands, 0, 1, [&](const Command& command, int, double times) {
+    if (std::holds_alternative<Collect>(command)) meetings += static_cast<std::int64_t>(times);
+  });
+  return meetings;
+}
+
+Needs GpuBackend::needs(const Source& source) const {
+  const int count = workers(source);
+  const Plans plans = make_plans(source, count, options_);
+  const auto gpus = static_cast<std::size_t>(count), members = static_cast<std::size_t>(source.members);
+  Needs needs;
+  std::set<std::string_view> counted;
+  std::size_t constants = 0;
+  for (std::size_t e = 0; e < source.entries.size(); ++e) {
+    const Plan& plan = plans.of.front()[e];
+    for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
+      const Input& input = plan.program->inputs[i];
+      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
+      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
+      item = sum_of(item, product_of(gpus * members, plan.buffer(plan.inputs[i]).bytes()));
+    }
+    const Batches& batches = plans.layout.batches[e];
+    const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
+    needs.batches = sum_of(needs.batches, product_of(gpus * copies, plan.batch_bytes));
+    constants = sum_of(constants, plan.constant_bytes);
+  }
+  const std::size_t kept = product_of(gpus * members, plans.layout.kept);
+  const std::size_t named = sum_of(needs.parameters, needs.state);
+  needs.temporaries =
+      sum_of(product_of(gpus, sum_of(plans.layout.passing, constants)), kept > named ? kept - named : 0);
+  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
+    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
+  };
+  pool("constants", constants, gpus, "filled when the program is loaded");
+  pool("kept", plans.layout.kept, gpus * members, "inputs and outputs, on each GPU");
+  pool("passing", plans.layout.passing, gpus, "temporaries, on each GPU");
+  pool("batches", needs.batches / gpus, gpus, "batch inputs, on each GPU");
+  return needs;
+}
+
+std::unique_ptr<Module> GpuBackend::load(Source source) const {
+  const int gpus = workers(source);
+  return std::make_unique<GpuModule>(std::move(source), open_(), gpus, options_);
+}
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,81 @@
+#include "core/runtime/gpu/plan.h"
+
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+std::string text_of(const Plan& plan, Place place) {
+  const Buffer& buffer = plan.buffer(place.buffer);
+  std::string text = "%" + std::to_string(place.buffer);
+  if (buffer.slice_bytes() > 0 && buffer.slices > 1) {
+    text += "[" + std::to_string(place.offset / buffer.slice_bytes()) + "]";
+  }
+  return text;
+}
+
+std::string text_of(const Plan& plan, const std::vector<Place>& places) {
+  std::string text;
+  for (const Place& place : places) text += (text.empty() ? "" : ", ") + text_of(plan, place);
+  return text;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Plan& plan) : plan_(plan) {}
+
+  std::string write() {
+    add(plan_.commands, "");
+    return std::move(text_);
+  }
+
+ private:
+  void add(const std::vector<Command>& commands, const std::string& indent) {
+    for (const Command& command : commands) {
+      text_ += indent;
+      std::visit([&](const auto& known) { add(known, indent); }, static_cast<const Command::variant&>(command));
+    }
+  }
+  void add(const Launch& launch, const std::string&) {
+    text_ += text_of(plan_, launch.results) + " = " + to_string(launch.equation->op, &plan_.program->mesh) + " " +
+             text_of(plan_, launch.operands) + "  # " + std::to_string(launch.devices) + " slices\n";
+  }
+  void add(const Copy& copy, const std::string&) {
+    text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n";
+  }
+  void add(const Fold& fold, const std::string&) {
+    text_ += text_of(plan_, fold.to) + " = fold " + text_of(plan_, fold.from) + "  # " + std::to_string(fold.count) +
+             " arrays\n";
+  }
+  void add(const Collect& collect, const std::string&) {
+    text_ += text_of(plan_, collect.to) +
+             (collect.kind == Collective::all_gather ? " = all_gather " : " = all_reduce_sum ") +
+             text_of(plan_, collect.from) + "  # " + plan_.program->mesh.to_string(collect.axes) + "\n";
+  }
+  void add(const Loop& loop, const std::string& indent) {
+    text_ += std::to_string(loop.iterations) + " times\n";
+    for (const Loop::Slice& slice : loop.slices) {
+      text_ += indent + "  ";
+      add(slice.copy, indent);
+    }
+    add(loop.body, indent + "  ");
+  }
+
+  const Plan& plan_;
+  std::string text_;
+};
+
+}  // namespace
+
+Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
+               Shared& shared) {
+  return Lowering(std::move(program), division, gpu, options, shared).run();
+}
+
+const Equation* equation_of(const Command& command) {
+  return std::visit([](const auto& known) { return known.equation; }, static_cast<const Command::variant&>(command));
+}
+
+std::string to_string(const Plan& plan) { return Writer(plan).write(); }
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,161 @@
+// What one GPU does in a step of a program, and where its memory is: a function of the program, of how the mesh divides
+// over GPUs, and of the number of this GPU among them. The plans of all GPUs have the same commands in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/division.h"
+
+namespace pmaptrain::gpu {
+
+// Of every buffer.
+inline constexpr std::size_t alignment = 256;
+
+enum class Pool : std::uint8_t {
+  constant,  // of an entry, filled when it is loaded
+  kept,      // of a member: inputs, outputs
+  batch,     // of a slot of an entry
+  passing,   // temporaries: all entries and members use the same memory in turn
+};
+inline constexpr std::size_t pools = 4;
+
+// The slices of a value on one GPU, one after another: one for each instance along `axes` that the GPU has; or, of a
+// sum over rows, one addend for each `span` neighbouring instances.
+struct Buffer {
+  Type type;  // of a slice
+  AxisSet axes;
+  std::int64_t span = 0;
+  std::int64_t slices = 1;
+  Pool pool = Pool::passing;
+  std::size_t offset = 0;
+
+  std::size_t slice_bytes() const { return pmaptrain::bytes(type); }
+  std::size_t bytes() const { return static_cast<std::size_t>(slices) * slice_bytes(); }
+};
+
+// A byte of a buffer.
+struct Place {
+  int buffer = -1;
+  std::size_t offset = 0;
+};
+
+// An op on a run of slices.
+struct Launch {
+  const Equation* equation = nullptr;
+  std::vector<Type> operand_types, result_types;
+  std::int64_t devices = 1;
+  std::vector<bool> stacked;
+  std::vector<Place> operands, results;
+};
+
+struct Copy {
+  const Equation* equation = nullptr;  // null at the end of a step
+  Place to, from;
+  Rows rows;
+};
+
+struct Fold {
+  const Equation* equation = nullptr;
+  Device::Fold kind = Device::Fold::sum;
+  Place to, from;
+  Type type;  // of an array
+  std::int64_t count = 0;
+  std::size_t pitch = 0;
+};
+
+// With the GPUs that have another position along `axes` of the grid.
+struct Collect {
+  const Equation* equation = nullptr;
+  Collective kind = Collective::all_gather;
+  AxisSet axes;
+  DType dtype = DType::f32;
+  Place to, from;
+  std::size_t bytes = 0;  // of one GPU
+};
+
+struct Command;
+
+// `body`, `iterations` times. Before iteration k come `slices`, from `step` bytes times k further on.
+struct Loop {
+  const Equation* equation = nullptr;
+  std::int64_t iterations = 0;
+  struct Slice {
+    Copy copy;
+    std::size_t step = 0;
+  };
+  std::vector<Slice> slices;
+  std::vector<Command> body;
+};
+
+struct Command : std::variant<Launch, Copy, Fold, Collect, Loop> {
+  using variant::variant;
+};
+
+// What the plans of a module's entries share.
+struct Shared {
+  std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in the kept pool
+  std::size_t kept = 0;                                                        // bytes so far
+};
+
+struct PlanOptions {
+  // The bits do not depend on the number of GPUs: sums go over the same blocks of logical devices in the same order,
+  // and libraries are called for the same shapes.
+  bool deterministic = true;
+};
+
+struct Plan {
+  std::shared_ptr<const Program> program;
+  Division division;
+  int gpu = 0;
+  std::vector<Buffer> buffers;
+  std::vector<int> inputs, outputs;  // buffers of the program's inputs and outputs
+  std::vector<Command> commands;
+  std::vector<std::pair<int, const Equation*>> constants;    // by buffer: what fills it
+  std::vector<std::pair<int, const Equation*>> coordinates;  // of axis_index
+  std::shared_ptr<const std::deque<Equation>> added;         // constants that the program does not have
+  std::size_t constant_bytes = 0, batch_bytes = 0, passing_bytes = 0;
+
+  const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
+  // The slice of a buffer that a local logical device reads.
+  std::int64_t slice_of(const Buffer& buffer, std::int64_t local_device) const {
+    const std::int64_t position = division.local.position(local_device, buffer.axes);
+    return buffer.span > 0 ? position / buffer.span : position;
+  }
+  // The first local device that reads a slice.
+  std::int64_t reader_of(const Buffer& buffer, std::int64_t slice) const {
+    return division.local.device_at(buffer.span > 0 ? slice * buffer.span : slice, buffer.axes);
+  }
+};
+
+// Inputs of the groups params, state and hyper that `shared` has are where they are there; others are added to it.
+// Throws Error (usage) for a program that GPUs cannot run.
+Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
+               Shared& shared);
+
+// Calls f(command) for each command in order, those of a loop after it.
+template <class F>
+void for_each_command(const std::vector<Command>& commands, F&& f) {
+  for (const Command& command : commands) {
+    f(command);
+    if (const Loop* const loop = std::get_if<Loop>(&command)) for_each_command(loop->body, f);
+  }
+}
+
+// The equation that a command belongs to; null for copies at the beginning and at the end of a step.
+const Equation* equation_of(const Command& command);
+
+// As text, a line for each command.
+std::string to_string(const Plan& plan);
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,74 @@
+// The end of a step: what replaces inputs, and what is kept for the host.
+#include <algorithm>
+#include <set>
+
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/lifetimes.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// Whether the commands of `equation` may write `next` over `input`, which they read: element by element.
+bool overwrites(const Equation* equation, const Buffer& input, const Buffer& next) {
+  return equation != nullptr && equation->op.rules().elementwise && numel(input.type) == numel(next.type);
+}
+
+}  // namespace
+
+void Lowering::lower_updates() {
+  std::set<int> held;  // inputs whose old values are wanted at the end of the step
+  for (const Input& input : program_.inputs) {
+    if (input.next) held.insert(buffer(*input.next));
+  }
+  for (const Output& output : program_.outputs) held.insert(buffer(output.value));
+  const std::vector<Lifetime> lifetimes = lifetimes_of(plan_);
+  std::set<int> taken;
+  std::vector<std::pair<int, int>> copies;
+  for (const Input& input : program_.inputs) {
+    if (!input.next) continue;
+    const int to = buffer(input.value), from = buffer(*input.next);
+    if (from == to) continue;
+    const Buffer target = plan_.buffer(to), source = plan_.buffer(from);
+    const Lifetime& read = lifetimes[static_cast<std::size_t>(to)];
+    const Lifetime& written = lifetimes[static_cast<std::size_t>(from)];
+    const bool alike = source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
+    const bool free = read.last < written.first || (read.last == written.first && read.last_by == written.first_by &&
+                                                    overwrites(written.first_by, target, source));
+    if (source.pool == Pool::passing && alike && free && !held.contains(to) && taken.insert(from).second) {
+      at(from).pool = Pool::kept;
+      at(from).offset = target.offset;
+    } else {
+      copies.emplace_back(from, to);
+    }
+  }
+  copy_in_parallel(copies, nullptr);
+}
+
+void Lowering::lower_outputs() {
+  const auto keep = [&](int buffer) {
+    at(buffer).pool = Pool::kept;
+    at(buffer).offset = shared_.kept;
+    shared_.kept = sum_of(shared_.kept, round_up(at(buffer).bytes(), alignment));
+  };
+  for (const Output& output : program_.outputs) {
+    int kept = buffer(output.value);
+    const auto input = std::find_if(program_.inputs.begin(), program_.inputs.end(),
+                                    [&](const Input& known) { return known.next && buffer(known.value) == kept; });
+    if (input != program_.inputs.end() && buffer(*input->next) != kept) {
+      // An input that this step replaces is copied before it changes.
+      const Buffer like = plan_.buffer(kept);
+      const int old = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      std::vector<Command> first;
+      std::vector<Command>* const all = std::exchange(commands_, &first);
+      copy(kept, old, nullptr);
+      commands_ = all;
+      commands_->insert(commands_->begin(), first.begin(), first.end());
+      kept = old;
+    }
+    if (plan_.buffer(kept).pool == Pool::passing) keep(kept);
+    plan_.outputs.push_back(kept);
+  }
+}
+
+}  // namespace pmaptrain::gpu

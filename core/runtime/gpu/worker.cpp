@@ -1,0 +1,160 @@
+#include "core/runtime/gpu/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// Tickets that a device may be behind its thread: so many steps are queued there.
+constexpr std::size_t most_ahead = 4;
+
+std::string message_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown";
+  }
+}
+
+}  // namespace
+
+void Progress::advance(int worker, std::int64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  done_[static_cast<std::size_t>(worker)] = ticket;
+  changed_.notify_all();
+}
+
+bool Progress::fail(std::int64_t ticket, std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return false;
+  failure_ = std::move(failure);
+  failed_ = ticket;
+  changed_.notify_all();
+  return true;
+}
+
+bool Progress::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ != nullptr;
+}
+
+std::int64_t Progress::least() const { return *std::min_element(done_.begin(), done_.end()); }
+
+bool Progress::done(std::int64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  return least() >= ticket;
+}
+
+void Progress::wait(std::int64_t ticket) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return least() >= ticket; });
+  if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
+}
+
+Worker::Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
+               std::function<void(const std::string&)> failed)
+    : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
+  thread_ = std::thread([this, &platform, make = std::move(make)] { run(platform, make); });
+}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    queued_.notify_all();
+  }
+  thread_.join();
+}
+
+void Worker::started() {
+  std::unique_lock lock(mutex_);
+  queued_.wait(lock, [&] { return is_started_ || not_started_; });
+  if (not_started_) std::rethrow_exception(not_started_);
+}
+
+void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back({ticket, std::move(work)});
+  queued_.notify_all();
+}
+
+void Worker::abort(const std::string& reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  is_aborted_ = true;
+  if (device_) device_->abort(reason);
+}
+
+void Worker::run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
+  try {
+    std::unique_ptr<Device> device = platform.open(gpu_);
+    {
+      const std::lock_guard lock(mutex_);
+      device_ = std::move(device);
+      if (is_aborted_) fail_running("another GPU has failed");
+    }
+    executor_ = make(*device_);
+    const std::lock_guard lock(mutex_);
+    is_started_ = true;
+    queued_.notify_all();
+  } catch (...) {
+    failed_(message_of(std::current_exception()));
+    const std::lock_guard lock(mutex_);
+    not_started_ = std::current_exception();
+    queued_.notify_all();
+  }
+  if (executor_) carry_out();
+  executor_.reset();
+  const std::lock_guard lock(mutex_);
+  device_.reset();  // on the thread that it belongs to
+}
+
+std::optional<Worker::Item> Worker::next(bool wait) {
+  std::unique_lock lock(mutex_);
+  if (wait) queued_.wait(lock, [&] { return ends_ || !queue_.empty(); });
+  if (queue_.empty()) return std::nullopt;
+  Item item = std::move(queue_.front());
+  queue_.pop_front();
+  return item;
+}
+
+void Worker::carry_out(const Item& item) {
+  if (progress_.has_failed()) return;
+  try {
+    item.work(*executor_);
+  } catch (...) {
+    if (progress_.fail(item.ticket, std::current_exception())) failed_(message_of(std::current_exception()));
+  }
+}
+
+void Worker::carry_out() {
+  // Work is handed to the device ahead of what it is done with.
+  std::deque<std::pair<std::int64_t, Mark>> ahead;
+  const auto settle = [&](std::size_t left) {
+    while (ahead.size() > left) {
+      const auto [ticket, mark] = ahead.front();
+      ahead.pop_front();
+      carry_out({ticket, [mark = mark](Executor& executor) { executor.device().wait(mark); }});
+      progress_.advance(gpu_, ticket);
+    }
+  };
+  while (true) {
+    std::optional<Item> item = next(false);
+    if (!item) {
+      settle(0);
+      item = next(true);
+      if (!item) return;
+    }
+    carry_out(*item);
+    Mark mark;
+    carry_out({item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); }});
+    ahead.emplace_back(item->ticket, mark);
+    settle(most_ahead);
+  }
+}
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,85 @@
+// The thread of one GPU: it carries out what is queued, in order, and says how far its device is.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/runtime/gpu/executor.h"
+
+namespace pmaptrain::gpu {
+
+// What the workers of a module share: how far they are, and the first failure.
+class Progress {
+ public:
+  explicit Progress(int workers) : done_(static_cast<std::size_t>(workers)) {}
+
+  void advance(int worker, std::int64_t ticket);
+  // Keeps the first one. Returns whether this is it.
+  bool fail(std::int64_t ticket, std::exception_ptr failure);
+  bool has_failed() const;
+  bool done(std::int64_t ticket) const;
+  // Returns when all workers are done with the ticket; throws the failure of it or of an earlier one.
+  void wait(std::int64_t ticket);
+
+ private:
+  std::int64_t least() const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::int64_t> done_;  // by worker: the last ticket
+  std::exception_ptr failure_;
+  std::int64_t failed_ = 0;  // its ticket
+};
+
+class Worker {
+ public:
+  // Opens the device on the new thread and lets `make` set up its executor there. `failed` is called with what a work
+  // has failed by, once for the module.
+  Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
+         std::function<void(const std::string&)> failed);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Waits until the executor is set up; throws what has failed.
+  void started();
+  void add(std::int64_t ticket, std::function<void(Executor&)> work);
+  // After started().
+  Executor& executor() { return *executor_; }
+  // On any thread.
+  void abort(const std::string& reason) noexcept;
+
+ private:
+  struct Item {
+    std::int64_t ticket = 0;
+    std::function<void(Executor&)> work;
+  };
+
+  void run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make);
+  void carry_out();
+  void carry_out(const Item& item);
+  std::optional<Item> next(bool wait);
+
+  const int gpu_;
+  Progress& progress_;
+  const std::function<void(const std::string&)> failed_;
+  std::mutex mutex_;
+  std::condition_variable queued_;
+  std::deque<Item> queue_;
+  bool ends_ = false, is_started_ = false, is_aborted_ = false;
+  std::exception_ptr not_started_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Executor> executor_;
+  std::thread thread_;
+};
+
+}  // namespace pmaptrain::gpu
