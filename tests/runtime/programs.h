@@ -43,6 +43,13 @@ DType dtype_of(const Program& program, const std::string& result);
 // same for 1, 2, 3 and 5 workers, with and without private copies, in one run and step by step.
 Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces = 8);
 
+// What else runs every program of check_runtime: tests of other backends add themselves.
+using CheckProgram = void (*)(const std::shared_ptr<const Program>& program);
+std::vector<CheckProgram>& other_backends();
+
+// Whether values of this type are equal: to rounding, since the interpreter adds device by device, and a plan otherwise.
+bool close(DType dtype, const PerDevice& found, const PerDevice& expected);
+
 // Fails unless the runtime gives the interpreter's bits after one step and after three, for 1, 2, 3 and 5 workers, with
 // and without private copies, in one run and step by step.
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});

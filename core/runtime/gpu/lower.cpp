@@ -100,13 +100,13 @@ void Lowering::copy_in_parallel(const std::vector<std::pair<int, int>>& copies, 
 std::int64_t Lowering::most_in_a_call(AxisSet axes) const { return neighbours_in(block_, program_.mesh, axes); }
 
 void Lowering::lower_input(const Input& input) {
-  const AxisSet axes = type(input.value).varying;
   if (input.group == Group::batch) {
-    const int added = add_buffer(type(input.value), axes, Pool::batch);
+    const int added = add_buffer(type(input.value), type(input.value).varying, Pool::batch);
     at(added).offset = plan_.batch_bytes;
     plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(at(added).bytes(), alignment));
     return set(input.value, added);
   }
+  const AxisSet axes = stored(type(input.value).varying);
   const int added = add_buffer(type(input.value), axes, Pool::kept);
   const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, shared_.kept);
   if (is_new) shared_.kept = sum_of(shared_.kept, round_up(at(added).bytes(), alignment));
@@ -120,7 +120,7 @@ void Lowering::lower_equation(const Equation& equation) {
     case Communication::none: break;
     case Communication::coordinate: {
       const Value result = equation.results.front();
-      set(result, add_buffer(type(result), type(result).varying, Pool::constant));
+      set(result, add_buffer(type(result), stored(type(result).varying), Pool::constant));
       plan_.coordinates.emplace_back(buffer(result), &equation);
       return;
     }
@@ -138,6 +138,11 @@ void Lowering::lower_equation(const Equation& equation) {
   }
 }
 
+AxisSet Lowering::axes_of(Value value) const {
+  if (rows_.of(value) == RowKind::partial) return rows_.axes;
+  return rows_.of(value) == RowKind::rows ? type(value).varying : stored(type(value).varying);
+}
+
 bool Lowering::sums_rows(const Equation& equation) const {
   if (rows_.of(equation.results.front()) != RowKind::partial || !equation.regions.empty()) return false;
   return std::none_of(equation.operands.begin(), equation.operands.end(),
@@ -147,7 +152,7 @@ bool Lowering::sums_rows(const Equation& equation) const {
 void Lowering::lower_local(const Equation& equation) {
   const bool is_partial = rows_.of(equation.results.front()) == RowKind::partial;
   const bool sums = sums_rows(equation);
-  const AxisSet axes = is_partial ? rows_.axes : type(equation.results.front()).varying;
+  const AxisSet axes = axes_of(equation.results.front());
   for (Value result : equation.results)
     set(result, add_buffer(type(result), axes, Pool::passing, is_partial ? span_ : 0));
   const Buffer first = buffer_of(equation.results.front());  // a copy: the domain of all results
@@ -215,8 +220,7 @@ void Lowering::lower_loop(const Equation& equation) {
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
       const bool is_partial = rows_.of(result) == RowKind::partial;
-      const AxisSet axes = is_partial ? rows_.axes : type(result).varying;
-      set(param, add_buffer(type(result), axes, Pool::passing, is_partial ? span_ : 0));
+      set(param, add_buffer(type(result), axes_of(result), Pool::passing, is_partial ? span_ : 0));
       set(result, buffer(param));
       copy(buffer(operand), buffer(param), &equation);
     } else {

@@ -91,10 +91,14 @@ int Lowering::reduce(const Equation& equation, Value operand, AxisSet axes) {
   const Gathered from =
       by_library ? Gathered{buffer(operand), buffer_of(operand), 1} : gather(equation, buffer(operand));
   const int result = add_buffer(of, axes, Pool::passing);
-  const int sums = by_library ? add_buffer(of, axes, Pool::passing) : result;
-  for (std::int64_t slice = 0; slice < plan_.buffer(result).slices; ++slice) {
-    std::vector<Place> members = members_of(equation, from, plan_.reader_of(plan_.buffer(result), slice));
-    fold(equation, members, of, place(sums, slice));
+  // Where there is one addend for each instance, the library takes it as it is.
+  const auto members = [&](std::int64_t slice) {
+    return members_of(equation, from, plan_.reader_of(plan_.buffer(result), slice));
+  };
+  const bool is_summed = by_library && from.of.slices == plan_.buffer(result).slices && members(0).size() == 1;
+  const int sums = is_summed ? from.buffer : by_library ? add_buffer(of, axes, Pool::passing) : result;
+  for (std::int64_t slice = 0; !is_summed && slice < plan_.buffer(result).slices; ++slice) {
+    fold(equation, members(slice), of, place(sums, slice));
   }
   if (by_library) {
     add(Collect{&equation,
@@ -111,7 +115,7 @@ int Lowering::reduce(const Equation& equation, Value operand, AxisSet axes) {
 void Lowering::lower_reduction(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value operand = equation.operands[i], result = equation.results[i];
-    set(result, reduce(equation, operand, type(operand).varying - equation.op.axes()));
+    set(result, reduce(equation, operand, stored(type(result).varying)));
   }
 }
 
@@ -121,8 +125,8 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
 
 void Lowering::lower_scatter(const Equation& equation) {
   const Value operand = equation.operands.front(), result = equation.results.front();
-  const int sum = reduce(equation, operand, type(operand).varying - equation.op.axes());
-  set(result, add_buffer(type(result), type(result).varying, Pool::passing));
+  const int sum = reduce(equation, operand, stored(type(operand).varying - equation.op.axes()));
+  set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
   const Around part = around(type(result), equation.op.as<ops::PsumScatter>()->dim);
   const std::size_t width = part.size * part.inner;
   const Buffer own = buffer_of(result);
@@ -200,7 +204,7 @@ void Lowering::lower_exchange(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Gathered from = gather(equation, buffer(equation.operands[i]));
     const Value result = equation.results[i];
-    set(result, add_buffer(type(result), type(result).varying, Pool::passing));
+    set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
     const Buffer own = buffer_of(result);
     for (std::int64_t slice = 0; slice < own.slices; ++slice) {
       const std::int64_t device = plan_.reader_of(own, slice);

@@ -27,6 +27,10 @@ class Lowering {
   Buffer& at(int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
   void set(Value value, int buffer) { buffers_[static_cast<std::size_t>(value.id)] = buffer; }
 
+  // Over which axes there are slices of a value that varies over `axes`: with private copies, every logical device has
+  // its own of what is not cut by rows.
+  AxisSet stored(AxisSet axes) const { return options_.private_copies ? program_.mesh.all() : axes; }
+  AxisSet axes_of(Value value) const;  // of a local result
   // A new buffer with a slice for each instance along `axes`, or for each `span` of them.
   int add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span = 0);
   Place place(int buffer, std::int64_t slice = 0) const;

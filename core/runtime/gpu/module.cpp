@@ -24,20 +24,14 @@ struct Plans {
 };
 
 Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
-  if (source.private_copies) {
-    throw Error(ExitStatus::usage, Diagnostic{"program",
-                                              {},
-                                              "mesh.backend: cuda keeps no copy of a value for each logical device",
-                                              "mesh.backend: cpu does, which mesh.verify_replicas needs",
-                                              {}});
-  }
+  const PlanOptions how{options.plan.deterministic, source.private_copies};
   Plans plans;
   for (int gpu = 0; gpu < gpus; ++gpu) {
     Shared shared;
     std::vector<Plan>& entries = plans.of.emplace_back();
     for (const Entry& entry : source.entries) {
       const Division division = divide(entry.program->mesh, gpus);
-      entries.push_back(make_plan(entry.program, division, gpu, options.plan, shared));
+      entries.push_back(make_plan(entry.program, division, gpu, how, shared));
       plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
     }
     plans.layout.kept = shared.kept;

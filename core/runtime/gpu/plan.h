@@ -112,6 +112,7 @@ struct PlanOptions {
   // The bits do not depend on the number of GPUs: sums go over the same blocks of logical devices in the same order,
   // and libraries are called for the same shapes.
   bool deterministic = true;
+  bool private_copies = false;  // as in Source
 };
 
 struct Plan {
