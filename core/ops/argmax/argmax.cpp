@@ -7,20 +7,11 @@
 #include <type_traits>
 
 #include "core/ops/reduce/fold.h"
+#include "core/ops/support/arithmetic.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-// Whether x takes the place of `best`: it is larger, or the first NaN.
-template <class T>
-bool beats(T x, T best) {
-  if constexpr (FloatingElement<T>) {
-    return (x > best) | ((x != x) & (best == best));
-  } else {
-    return x > best;
-  }
-}
 
 // Where `value`, which is one of n elements, or a NaN, is found first. Whole blocks are tested first, which
 // the compiler does by vectors.
@@ -45,7 +36,7 @@ std::int64_t argmax_of_row(const T* x, std::int64_t n) {
   T best = x[0];
   std::int64_t place = 0;
   for (std::int64_t i = 1; i < n; ++i) {
-    const bool better = beats(x[i], best);
+    const bool better = is_larger(x[i], best);
     best = better ? x[i] : best;
     place = better ? i : place;
   }
@@ -64,7 +55,7 @@ void argmax(const T* x, std::int64_t outer, std::int64_t size, std::int64_t inne
     for (std::int64_t i = 1; i < size; ++i) {
       const T* row = x + i * inner;
       for (std::int64_t j = 0; j < inner; ++j) {
-        if (beats(row[j], x[out[j] * inner + j])) out[j] = static_cast<std::int32_t>(i);
+        if (is_larger(row[j], x[out[j] * inner + j])) out[j] = static_cast<std::int32_t>(i);
       }
     }
   }

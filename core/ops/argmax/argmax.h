@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -26,6 +27,7 @@ struct Argmax {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return keeps_rows_if(dim != 0); }
   void attributes(AttributeVisitor& visitor) { visitor.field("dim", dim); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -10,6 +10,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -36,6 +37,7 @@ struct AvgPool {
     visitor.field("count_include_pad", count_include_pad);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -64,6 +66,7 @@ struct AvgPoolGrad {
     visitor.field("input_shape", input_shape);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

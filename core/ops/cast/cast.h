@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -26,6 +27,7 @@ struct Cast {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
   void attributes(AttributeVisitor& visitor) { visitor.field("dtype", dtype); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

@@ -9,6 +9,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -36,6 +37,7 @@ struct Constant {
     visitor.seldom("values", values, {});
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   // The value of every element; nothing where each has its own.
   std::optional<double> splat() const { return values.empty() ? std::optional(value) : std::nullopt; }
 };

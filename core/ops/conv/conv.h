@@ -13,6 +13,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -53,6 +54,7 @@ struct Conv {
     visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -86,6 +88,7 @@ struct ConvInputGrad {
     visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -119,6 +122,7 @@ struct ConvKernelGrad {
     visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -32,6 +33,7 @@ struct Cumsum {
     visitor.flag("reverse", reverse);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -13,9 +13,11 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 #include "core/kernel/vector_math.h"
 #include "core/ops/elementwise/functors.h"
 #include "core/ops/elementwise/loops.h"
+#include "core/ops/support/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -63,6 +65,7 @@ struct Elementwise {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const {
     return make_elementwise_kernel(static_cast<const Self&>(*this), request);
   }
+  GpuKernel gpu(const GpuRequest& request) const { return generated_kernel(request); }
 };
 
 }  // namespace pmaptrain::ops

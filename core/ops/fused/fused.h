@@ -10,6 +10,7 @@
 
 #include "core/graph/program.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 #include "core/ops/broadcast/broadcast.h"
 
 namespace pmaptrain::ops {
@@ -35,6 +36,7 @@ struct Fused {
   void attributes(AttributeVisitor&) {}
   // Equation by equation. Operands and results of n elements may be ranges of their elements, in one dimension.
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -26,6 +27,7 @@ struct Gather {
   }
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

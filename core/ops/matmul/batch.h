@@ -9,6 +9,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 #include "core/ops/matmul/matmul.h"
 
 namespace pmaptrain::ops {
@@ -39,6 +40,7 @@ struct BatchMatmul {
     visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

@@ -9,7 +9,7 @@ namespace pmaptrain::ops {
 // Integers wrap: their arithmetic is done unsigned, where overflow is defined (and in 32 bits at least, since narrower
 // ones would promote to int).
 template <class T>
-T multiply_add(T sum, T a, T b) {
+constexpr T multiply_add(T sum, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
     return static_cast<T>(static_cast<U>(sum) + static_cast<U>(a) * static_cast<U>(b));

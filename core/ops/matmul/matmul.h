@@ -9,6 +9,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -47,6 +48,7 @@ struct Matmul {
     visitor.seldom("preferred_element_type", preferred_element_type);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns.
   std::optional<std::size_t> prepared_operand() const {

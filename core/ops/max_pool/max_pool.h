@@ -10,6 +10,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -35,6 +36,7 @@ struct MaxPool {
     visitor.field("padding", padding);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   // Ours: oneDNN's ignores a NaN in a window, and the guard would miss it.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
@@ -64,6 +66,7 @@ struct MaxPoolGrad {
     visitor.flag("relu", relu);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   // Ours: oneDNN's reads a workspace of its forward, so that the forward would run twice, and gives a NaN's cotangent
   // to another element.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

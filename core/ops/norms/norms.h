@@ -7,6 +7,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -24,6 +25,7 @@ struct Norms {
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

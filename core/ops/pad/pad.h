@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -31,6 +32,7 @@ struct Pad {
     visitor.field("high", high);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -12,6 +12,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -30,6 +31,7 @@ struct RandomUniform {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -46,6 +48,7 @@ struct RandomNormal {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("shape", shape); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -66,6 +69,7 @@ struct RandomBernoulli {
     visitor.field("probability", probability);
   }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
@@ -84,6 +88,7 @@ struct RandomPermutation {
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return key_is_whole; }
   void attributes(AttributeVisitor& visitor) { visitor.field("size", size); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -23,7 +23,7 @@ struct SumFold {
     return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0};
   }
   template <class T>
-  static T combine(T acc, T x) {
+  static constexpr T combine(T acc, T x) {
     return wrapping_add(acc, x);
   }
 };
@@ -38,13 +38,15 @@ struct MaxFold {
     }
   }
   template <class T>
-  static T combine(T acc, T x) {
+  static constexpr T combine(T acc, T x) {
     return larger(acc, x);
   }
 };
 
 inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
 inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
+// Accumulators side by side: for neighbours, and for what is left of them.
+inline constexpr std::size_t wide_group = 64, narrow_group = 16;
 
 // Folds whole groups of `width` elements into `total`: `width` accumulators side by side, which the compiler keeps in
 // vectors, then halves combined with halves.
@@ -73,8 +75,8 @@ T fold_contiguous(const T* x, std::size_t n) {
     return Fold::contiguous(n, x);
   } else {
     T total = Fold::template identity<T>();
-    fold_groups<Fold, 64>(x, n, total);
-    fold_groups<Fold, 16>(x, n, total);
+    fold_groups<Fold, wide_group>(x, n, total);
+    fold_groups<Fold, narrow_group>(x, n, total);
     for (std::size_t i = 0; i < n; ++i) total = Fold::combine(total, x[i]);
     return total;
   }
@@ -106,11 +108,17 @@ void fold_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
   }
 }
 
-// As fold_wide_rows. Several short rows count as one wide one first, so that the inner loop is never short.
-template <class Fold, class T>
-void fold_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+// How many short rows count as one wide one first, so that the inner loop is never short.
+inline std::size_t rows_of_wide(std::size_t rows, std::size_t width) {
   std::size_t group = 1;
   while (2 * group * width <= fold_width / 2 && 8 * group <= rows) group *= 2;
+  return group;
+}
+
+// As fold_wide_rows, by wide rows.
+template <class Fold, class T>
+void fold_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
+  const std::size_t group = rows_of_wide(rows, width);
   if (group == 1) return fold_wide_rows<Fold>(x, rows, width, out);
   std::array<T, fold_width> wide;
   std::fill_n(wide.data(), group * width, Fold::template identity<T>());

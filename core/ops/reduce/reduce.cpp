@@ -10,8 +10,8 @@
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/groups.h"
 #include "core/ops/reduce/vector_fold.h"
-#include "core/ops/support/boxes.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -40,14 +40,7 @@ std::vector<Type> infer_reduce(std::string_view name, const InferContext& contex
   return one_result(x.dtype, std::move(shape));
 }
 
-// The operand's dimensions as groups that alternate between kept and reduced ones, innermost group apart: `outer_kept`
-// and `outer_reduced` with strides of the operand and of the result, and the contiguous inner part.
-struct ReduceGroups {
-  Dims kept_sizes, kept_strides, kept_result_strides;
-  Dims reduced_sizes, reduced_strides;
-  std::int64_t rows = 1;     // reduced and contiguous, in front of the columns
-  std::int64_t columns = 1;  // kept and contiguous
-};
+}  // namespace
 
 ReduceGroups reduce_groups(const Shape& shape, std::span<const std::int64_t> dims) {
   Dims sizes;
@@ -75,6 +68,8 @@ ReduceGroups reduce_groups(const Shape& shape, std::span<const std::int64_t> dim
   for (std::size_t i = 0; i < groups.kept_sizes.rank; ++i) groups.kept_result_strides[i] *= groups.columns;
   return groups;
 }
+
+namespace {
 
 template <class Fold, class T>
 void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {

@@ -13,6 +13,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -37,6 +38,7 @@ struct ReduceSum {
   }
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 // The sum of x over `dims` as elements of type `dtype`, which is x's, or f32 where x is bf16, or the reverse.
@@ -60,6 +62,7 @@ struct ReduceMax {
   }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -30,6 +31,7 @@ struct ScatterAdd {
   }
   void attributes(AttributeVisitor& visitor) { visitor.field("rows", rows); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

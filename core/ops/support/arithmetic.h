@@ -10,7 +10,7 @@ namespace pmaptrain::ops {
 
 // Integers are computed as unsigned, at least 32 bits wide, so that they wrap and never overflow.
 template <class T>
-auto wrapping(T x) {
+constexpr auto wrapping(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     return x;
   } else if constexpr (sizeof(T) < 4) {
@@ -21,13 +21,13 @@ auto wrapping(T x) {
 }
 
 template <class T>
-T wrapping_add(T a, T b) {
+constexpr T wrapping_add(T a, T b) {
   return static_cast<T>(wrapping(a) + wrapping(b));
 }
 
 // The larger of two; a NaN in either is the result.
 template <class T>
-T larger(T a, T b) {
+constexpr T larger(T a, T b) {
   if constexpr (FloatingElement<T>) {
     const T larger_or_b = a > b ? a : b;
     return a != a ? a : larger_or_b;
@@ -38,12 +38,22 @@ T larger(T a, T b) {
 
 // The smaller of two; a NaN in either is the result.
 template <class T>
-T smaller(T a, T b) {
+constexpr T smaller(T a, T b) {
   if constexpr (FloatingElement<T>) {
     const T smaller_or_b = a < b ? a : b;
     return a != a ? a : smaller_or_b;
   } else {
     return a < b ? a : b;
+  }
+}
+
+// Whether a is above b, where a NaN is above every number.
+template <class T>
+constexpr bool is_larger(T a, T b) {
+  if constexpr (FloatingElement<T>) {
+    return (a > b) | ((a != a) & (b == b));
+  } else {
+    return a > b;
   }
 }
 

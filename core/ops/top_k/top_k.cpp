@@ -13,19 +13,11 @@
 #include "core/ops/iota/iota.h"
 #include "core/ops/reshape/reshape.h"
 #include "core/ops/scatter_add/scatter_add.h"
+#include "core/ops/support/arithmetic.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-template <class T>
-bool is_larger(T a, T b) {
-  if constexpr (FloatingElement<T>) {
-    return (a > b) | ((a != a) & (b == b));
-  } else {
-    return a > b;
-  }
-}
 
 // The k best indices of a row of n, in a heap with the worst on top until all are seen.
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "core/graph/op.h"
 #include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -27,6 +28,7 @@ struct Transpose {
   }
   void attributes(AttributeVisitor& visitor) { visitor.field("permutation", permutation); }
   void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
 };
 
 }  // namespace pmaptrain::ops

@@ -1,0 +1,305 @@
+// CUDA's built-ins on the host, for tests: a grid runs block by block on the calling thread. The threads of a block are
+// fibers, which change places at barriers only, in an order that the caller chooses: a kernel that forgets a barrier
+// gives other results in another order. Shared memory begins with NaN; threads that wait at different barriers, or
+// at one that another thread of the block never reaches, are an error.
+//
+// To be included by the sources that contain kernels only: it defines macros with CUDA's names.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if !defined(__x86_64__) || defined(PMAPTRAIN_SIMT_UCONTEXT)
+#include <ucontext.h>
+#define PMAPTRAIN_SIMT_UCONTEXT
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace pmaptrain::simt {
+
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// In which order the blocks of a grid, and the threads of a block between two barriers, take their turns.
+enum class Order : std::uint8_t { forward, reverse, shuffled };
+
+struct Launch {
+  Dim3 grid;
+  unsigned threads = 1;  // of a block
+  Order order = Order::forward;
+  unsigned seed = 0;                 // of the shuffled order
+  std::size_t shared_bytes = 48000;  // that a block may have
+};
+
+// The numbers 0 to count - 1 in an order.
+class Arrangement {
+ public:
+  Arrangement(const Launch& launch, unsigned salt) : order_(launch.order), random_(launch.seed + salt) {}
+
+  const std::vector<unsigned>& next(unsigned count) {
+    numbers_.resize(count);
+    std::iota(numbers_.begin(), numbers_.end(), 0U);
+    if (order_ == Order::reverse) std::reverse(numbers_.begin(), numbers_.end());
+    if (order_ == Order::shuffled) std::shuffle(numbers_.begin(), numbers_.end(), random_);
+    return numbers_;
+  }
+
+ private:
+  Order order_;
+  std::minstd_rand random_;
+  std::vector<unsigned> numbers_;
+};
+
+#if defined(PMAPTRAIN_SIMT_UCONTEXT)
+
+struct Context {
+  ucontext_t place{};
+  void prepare(std::byte* stack, std::size_t size, void (*entry)()) {
+    getcontext(&place);
+    place.uc_stack.ss_sp = stack;
+    place.uc_stack.ss_size = size;
+    makecontext(&place, entry, 0);
+  }
+};
+inline void change(Context& from, Context& to) { swapcontext(&from.place, &to.place); }
+
+#else
+
+// Keeps the registers that a function must keep on the stack, and changes stacks: no system call, some nanoseconds.
+__attribute__((naked, noinline)) inline void change_stacks(void** /*from*/, void* /*to*/) {
+  asm("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
+      "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
+      "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n ret\n");
+}
+
+struct Context {
+  void* stack_pointer = nullptr;
+  void prepare(std::byte* stack, std::size_t size, void (*entry)()) {
+    void** top = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(stack + size) & ~std::uintptr_t{15});
+    *--top = nullptr;  // where entry() would return to
+    *--top = reinterpret_cast<void*>(entry);
+    for (int registers = 0; registers < 6; ++registers) *--top = nullptr;
+    stack_pointer = top;
+  }
+};
+inline void change(Context& from, Context& to) { change_stacks(&from.stack_pointer, to.stack_pointer); }
+
+#endif
+
+class Block;
+
+// A stack on which one thread of a block runs after another, as long as they do not wait.
+struct Fiber {
+  static constexpr std::size_t bytes = std::size_t{32} << 10;
+  std::unique_ptr<std::byte[]> stack{new std::byte[bytes]};
+  Context context;
+  void* fake_stack = nullptr;  // of the address sanitizer
+};
+
+struct Thread {
+  enum class State : std::uint8_t { ready, waits, done } state = State::ready;
+  unsigned index = 0;
+  Fiber* fiber = nullptr;
+  const void* barrier = nullptr;  // at which it waits
+  bool vote = false;
+};
+
+// The threads of one block, and its shared memory.
+class Block {
+ public:
+  static inline thread_local Block* now = nullptr;
+  static inline thread_local Thread* self = nullptr;
+  static inline thread_local Dim3 index;
+
+  Block(const Launch& of, const std::function<void()>& body)
+      : launch(of), body_(body), arrangement_(of, 0), threads_(of.threads), memory_(of.shared_bytes) {}
+
+  const Launch launch;
+
+  void run(Dim3 block) {
+    now = this;
+    index = block;
+    std::memset(memory_.data(), 0xff, memory_.size());
+    arrays_.clear();
+    used_ = 0;
+    for (unsigned i = 0; i < threads_.size(); ++i) threads_[i] = {.index = i};
+    while (turn()) open_barrier();
+    now = nullptr;
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  // The array of a SHARED, which `site` stands for.
+  void* shared(const void* site, std::size_t bytes) {
+    for (const auto& [known, offset] : arrays_) {
+      if (known == site) return memory_.data() + offset;
+    }
+    const std::size_t offset = (used_ + 15) / 16 * 16;
+    if (offset + bytes > memory_.size()) throw Error("a block asks for more shared memory than it may have");
+    used_ = offset + bytes;
+    arrays_.emplace_back(site, offset);
+    return memory_.data() + offset;
+  }
+
+  // Whether any thread of the block has given `vote`.
+  bool barrier(const void* site, bool vote) {
+    self->state = Thread::State::waits;
+    self->barrier = site;
+    self->vote = vote;
+    leave(*self);
+    return any_;
+  }
+
+ private:
+  // Lets every thread run that does not wait. Whether any waits after that.
+  bool turn() {
+    bool waits = false;
+    for (const unsigned i : arrangement_.next(static_cast<unsigned>(threads_.size()))) {
+      Thread& thread = threads_[i];
+      if (thread.state == Thread::State::ready) enter(thread);
+      if (failure_) return false;
+      waits |= thread.state == Thread::State::waits;
+    }
+    return waits;
+  }
+
+  void open_barrier() {
+    any_ = false;
+    const void* site = nullptr;
+    for (Thread& thread : threads_) {
+      if (thread.state == Thread::State::done) throw_in(thread, "has ended and others of its block wait at a barrier");
+      if (site != nullptr && thread.barrier != site)
+        throw_in(thread, "waits at another barrier than others of its block");
+      site = thread.barrier;
+      any_ |= thread.vote;
+      thread.state = Thread::State::ready;
+    }
+  }
+
+  [[noreturn]] static void throw_in(const Thread& thread, const char* what) {
+    now = nullptr;
+    throw Error("thread " + std::to_string(thread.index) + " " + what);
+  }
+
+  void enter(Thread& thread) {
+    self = &thread;
+    if (thread.fiber == nullptr) thread.fiber = take_fiber();
+    Fiber& fiber = *thread.fiber;
+#if defined(__SANITIZE_ADDRESS__)
+    void* fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(&fake_stack, fiber.stack.get(), Fiber::bytes);
+    change(scheduler_, fiber.context);
+    __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+#else
+    change(scheduler_, fiber.context);
+#endif
+    if (thread.state == Thread::State::done) idle_.push_back(std::exchange(thread.fiber, nullptr));
+  }
+
+  void leave(Thread& thread) {
+    Fiber& fiber = *thread.fiber;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(&fiber.fake_stack, scheduler_stack_, scheduler_bytes_);
+    change(fiber.context, scheduler_);
+    __sanitizer_finish_switch_fiber(fiber.fake_stack, &scheduler_stack_, &scheduler_bytes_);
+#else
+    change(fiber.context, scheduler_);
+#endif
+  }
+
+  // Where a fiber begins: it runs one thread, and is then ready for the next.
+  static void run_threads() {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &now->scheduler_stack_, &now->scheduler_bytes_);
+#endif
+    while (true) {
+      try {
+        now->body_();
+      } catch (...) {
+        now->failure_ = std::current_exception();
+      }
+      self->state = Thread::State::done;
+      now->leave(*self);
+    }
+  }
+
+  Fiber* take_fiber() {
+    if (idle_.empty()) {
+      fibers_.push_back(std::make_unique<Fiber>());
+      fibers_.back()->context.prepare(fibers_.back()->stack.get(), Fiber::bytes, run_threads);
+      return fibers_.back().get();
+    }
+    Fiber* const fiber = idle_.back();
+    idle_.pop_back();
+    return fiber;
+  }
+
+  const std::function<void()>& body_;
+  Arrangement arrangement_;
+  std::vector<Thread> threads_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  std::vector<std::byte> memory_;
+  std::vector<std::pair<const void*, std::size_t>> arrays_;
+  std::size_t used_ = 0;
+  bool any_ = false;
+  Context scheduler_;
+  const void* scheduler_stack_ = nullptr;
+  std::size_t scheduler_bytes_ = 0;
+  std::exception_ptr failure_;
+};
+
+// Runs `body` once for each thread of a grid. Throws Error, or what `body` throws.
+inline void launch(const Launch& launch, const std::function<void()>& body) {
+  if (launch.threads == 0 || launch.threads > 1024) throw Error("a block has 1 to 1024 threads");
+  const Dim3 grid = launch.grid;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) throw Error("a grid has at least one block");
+  Block block(launch, body);
+  Arrangement arrangement(launch, 1);
+  for (const unsigned b : arrangement.next(grid.x * grid.y * grid.z)) {
+    block.run({b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y});
+  }
+}
+
+struct ThreadIndex {
+  unsigned x, y = 0, z = 0;
+};
+
+}  // namespace pmaptrain::simt
+
+#define __global__
+#define __device__
+#define __host__
+#define __launch_bounds__(...)
+#define threadIdx (pmaptrain::simt::ThreadIndex{pmaptrain::simt::Block::self->index})
+#define blockIdx (pmaptrain::simt::Block::index)
+#define blockDim (pmaptrain::simt::Dim3{pmaptrain::simt::Block::now->launch.threads})
+#define gridDim (pmaptrain::simt::Block::now->launch.grid)
+#define __syncthreads() static_cast<void>(__syncthreads_or(false))
+// Each place in the source is a barrier of its own.
+#define __syncthreads_or(vote)                                     \
+  [](bool simt_vote) {                                             \
+    static char site;                                              \
+    return pmaptrain::simt::Block::now->barrier(&site, simt_vote); \
+  }(vote)
+#define SHARED(type, name, count) \
+  static char name##_site;        \
+  type* const name = static_cast<type*>(pmaptrain::simt::Block::now->shared(&name##_site, sizeof(type) * (count)))

@@ -1,0 +1,255 @@
+#include "core/ops/fused/gpu_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/cast/cast.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/compare.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/support/gpu.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+std::string_view type_text(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return "bf16";
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::i32: return "std::int32_t";
+    case DType::i64: return "std::int64_t";
+    case DType::u8: return "std::uint8_t";
+    case DType::u32: return "std::uint32_t";
+    case DType::boolean: break;
+  }
+  return "bool";
+}
+
+// An integer of an element's size.
+std::string_view word_text(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1: return "std::uint8_t";
+    case 2: return "std::uint16_t";
+    case 4: return "std::uint32_t";
+    default: return "std::uint64_t";
+  }
+}
+
+std::uint64_t bits_of(DType dtype, double value) {
+  const Type one{dtype, {}, {}};
+  std::uint64_t bits = 0;
+  const Array element{&one, reinterpret_cast<std::byte*>(&bits)};
+  Constant{dtype, {}, value}.reference({{}, {&element, 1}});
+  return bits;
+}
+
+// The functor of an op, whose name follows from the op's: is_finite has IsFiniteOf.
+std::string functor_text(std::string_view op) {
+  static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {
+      {Eq::name, "std::equal_to<>"},   {Ne::name, "std::not_equal_to<>"}, {Lt::name, "std::less<>"},
+      {Le::name, "std::less_equal<>"}, {Gt::name, "std::greater<>"},      {Ge::name, "std::greater_equal<>"}};
+  for (const auto& [name, functor] : comparisons) {
+    if (name == op) return std::string(functor);
+  }
+  std::string text;
+  bool starts_word = true;
+  for (const char c : op) {
+    if (c != '_') text += starts_word ? static_cast<char>(c - 'a' + 'A') : c;
+    starts_word = c == '_';
+  }
+  return text + "Of";
+}
+
+// Writes one kernel. Element e of the results of all devices is element i of device d.
+class Writer {
+ public:
+  Writer(const GpuRequest& request, std::string_view name)
+      : request_(request), name_(name), local_(numel(request.results.front())), total_(local_ * request.devices) {}
+
+  GpuSource of_op(const Op& op) {
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) values_.push_back(load(i, element_index(i)));
+    std::vector<int> operands(values_.size());
+    for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<int>(i);
+    return finish({emit(op, operands, request_.results.front().dtype)});
+  }
+
+  GpuSource of_region(const Region& region) {
+    for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
+    for (const Equation& equation : region.equations) add(equation);
+    std::vector<int> results;
+    for (const Value result : region.results) results.push_back(value_of(result));
+    return finish(results);
+  }
+
+  GpuSource of_values(const Constant& constant) {
+    std::string words;
+    for (const double value : constant.values) words += fmt::format("{:#x}, ", bits_of(constant.dtype, value));
+    const std::string_view word = word_text(constant.dtype);
+    const std::string text =
+        fmt::format("__device__ const {} {}_values[] = {{{}}};\n", word, name_, words) +
+        kernel_text(fmt::format("{}* r0", word), fmt::format("    r0[e] = {}_values[e % {}];\n", name_, local_), "");
+    return {text, blocks(), gpu_threads};
+  }
+
+ private:
+  struct Held {
+    std::string name;
+    DType dtype = DType::f32;
+    bool uniform = false;  // one value for all elements: it is computed before the loop
+  };
+
+  // Where operand i has the element of a result's element, for one that has as many, or one.
+  std::string element_index(std::size_t i) {
+    const bool full = numel(request_.operands[i]) == local_;
+    if (!request_.stacked[i]) return full && local_ > 1 ? index("i") : "";
+    if (full) return "e";
+    assert(numel(request_.operands[i]) == 1);
+    return index("d");
+  }
+
+  // The element that a broadcast repeats.
+  std::string repeated_index(std::size_t i, const Spread& spread) {
+    const std::string at = fmt::format("{} / {} % {}", index("i"), spread.inner, spread.size);
+    return request_.stacked[i] ? fmt::format("{} * {} + {}", index("d"), spread.size, at) : at;
+  }
+
+  // "d" or "i", which the loop then computes.
+  std::string index(const char* which) {
+    if (request_.devices == 1) return *which == 'd' ? "0" : "e";
+    divides_ = true;
+    return which;
+  }
+
+  // The value of operand i at an index; at none, the operand is one value.
+  Held load(std::size_t i, const std::string& at) {
+    Held held{next_name(), request_.operands[i].dtype, at.empty() || at == "0"};
+    define(held, fmt::format("a{}[{}]", i, held.uniform ? "0" : at));
+    return held;
+  }
+
+  std::string next_name() { return fmt::format("v{}", names_++); }
+
+  void define(const Held& held, std::string_view expression) {
+    (held.uniform ? head_ : body_) += fmt::format("{}const {} {} = {};\n", held.uniform ? "  " : "    ",
+                                                  type_text(held.dtype), held.name, expression);
+  }
+
+  int keep(Held held) {
+    values_.push_back(std::move(held));
+    return static_cast<int>(values_.size()) - 1;
+  }
+
+  // A parameter is loaded where it is first read as it is.
+  int value_of(Value value) {
+    const auto known = known_.find(value.id);
+    if (known != known_.end()) return known->second;
+    const std::size_t param = params_.at(value.id);
+    return known_[value.id] = keep(load(param, element_index(param)));
+  }
+
+  void add(const Equation& equation) {
+    const Op& op = equation.op;
+    const Value result = equation.results.front();
+    const auto* broadcast = op.as<Broadcast>();
+    if (op.rules().view) {
+      known_[result.id] = value_of(equation.operands.front());
+    } else if (broadcast != nullptr) {
+      known_[result.id] = add_broadcast(*broadcast, equation.operands.front());
+    } else {
+      std::vector<int> operands;
+      for (const Value operand : equation.operands) operands.push_back(value_of(operand));
+      known_[result.id] = emit(op, operands, type(result).dtype);
+    }
+  }
+
+  int add_broadcast(Broadcast broadcast, Value operand) {
+    const auto param = params_.find(operand.id);
+    if (param == params_.end()) return value_of(operand);
+    const std::int64_t size = numel(request_.operands[param->second]);
+    if (size == local_ || size == 1) return value_of(operand);
+    // The request may be for some of the rows.
+    const Shape& result = request_.results.front().shape;
+    if (result.size() == broadcast.shape.size()) broadcast.shape = result;
+    return keep(load(param->second, repeated_index(param->second, *spread_of(broadcast))));
+  }
+
+  int emit(const Op& op, const std::vector<int>& operands, DType dtype) {
+    Held held{next_name(), dtype, true};
+    std::string list;
+    for (const int operand : operands) {
+      const Held& from = values_[static_cast<std::size_t>(operand)];
+      held.uniform &= from.uniform;
+      list += (list.empty() ? "" : ", ") + from.name;
+    }
+    if (const auto value = splat_of(op)) {
+      define(held, fmt::format("element<{}>({:#x})", type_text(dtype), bits_of(dtype, *value)));
+    } else if (op.rules().view) {
+      define(held, list);
+    } else if (op.as<Cast>() != nullptr) {
+      define(held, fmt::format("convert<{}>({})", type_text(dtype), list));
+    } else if (op.as<Select>() != nullptr) {
+      define(held, fmt::format("select({})", list));
+    } else {
+      define(held, fmt::format("apply<{}>({})", functor_text(op.name()), list));
+    }
+    return keep(std::move(held));
+  }
+
+  GpuSource finish(const std::vector<int>& results) {
+    std::string parameters;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Held& value = values_[static_cast<std::size_t>(results[i])];
+      parameters += fmt::format("{}* r{}, ", type_text(value.dtype), i);
+      body_ += fmt::format("    r{}[e] = {};\n", i, value.name);
+    }
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
+      parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
+    }
+    parameters.resize(parameters.size() - 2);
+    return {kernel_text(parameters, body_, head_), blocks(), gpu_threads};
+  }
+
+  std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view head) const {
+    // Indices of 32 bits are divided several times as fast.
+    const std::string_view index = total_ < std::int64_t{1} << 31 ? "std::uint32_t" : "std::uint64_t";
+    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n{}", name_, parameters, head);
+    text +=
+        fmt::format("  for (auto e = first_element<{}>(); e < {}u; e += all_threads<{}>()) {{\n", index, total_, index);
+    if (divides_) text += fmt::format("    const auto d = e / {0}u, i = e % {0}u;\n", local_);
+    return text + std::string(body) + "  }\n}\n";
+  }
+
+  unsigned blocks() const {
+    return launch_elements(word_name("fill", DType::u8), std::max<std::int64_t>(total_, 1), {}).blocks[0];
+  }
+  const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
+
+  const GpuRequest& request_;
+  const std::string name_;
+  const std::int64_t local_, total_;  // elements of a result: of one device, and of all
+  std::vector<Held> values_;
+  std::unordered_map<std::int32_t, int> known_;           // values of the region
+  std::unordered_map<std::int32_t, std::size_t> params_;  // operands
+  std::string head_, body_;
+  int names_ = 0;
+  bool divides_ = false;
+};
+
+}  // namespace
+
+GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name) {
+  Writer writer(request, name);
+  if (op.as<Fused>() != nullptr) return writer.of_region(*request.region);
+  const auto* constant = op.as<Constant>();
+  return constant != nullptr && !constant->splat() ? writer.of_values(*constant) : writer.of_op(op);
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,29 @@
+// Elementwise equations as CUDA C++: the text of a kernel for one equation, which a compiler at run time (NVRTC) takes,
+// and in tests the host's. An element's work is the functors of core/ops/elementwise/functors.h, the CPU's own.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/graph/op.h"
+#include "core/kernel/gpu.h"
+
+namespace pmaptrain::ops {
+
+struct GpuSource {
+  // extern "C" __global__ void NAME(the results' addresses, then the operands'): shapes are constants of the text.
+  std::string text;
+  unsigned blocks = 1, threads = 256;
+};
+
+// Of an elementwise op, a fused region or a constant with a list of values: what gpu() leaves to generated code. A
+// result may be the memory of an operand of its size.
+GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name);
+
+// What stands in front of any number of such texts in one translation unit. It includes nothing under NVRTC.
+std::string_view gpu_prelude();
+
+// What NVRTC is told besides the architecture.
+inline constexpr const char* nvrtc_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,19 @@
+// The plain product on a GPU, for what the libraries leave: integers, and contractions over nothing.
+#pragma once
+
+#include "core/ops/support/gpu.h"
+
+namespace pmaptrain::ops {
+
+// y [matrices, m, n] of a and b [matrices, ...] by each device; a third operand is the bias.
+struct GpuProduct {
+  std::int64_t matrices = 1, m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, relu = false;
+
+  GpuKernel launch(const GpuRequest& request) const;
+};
+
+// Whether a library has the product of elements of this type.
+inline bool in_libraries(DType dtype) { return is_floating(dtype); }
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,211 @@
+// Folds over dimensions in the order of core/ops/reduce/fold.h, and so with its bits. What a block of it adds up, one
+// thread adds up (or the threads of one block, for neighbours); these parts are then combined one after another.
+#pragma once
+
+#include "core/ops/reduce/fold.h"
+#include "core/ops/support/device.cuh"
+
+namespace pmaptrain::ops::device {
+
+// The offset of an index over a few dimensions, innermost first.
+template <unsigned rank>
+struct Walk {
+  i64 sizes[rank], strides[rank];
+
+  __device__ i64 offset(i64 index) const {
+    i64 result = 0;
+    for (unsigned d = 0; d < rank && index > 0; ++d) {
+      result += index % sizes[d] * strides[d];
+      index /= sizes[d];
+    }
+    return result;
+  }
+};
+
+// The operand as the fold sees it: for each result (or row of results) and each of `reduced` indices of what is reduced
+// outside, `rows` rows that follow each other.
+struct Source {
+  Walk<5> kept_outside;
+  Walk<3> reduced_outside;
+  i64 reduced, rows;
+
+  __device__ i64 offset(i64 kept, i64 outer) const { return kept_outside.offset(kept) + reduced_outside.offset(outer); }
+};
+
+inline constexpr i64 block_size = fold_block, group_size = wide_group, narrow_size = narrow_group;
+
+// Rows of single elements: parts[result, outer, chunk] is the fold of fold_block groups. Blocks have wide_group
+// threads.
+template <class Fold, class T>
+__device__ void fold_row_parts(Computed<T>* parts, const T* x, i64 count, i64 chunks, const Source& source) {
+  using C = Computed<T>;
+  const auto combine = [](C a, C b) { return Fold::combine(a, b); };
+  SHARED(C, lanes, wide_group);
+  for_each_block(count, [&](i64 unit) {
+    const i64 chunk = unit % chunks, outer = unit / chunks % source.reduced, result = unit / chunks / source.reduced;
+    const i64 all = source.rows / group_size - chunk * block_size;
+    const i64 groups = all < block_size ? all : block_size;
+    const T* const from = x + source.offset(result, outer) + chunk * block_size * group_size;
+    C sum = static_cast<C>(from[threadIdx.x]);
+    for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
+    lanes[threadIdx.x] = sum;
+    fold_in_halves<wide_group>(lanes, combine);
+    if (threadIdx.x == 0) parts[unit] = lanes[0];
+    __syncthreads();
+  });
+}
+
+template <class Fold, class To, class T>
+__device__ void fold_rows(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks, const Source& source) {
+  using C = Computed<T>;
+  for_each_index(count, [&](i64 result) {
+    C folded = Fold::template identity<C>();
+    for (i64 outer = 0; outer < source.reduced; ++outer) {
+      C total = Fold::template identity<C>();
+      for (i64 chunk = 0; chunk < chunks; ++chunk) {
+        total = Fold::combine(total, parts[(result * source.reduced + outer) * chunks + chunk]);
+      }
+      const i64 done = source.rows / group_size * group_size;
+      const T* from = x + source.offset(result, outer) + done;
+      i64 left = source.rows - done;
+      if (const i64 groups = left / narrow_size; groups > 0) {
+        C lanes[narrow_size];
+        for (i64 j = 0; j < narrow_size; ++j) {
+          lanes[j] = static_cast<C>(from[j]);
+          for (i64 i = 1; i < groups; ++i)
+            lanes[j] = Fold::combine(lanes[j], static_cast<C>(from[i * narrow_size + j]));
+        }
+        for (i64 half = narrow_size / 2; half > 0; half /= 2) {
+          for (i64 j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
+        }
+        total = Fold::combine(total, lanes[0]);
+        from += groups * narrow_size;
+        left -= groups * narrow_size;
+      }
+      for (i64 i = 0; i < left; ++i) total = Fold::combine(total, static_cast<C>(from[i]));
+      folded = Fold::combine(folded, total);
+    }
+    out[result] = static_cast<To>(folded);
+  });
+}
+
+// Rows of several elements, taken as `wide_rows` of `wide`: parts[row of results, outer, block, column] is the fold of
+// fold_block wide rows.
+template <class Fold, class T>
+__device__ void fold_column_parts(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide,
+                                  const Source& source) {
+  using C = Computed<T>;
+  for_each_index(count, [&](i64 i) {
+    const i64 column = i % wide, block = i / wide % blocks, outer = i / wide / blocks % source.reduced;
+    const i64 result = i / wide / blocks / source.reduced;
+    const i64 first = block * block_size, end = first + block_size;
+    const T* const from = x + source.offset(result, outer) + column;
+    C sum = static_cast<C>(from[first * wide]);
+    for (i64 row = first + 1; row < end && row < wide_rows; ++row) {
+      sum = Fold::combine(sum, static_cast<C>(from[row * wide]));
+    }
+    parts[i] = sum;
+  });
+}
+
+template <class Fold, class To, class T>
+__device__ void fold_columns(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, i64 wide_rows,
+                             i64 columns, i64 group, const Source& source) {
+  using C = Computed<T>;
+  const i64 wide = columns * group;
+  for_each_index(count, [&](i64 i) {
+    const i64 column = i % columns, result = i / columns;
+    C folded = Fold::template identity<C>();
+    for (i64 outer = 0; outer < source.reduced; ++outer) {
+      const C* const of_outer = parts + (result * source.reduced + outer) * blocks * wide + column;
+      if (group == 1) {
+        for (i64 block = 0; block < blocks; ++block) folded = Fold::combine(folded, of_outer[block * wide]);
+        continue;
+      }
+      // The rows that make one wide row are folded last, and then those that fill none.
+      C sum{};
+      for (i64 member = 0; member < group; ++member) {
+        C total = Fold::template identity<C>();
+        for (i64 block = 0; block < blocks; ++block) {
+          total = Fold::combine(total, of_outer[block * wide + member * columns]);
+        }
+        sum = member == 0 ? total : Fold::combine(sum, total);
+      }
+      folded = Fold::combine(folded, sum);
+      const i64 done = wide_rows * group;
+      if (done == source.rows) continue;
+      const T* const from = x + source.offset(result, outer) + column;
+      C rest = static_cast<C>(from[done * columns]);
+      for (i64 row = done + 1; row < source.rows; ++row)
+        rest = Fold::combine(rest, static_cast<C>(from[row * columns]));
+      folded = Fold::combine(folded, rest);
+    }
+    out[i] = static_cast<To>(folded);
+  });
+}
+
+#define PMAPTRAIN_SOURCE                                                                                      \
+  i64 rows, i64 kept_size0, i64 kept_size1, i64 kept_size2, i64 kept_size3, i64 kept_size4, i64 kept_stride0, \
+      i64 kept_stride1, i64 kept_stride2, i64 kept_stride3, i64 kept_stride4, i64 reduced, i64 reduced_size0, \
+      i64 reduced_size1, i64 reduced_size2, i64 reduced_stride0, i64 reduced_stride1, i64 reduced_stride2
+#define PMAPTRAIN_SOURCE_OF                                                                                            \
+  Source {                                                                                                             \
+    {{kept_size0, kept_size1, kept_size2, kept_size3, kept_size4},                                                     \
+     {kept_stride0, kept_stride1, kept_stride2, kept_stride3, kept_stride4}},                                          \
+        {{reduced_size0, reduced_size1, reduced_size2}, {reduced_stride0, reduced_stride1, reduced_stride2}}, reduced, \
+        rows                                                                                                           \
+  }
+
+#define PMAPTRAIN_ROW_PARTS(Fold, symbol, T)                                                                   \
+  extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 chunks, PMAPTRAIN_SOURCE) { \
+    fold_row_parts<Fold>(parts, x, count, chunks, PMAPTRAIN_SOURCE_OF);                                        \
+  }
+#define PMAPTRAIN_ROWS(Fold, symbol, To, T)                                                               \
+  extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks, \
+                                    PMAPTRAIN_SOURCE) {                                                   \
+    fold_rows<Fold>(out, x, parts, count, chunks, PMAPTRAIN_SOURCE_OF);                                   \
+  }
+#define PMAPTRAIN_COLUMN_PARTS(Fold, symbol, T)                                                                     \
+  extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide, \
+                                    PMAPTRAIN_SOURCE) {                                                             \
+    fold_column_parts<Fold>(parts, x, count, blocks, wide_rows, wide, PMAPTRAIN_SOURCE_OF);                         \
+  }
+#define PMAPTRAIN_COLUMNS(Fold, symbol, To, T)                                                            \
+  extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, \
+                                    i64 wide_rows, i64 columns, i64 group, PMAPTRAIN_SOURCE) {            \
+    fold_columns<Fold>(out, x, parts, count, blocks, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);     \
+  }
+#define PMAPTRAIN_SUM_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(SumFold, name##_##T, T)
+#define PMAPTRAIN_SUM_ROWS(name, T) PMAPTRAIN_ROWS(SumFold, name##_##T, T, T)
+#define PMAPTRAIN_SUM_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(SumFold, name##_##T, T)
+#define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumFold, name##_##T, T, T)
+#define PMAPTRAIN_MAX_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(MaxFold, name##_##T, T)
+#define PMAPTRAIN_MAX_ROWS(name, T) PMAPTRAIN_ROWS(MaxFold, name##_##T, T, T)
+#define PMAPTRAIN_MAX_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(MaxFold, name##_##T, T)
+#define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxFold, name##_##T, T, T)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROW_PARTS, sum_row_parts)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROWS, sum_rows)
+PMAPTRAIN_ROWS(SumFold, sum_rows_bf16_to_f32, float, bf16)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMN_PARTS, sum_column_parts)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMNS, sum_columns)
+PMAPTRAIN_COLUMNS(SumFold, sum_columns_bf16_to_f32, float, bf16)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROW_PARTS, max_row_parts)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROWS, max_rows)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_COLUMN_PARTS, max_column_parts)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_COLUMNS, max_columns)
+#undef PMAPTRAIN_SUM_ROW_PARTS
+#undef PMAPTRAIN_SUM_ROWS
+#undef PMAPTRAIN_SUM_COLUMN_PARTS
+#undef PMAPTRAIN_SUM_COLUMNS
+#undef PMAPTRAIN_MAX_ROW_PARTS
+#undef PMAPTRAIN_MAX_ROWS
+#undef PMAPTRAIN_MAX_COLUMN_PARTS
+#undef PMAPTRAIN_MAX_COLUMNS
+#undef PMAPTRAIN_ROW_PARTS
+#undef PMAPTRAIN_ROWS
+#undef PMAPTRAIN_COLUMN_PARTS
+#undef PMAPTRAIN_COLUMNS
+#undef PMAPTRAIN_SOURCE
+#undef PMAPTRAIN_SOURCE_OF
+
+}  // namespace pmaptrain::ops::device

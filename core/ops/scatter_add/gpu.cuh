@@ -1,0 +1,46 @@
+// Rows added up by index. Every element of the result has one thread, which adds its updates in their order: no
+// atomics, and the bits of the CPU. The threads of a block read the indices together, and pass over those of other
+// rows.
+#pragma once
+
+#include "core/ops/support/device.cuh"
+
+namespace pmaptrain::ops::device {
+
+// Each of `count` blocks makes gpu_threads elements; each device has `rows` rows of `width`, and `updates` updates.
+template <class T>
+__device__ void add_updates(T* out, const void* indices, const T* x, i64 wide_indices, i64 count, i64 rows, i64 width,
+                            i64 updates, i64 index_stride, i64 update_stride) {
+  using C = Computed<T>;
+  SHARED(i64, tile, gpu_threads);
+  const i64 elements = rows * width, blocks = (elements + gpu_threads - 1) / gpu_threads;
+  for_each_block(count, [&](i64 unit) {
+    const i64 device = unit / blocks, first = unit % blocks * gpu_threads, element = first + threadIdx.x;
+    const i64 end = first + gpu_threads < elements ? first + gpu_threads : elements;
+    const i64 first_row = first / width, last_row = (end - 1) / width;
+    const i64 row = element < end ? element / width : -1, column = element % width;
+    const T* const from = x + device * update_stride + column;
+    C sum{};
+    for (i64 start = 0; start < updates; start += gpu_threads) {
+      const i64 mine = start + threadIdx.x;
+      const i64 index = mine < updates ? index_at(indices, wide_indices, device * index_stride + mine) : -1;
+      tile[threadIdx.x] = index;
+      if (!__syncthreads_or(index >= first_row && index <= last_row)) continue;
+      for (i64 i = 0; i < gpu_threads && row >= 0; ++i) {
+        if (tile[i] == row) sum = wrapping_add(sum, static_cast<C>(from[(start + i) * width]));
+      }
+      __syncthreads();
+    }
+    if (row >= 0) out[device * elements + element] = static_cast<T>(sum);
+  });
+}
+
+#define PMAPTRAIN_KERNEL(name, T)                                                                                \
+  extern "C" __global__ void name##_##T(T* out, const void* indices, const T* x, i64 wide_indices, i64 count,    \
+                                        i64 rows, i64 width, i64 updates, i64 index_stride, i64 update_stride) { \
+    add_updates(out, indices, x, wide_indices, count, rows, width, updates, index_stride, update_stride);        \
+  }
+PMAPTRAIN_NUMBERS(PMAPTRAIN_KERNEL, scatter_add)
+#undef PMAPTRAIN_KERNEL
+
+}  // namespace pmaptrain::ops::device

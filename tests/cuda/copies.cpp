@@ -1,0 +1,115 @@
+// Ops that move and fill memory.
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+#include "tests/catch.h"
+#include "tests/cuda/kernel_case.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::test;
+
+namespace {
+
+constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
+                                DType::i64,  DType::u8,  DType::u32, DType::boolean};
+
+}  // namespace
+
+TEST_CASE("the GPU's transpose moves elements of every type", "[cuda]") {
+  for (const DType dtype : all_dtypes) check_launches(ops::Transpose{{2, 0, 1}}, {{dtype, {3, 5, 7}, {}}});
+  check_launches(ops::Transpose{{1, 0}}, {{DType::f32, {1, 9}, {}}});
+  check_launches(ops::Transpose{{0, 1, 2}}, {{DType::f32, {2, 3, 4}, {}}});
+  check_launches(ops::Transpose{{}}, {{DType::f32, {}, {}}});
+  check_launches(ops::Transpose{{1, 0}}, {{DType::f32, {0, 3}, {}}});
+  check_launches(ops::Transpose{{7, 5, 3, 1, 6, 4, 2, 0}}, {{DType::u8, {2, 3, 2, 3, 2, 3, 2, 3}, {}}});
+}
+
+TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda]") {
+  for (const DType dtype : all_dtypes) check_launches(ops::Broadcast{{4, 3, 5}, {1}}, {{dtype, {3}, {}}});
+  check_launches(ops::Broadcast{{6, 7}, {}}, {{DType::f32, {}, {}}});
+  check_launches(ops::Broadcast{{2, 3, 4, 5}, {0, 2}}, {{DType::f32, {2, 4}, {}}});
+  check_launches(ops::Broadcast{{2, 1, 3}, {0, 1}}, {{DType::f32, {2, 1}, {}}});
+  check_launches(ops::Broadcast{{0, 3}, {1}}, {{DType::f32, {3}, {}}});
+}
+
+TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda]") {
+  for (const DType dtype : all_dtypes) {
+    check_launches(ops::Slice{{1, 0, 2}, {3, 4, 5}}, {{dtype, {3, 4, 6}, {}}});
+    check_launches(ops::Pad{{1, 0, 2}, {0, 3, 1}}, {{dtype, {2, 3, 4}, {}}});
+    check_launches(ops::Reverse{{0, 2}}, {{dtype, {3, 4, 5}, {}}});
+  }
+  check_launches(ops::Slice{{2}, {2}}, {{DType::f32, {5}, {}}});
+  check_launches(ops::Pad{{2}, {1}}, {{DType::f32, {0}, {}}});
+  check_launches(ops::Pad{{}, {}}, {{DType::f32, {}, {}}});
+  check_launches(ops::Reverse{{}}, {{DType::f32, {3}, {}}});
+  check_launches(ops::Reverse{{1}}, {{DType::f32, {3, 0}, {}}});
+}
+
+TEST_CASE("the GPU's concatenate puts operands of any size one after another", "[cuda]") {
+  for (const DType dtype : all_dtypes) {
+    check_launches(ops::Concatenate{1}, {{dtype, {3, 2, 4}, {}}, {dtype, {3, 0, 4}, {}}, {dtype, {3, 5, 4}, {}}});
+  }
+  check_launches(ops::Concatenate{0}, {{DType::f32, {2, 3}, {}}, {DType::f32, {4, 3}, {}}});
+  check_launches(ops::Concatenate{0}, {{DType::f32, {0}, {}}, {DType::f32, {0}, {}}});
+  check_launches(ops::Concatenate{0}, {{DType::i32, {3}, {}}});
+}
+
+TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda]") {
+  check_launches(ops::Reshape{{6, 2}}, {{DType::f32, {3, 4}, {}}});
+  check_launches(ops::Reshape{{0}}, {{DType::f32, {3, 0}, {}}});
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::u32}) {
+    check_launches(ops::Iota{dtype, {3, 5, 2}, 1}, {});
+    check_launches(ops::Iota{dtype, {0, 5}, 1}, {});
+    check_launches(ops::Constant{dtype, {3, 5}, 7}, {});
+  }
+  check_launches(ops::Constant{DType::f64, {3}, -0.1}, {});
+  check_launches(ops::Constant{DType::boolean, {}, 1}, {});
+  check_launches(ops::Constant{DType::f32, {300, 300}, std::numeric_limits<double>::infinity()}, {});
+}
+
+TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "[cuda]") {
+  const auto transposed = [](Shape shape, bool swap) {
+    if (swap) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);
+    return shape;
+  };
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      for (const DType dtype : {DType::i32, DType::i64, DType::u8, DType::u32}) {
+        const ops::Matmul op{.transpose_a = a, .transpose_b = b, .relu = dtype == DType::i32};
+        check_launches(op, {{dtype, transposed({5, 7}, a), {}}, {dtype, transposed({7, 3}, b), {}}, {dtype, {3}, {}}});
+      }
+      const ops::BatchMatmul batch{.transpose_a = a, .transpose_b = b};
+      check_launches(batch,
+                     {{DType::i32, transposed({2, 3, 5, 7}, a), {}}, {DType::i32, transposed({2, 3, 7, 4}, b), {}}});
+    }
+  }
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    check_launches(ops::Matmul{}, {{dtype, {4, 0}, {}}, {dtype, {0, 3}, {}}});
+    check_launches(ops::Matmul{.relu = true}, {{dtype, {4, 0}, {}}, {dtype, {0, 3}, {}}, {dtype, {3}, {}}});
+    check_launches(ops::BatchMatmul{}, {{dtype, {2, 4, 0}, {}}, {dtype, {2, 0, 3}, {}}});
+    check_launches(ops::Matmul{}, {{dtype, {0, 4}, {}}, {dtype, {4, 3}, {}}});
+    check_launches(ops::Conv{.padding = {{1, 1}, {1, 1}}, .relu = true},
+                   {{dtype, {2, 5, 5, 0}, {}}, {dtype, {3, 3, 0, 4}, {}}, {dtype, {4}, {}}});
+    check_launches(ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}},
+                   {{dtype, {3, 3, 3, 0}, {}}, {dtype, {2, 3, 3, 0}, {}}});
+    check_launches(ops::ConvKernelGrad{.kernel_shape = {3, 3, 3, 4}, .bias = true},
+                   {{dtype, {0, 5, 5, 3}, {}}, {dtype, {0, 3, 3, 4}, {}}});
+  }
+  check_launches(ops::Matmul{.relu = true, .preferred_element_type = DType::f32},
+                 {{DType::bf16, {4, 0}, {}}, {DType::bf16, {0, 3}, {}}, {DType::f32, {3}, {}}});
+}
+
+TEST_CASE("the GPU's products and convolutions of floating types are a library's", "[cuda]") {
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    const auto is_library = [&](const Op& op, const std::vector<Shape>& shapes) {
+      KernelCase c{op, {}};
+      for (const Shape& shape : shapes) c.operands.push_back({dtype, shape, {}});
+      c.complete(1);
+      return is_call(c, GpuCall::By::library);
+    };
+    CHECK(is_library(ops::Matmul{}, {{2, 3}, {3, 4}}));
+    CHECK(is_library(ops::BatchMatmul{}, {{5, 2, 3}, {5, 3, 4}}));
+    CHECK(is_library(ops::Conv{}, {{2, 5, 5, 3}, {3, 3, 3, 4}}));
+    CHECK(is_library(ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}}, {{3, 3, 3, 4}, {2, 3, 3, 4}}));
+    CHECK(is_library(ops::ConvKernelGrad{.kernel_shape = {3, 3, 3, 4}}, {{2, 5, 5, 3}, {2, 3, 3, 4}}));
+  }
+}

@@ -1,0 +1,26 @@
+// The kernels of core/ops/gpu_kernels.h as functions of the host: what carries launches out where there is no GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/kernel/gpu.h"
+
+namespace pmaptrain::test {
+
+// In which order blocks, and the threads of a block between two barriers, take their turns.
+enum class ThreadOrder : std::uint8_t { forward, reverse, shuffled };
+
+// The memory of a kernel's run.
+struct HostMemory {
+  std::span<const std::byte* const> operands;
+  std::span<std::byte* const> results;
+  std::byte* scratch = nullptr;
+};
+
+// Runs the launch on the calling thread. Throws std::logic_error where there is no such kernel or the arguments are not
+// of its parameters, and what the kernel's threads throw.
+void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrder order = ThreadOrder::forward,
+                    unsigned seed = 0);
+
+}  // namespace pmaptrain::test

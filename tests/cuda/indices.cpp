@@ -1,0 +1,86 @@
+// Ops that read or write where an index says, and random values.
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+#include "tests/catch.h"
+#include "tests/cuda/kernel_case.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::test;
+
+namespace {
+
+constexpr DType numbers[] = {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::u32};
+
+// From -2 to rows + 1: some lie outside of the table.
+Bytes indices_for(DType dtype, std::int64_t count, std::int64_t rows) {
+  const auto make = [&]<class T>() {
+    std::vector<T> indices;
+    for (std::int64_t i = 0; i < count; ++i) indices.push_back(static_cast<T>(i * 7919 % (rows + 4) - 2));
+    return bytes_of<T>(indices);
+  };
+  return dtype == DType::i32 ? make.operator()<std::int32_t>() : make.operator()<std::int64_t>();
+}
+
+}  // namespace
+
+TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda]") {
+  for (const DType index : {DType::i32, DType::i64}) {
+    for (const DType dtype : numbers) {
+      const Type table{dtype, {9, 2, 3}, {}}, indices{index, {4, 5}, {}};
+      check_launches(ops::Gather{}, {table, indices}, {random_values(dtype, 54, 1), indices_for(index, 20, 9)});
+    }
+    const Type one{index, {}, {}};
+    check_launches(ops::Gather{}, {{DType::boolean, {9}, {}}, one}, {{}, indices_for(index, 1, 9)});
+    check_launches(ops::Gather{}, {{DType::f32, {9, 0}, {}}, one}, {{}, indices_for(index, 1, 9)});
+    check_launches(ops::Gather{}, {{DType::f32, {0, 3}, {}}, one}, {{}, indices_for(index, 1, 0)});
+  }
+}
+
+TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda]") {
+  for (const DType index : {DType::i32, DType::i64}) {
+    for (const DType dtype : numbers) {
+      const Type indices{index, {6, 100}, {}}, updates{dtype, {6, 100, 3}, {}};
+      check_launches(ops::ScatterAdd{200}, {indices, updates},
+                     {indices_for(index, 600, 20), random_values(dtype, 1800, 1, false)});
+    }
+  }
+  check_launches(ops::ScatterAdd{7}, {{DType::i32, {}, {}}, {DType::f32, {}, {}}}, {bytes_of<std::int32_t>({3})});
+  check_launches(ops::ScatterAdd{2}, {{DType::i32, {2}, {}}, {DType::f32, {2, 600}, {}}},
+                 {indices_for(DType::i32, 2, 2)});
+  check_launches(ops::ScatterAdd{3}, {{DType::i32, {0}, {}}, {DType::f32, {0, 2}, {}}});
+  check_launches(ops::ScatterAdd{0}, {{DType::i32, {2}, {}}, {DType::f32, {2, 2}, {}}},
+                 {indices_for(DType::i32, 2, 2)});
+}
+
+TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda]") {
+  for (const DType index : {DType::i32, DType::i64}) {
+    for (const DType dtype : numbers) {
+      check_launches(ops::OneHot{5, dtype}, {{index, {4, 6}, {}}}, {indices_for(index, 24, 5)});
+    }
+    check_launches(ops::OneHot{5}, {{index, {0}, {}}});
+  }
+}
+
+TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda]") {
+  for (const DType dtype : numbers) {
+    for (const std::int64_t k : {1, 5, 300}) check_launches(ops::TopK{k}, {{dtype, {4, 300}, {}}});
+    check_launches(ops::TopK{3}, {{dtype, {3}, {}}});
+    check_launches(ops::TopK{1}, {{dtype, {0, 3}, {}}});
+  }
+}
+
+// On a GPU normal values may differ in their last bit, since its logarithm and its cosine are not the C library's; on
+// the host they are the same functions.
+TEST_CASE("the GPU's random values are those of the reference", "[cuda]") {
+  const std::vector<Type> operands{{DType::u32, {2}, {}}, {DType::i64, {5}, {}}};
+  const std::vector<Bytes> values{bytes_of<std::uint32_t>({0x9E3779B9, 0xFFFFFFFF}),
+                                  bytes_of<std::int64_t>({0, 1, std::int64_t{1} << 40, 12345, 7})};
+  for (const Shape& shape : {Shape{}, Shape{3, 50}, Shape{0}}) {
+    check_launches(ops::RandomUniform{shape}, operands, values);
+    check_launches(ops::RandomNormal{shape}, operands, values);
+    for (const double probability : {0.0, 0.3, 1.0}) {
+      check_launches(ops::RandomBernoulli{shape, probability}, operands, values);
+    }
+  }
+  for (const std::int64_t size : {1, 2, 100}) check_launches(ops::RandomPermutation{size}, operands, values);
+}
