@@ -1,0 +1,128 @@
+#include "core/runtime/cuda/around.h"
+#include "core/runtime/cuda/elements.cuh"
+
+namespace pmaptrain::cuda {
+namespace {
+
+template <class T>
+using Sum = typename Computed<T>::type;
+
+template <class To, class From, class Bias>
+__global__ void finish_kernel(To* to, const From* from, const Bias* bias, bool relu, std::int64_t elements,
+                              std::int64_t columns) {
+  using Value = Sum<To>;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
+    Value value = converted<Value>(from[i]);
+    if (bias != nullptr) value += converted<Value>(bias[i % columns]);
+    if (relu && Value{0} > value) value = Value{0};
+    to[i] = converted<To>(value);
+  }
+}
+
+constexpr int tile = 32, tile_rows = 8;
+
+template <class T>
+__global__ void transpose_kernel(T* to, const T* from, std::int64_t rows, std::int64_t columns) {
+  __shared__ T values[tile][tile + 1];  // one more, so that a column lies in different banks
+  const std::int64_t tiles = (columns + tile - 1) / tile;
+  const std::int64_t row = blockIdx.x / tiles * tile, column = blockIdx.x % tiles * tile;
+  for (int r = static_cast<int>(threadIdx.y); r < tile; r += tile_rows) {
+    const std::int64_t i = row + r, k = column + threadIdx.x;
+    if (i < rows && k < columns) values[r][threadIdx.x] = from[i * columns + k];
+  }
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.y); c < tile; c += tile_rows) {
+    const std::int64_t i = row + threadIdx.x, k = column + c;
+    if (i < rows && k < columns) to[k * rows + i] = values[threadIdx.x][c];
+  }
+}
+
+template <class T>
+void launch_transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
+                      cudaStream_t stream) {
+  const auto tiles = static_cast<unsigned>((rows + tile - 1) / tile * ((columns + tile - 1) / tile));
+  transpose_kernel<T><<<tiles, dim3(tile, tile_rows), 0, stream>>>(reinterpret_cast<T*>(to),
+                                                                   reinterpret_cast<const T*>(from), rows, columns);
+}
+
+constexpr std::int64_t rows_of_part = 512;
+
+std::int64_t parts_of(std::int64_t rows) { return (rows + rows_of_part - 1) / rows_of_part; }
+
+// One thread for each part of a column: neighbours read neighbouring elements.
+template <class From>
+__global__ void sum_parts(Sum<From>* sums, const From* from, std::int64_t rows, std::int64_t columns,
+                          std::int64_t parts) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < parts * columns;
+       i += step) {
+    const std::int64_t first = i / columns * rows_of_part, column = i % columns;
+    const std::int64_t end = first + rows_of_part < rows ? first + rows_of_part : rows;
+    Sum<From> sum{};
+    for (std::int64_t row = first; row < end; ++row) sum += converted<Sum<From>>(from[row * columns + column]);
+    sums[i] = sum;
+  }
+}
+
+template <class To, class Part>
+__global__ void add_parts(To* to, const Part* sums, std::int64_t columns, std::int64_t parts) {
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  Part sum{};
+  for (std::int64_t part = 0; part < parts; ++part) sum += sums[part * columns + column];
+  to[column] = converted<To>(sum);
+}
+
+}  // namespace
+
+cudaError_t finish(const Finish& what, cudaStream_t stream) {
+  const std::int64_t elements = what.rows * what.columns;
+  if (elements == 0) return cudaSuccess;
+  dispatch_floating_elements(what.to.dtype, [&]<class To>() {
+    dispatch_floating_elements(what.from.dtype, [&]<class From>() {
+      dispatch_floating_elements(what.bias.dtype, [&]<class Bias>() {
+        finish_kernel<<<blocks_for(elements), block_threads, 0, stream>>>(
+            reinterpret_cast<To*>(what.to.data), reinterpret_cast<const From*>(what.from.data),
+            reinterpret_cast<const Bias*>(what.bias.data), what.relu, elements, what.columns);
+      });
+    });
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
+                      std::size_t element_bytes, cudaStream_t stream) {
+  if (rows == 0 || columns == 0) return cudaSuccess;
+  switch (element_bytes) {
+    case 2: launch_transpose<std::uint16_t>(to, from, rows, columns, stream); break;
+    case 4: launch_transpose<std::uint32_t>(to, from, rows, columns, stream); break;
+    default: launch_transpose<std::uint64_t>(to, from, rows, columns, stream); break;
+  }
+  return cudaGetLastError();
+}
+
+std::size_t column_sums_workspace(DType from, std::int64_t rows, std::int64_t columns) {
+  const std::size_t element = from == DType::f64 ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(parts_of(rows) * columns) * element;
+}
+
+cudaError_t column_sums(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
+                        std::byte* workspace, cudaStream_t stream) {
+  if (columns == 0) return cudaSuccess;
+  const std::int64_t parts = parts_of(rows);
+  const auto blocks = static_cast<unsigned>((columns + block_threads - 1) / block_threads);
+  dispatch_floating_elements(from.dtype, [&]<class From>() {
+    auto* const sums = reinterpret_cast<Sum<From>*>(workspace);
+    if (parts > 0) {
+      sum_parts<<<blocks_for(parts * columns), block_threads, 0, stream>>>(
+          sums, reinterpret_cast<const From*>(from.data), rows, columns, parts);
+    }
+    dispatch_floating_elements(to.dtype, [&]<class To>() {
+      add_parts<<<blocks, block_threads, 0, stream>>>(reinterpret_cast<To*>(to.data), sums, columns, parts);
+    });
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace pmaptrain::cuda

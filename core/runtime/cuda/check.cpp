@@ -1,0 +1,40 @@
+#include "core/runtime/cuda/check.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::cuda {
+
+void check(cudaError_t status, std::string_view doing) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // this call has reported it; the next one must not
+  const std::string message =
+      fmt::format("GPU: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorMemoryAllocation) {
+    fail_resource(message, "a smaller batch_size or more microbatches take less memory");
+  }
+  fail_running(message);
+}
+
+void check(cublasStatus_t status, std::string_view doing) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string message = fmt::format("GPU: {}: {}", doing, cublasLtGetStatusName(status));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) fail_resource(message);
+  fail_running(message);
+}
+
+void check(nvrtcResult status, std::string_view doing) {
+  if (status == NVRTC_SUCCESS) return;
+  const std::string message = fmt::format("GPU: {}: {}", doing, nvrtcGetErrorString(status));
+  if (status == NVRTC_ERROR_OUT_OF_MEMORY) fail_resource(message);
+  fail_running(message);
+}
+
+std::string reason_of(ncclResult_t status, ncclComm_t communicator) {
+  const char* const more = ncclGetLastError(communicator);
+  const std::string reason = ncclGetErrorString(status);
+  return more == nullptr || *more == '\0' ? reason : fmt::format("{}: {}", reason, more);
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,21 @@
+// What CUDA and its libraries return, as Error: resource where memory is short, failed for everything else.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <nvrtc.h>
+
+#include <string_view>
+
+namespace pmaptrain::cuda {
+
+// `doing` completes "GPU: <doing>: <reason>".
+void check(cudaError_t status, std::string_view doing);
+void check(cublasStatus_t status, std::string_view doing);
+void check(nvrtcResult status, std::string_view doing);
+
+// "unhandled cuda error: Cuda failure 2 'out of memory'"; `communicator` may be null.
+std::string reason_of(ncclResult_t status, ncclComm_t communicator);
+
+}  // namespace pmaptrain::cuda

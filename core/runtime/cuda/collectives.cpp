@@ -1,0 +1,29 @@
+#include "core/runtime/cuda/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace pmaptrain::cuda {
+
+std::string text_of(const CollectiveCall& call, std::int64_t sequence, std::span<const int> ranks) {
+  const bool sum = call.kind == gpu::Collective::all_reduce_sum;
+  return fmt::format("{} {} ({}, {}) of communicator {}", sum ? "all_reduce_sum" : "all_gather", sequence,
+                     to_string(call.dtype), human_bytes(static_cast<double>(call.bytes)), ranks_text(ranks));
+}
+
+std::size_t position_of(int rank, std::span<const int> ranks) {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank);
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (place == ranks.end() || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    fail_running(
+        fmt::format("GPU: rank {} cannot join communicator {}: it must hold each rank once", rank, ranks_text(ranks)));
+  }
+  return static_cast<std::size_t>(place - ranks.begin());
+}
+
+}  // namespace pmaptrain::cuda

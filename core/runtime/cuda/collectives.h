@@ -1,0 +1,73 @@
+// Who carries out the collectives of one device: NCCL, or copies and folds between virtual GPUs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/runtime/cuda/meeting.h"
+#include "core/runtime/gpu/device.h"
+
+namespace pmaptrain::cuda {
+
+// One call of a collective, of one rank.
+struct CollectiveCall {
+  gpu::Collective kind = gpu::Collective::all_reduce_sum;
+  DType dtype = DType::f32;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+
+  std::int64_t elements() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
+};
+
+// "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}"
+std::string text_of(const CollectiveCall& call, std::int64_t sequence, std::span<const int> ranks);
+
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  Collectives() = default;
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  // The number of the communicator, from 0.
+  virtual int join(int key, std::span<const int> ranks) = 0;
+  virtual void run(int communicator, const CollectiveCall& call, cudaStream_t stream) = 0;
+  // Whether run() may be captured into a CUDA graph.
+  virtual bool can_be_captured() const = 0;
+  // What the call that run() carries out next is called in messages.
+  virtual std::string next(int communicator, const CollectiveCall& call) const = 0;
+  // Throws Error (failed) for what has failed since.
+  virtual void check() = 0;
+  // May be called on any thread.
+  virtual void abort() noexcept = 0;
+};
+
+// A map of things that devices of a process share, each made by the first of them that comes.
+template <class T>
+class Shared {
+ public:
+  template <class Make>
+  std::shared_ptr<T> get(int key, std::span<const int> ranks, Make&& make) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<T>& known = all_[{key, {ranks.begin(), ranks.end()}}];
+    if (known == nullptr) known = make();
+    return known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<int, std::vector<int>>, std::shared_ptr<T>> all_;
+};
+
+// Of `rank` among `ranks`. Throws Error (failed) where it is missing or one of them is there twice.
+std::size_t position_of(int rank, std::span<const int> ranks);
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,201 @@
+#include "core/runtime/cuda/conv.h"
+
+#include <cudnn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/around.h"
+#include "core/runtime/cuda/check.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+// How an equation is carried out: by a plan on operands of `input` that gives `sum`, and kernels around it.
+struct Way {
+  DType input, sum;
+  bool bias_in_plan = false;
+};
+
+// The best first. Few engines take bf16 and give f32; bf16 widened to f32 is exact in TF32, so that tensor cores
+// multiply it without loss.
+std::vector<Way> ways(DType operands, DType result, bool bias) {
+  std::vector<Way> all{{operands, result, bias}};
+  if (bias) all.push_back({operands, result == DType::bf16 ? DType::f32 : result});
+  if (operands == DType::bf16) all.push_back({DType::f32, DType::f32});
+  return all;
+}
+
+// A floating operand of the plan, where it is when the plan runs.
+struct Operand {
+  std::size_t index = 0;
+  DType dtype = DType::f32;
+  std::int64_t elements = 0;
+  std::optional<std::size_t> widened;  // its place in the workspace as f32
+};
+
+class ConvWork final : public Work {
+ public:
+  ConvWork(const Op& op, const GpuRequest& request, ConvPlanner& planner)
+      : shape_(conv_shape(op, request)), slices_(request) {
+    const bool input_grad = shape_.kind == ConvKind::input_grad;
+    image_ = {
+        input_grad ? std::size_t{1} : 0, request.operands[0].dtype, input_grad ? numel(shape_.y) : numel(shape_.x), {}};
+    other_ = {input_grad ? std::size_t{0} : 1,
+              request.operands[0].dtype,
+              shape_.kind == ConvKind::kernel_grad ? numel(shape_.y) : numel(shape_.kernel),
+              {}};
+    result_ = request.results[0].dtype;
+    bias_ = shape_.kind == ConvKind::forward && request.operands.size() == 3;
+    if (bias_) bias_type_ = request.operands[2].dtype;
+    if (shape_.kind == ConvKind::kernel_grad && request.results.size() == 2) bias_gradient_ = request.results[1].dtype;
+    make_plan(op, request, planner);
+    lay_out();
+  }
+
+  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+    for (std::int64_t call = 0; call < shape_.calls; ++call) run_one(stream, arguments, call);
+  }
+
+ private:
+  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner) {
+    if (numel(request.results[0]) == 0 || image_.elements == 0) return;
+    std::string why;
+    for (const Way& way : ways(image_.dtype, result_, bias_)) {
+      ConvTypes types{way.input, way.sum, bias_type_, way.bias_in_plan};
+      types.tensor_cores = image_.dtype == DType::bf16;
+      if (way.input == image_.dtype) {
+        for (const Type& type : request.operands.first(2)) {
+          types.input_alignment = std::min(types.input_alignment, alignment_of(type, 16));
+        }
+      }
+      if (bias_) types.bias_alignment = alignment_of(request.operands[2], 16);
+      if (way.sum == result_ && shape_.kind != ConvKind::kernel_grad) {
+        types.output_alignment = alignment_of(request.results[0], 16);
+      }
+      way_ = way;
+      plan_ = make_conv_plan(planner, shape_, types, why);
+      if (plan_ != nullptr) return;
+    }
+    fail_running(fmt::format("GPU: cuDNN {} has no engine for {} of {} {} and {}, giving {}: {}", cudnnGetVersion(),
+                             op.name(), to_string(image_.dtype), to_string(request.operands[0].shape),
+                             to_string(request.operands[1].shape), to_string(request.results[0].shape), why));
+  }
+
+  void lay_out() {
+    if (plan_ != nullptr) {
+      for (Operand* const operand : {&image_, &other_}) {
+        if (way_.input != operand->dtype) {
+          operand->widened = parts_.add(static_cast<std::size_t>(operand->elements) * sizeof(float));
+        }
+      }
+      const bool gradient = shape_.kind == ConvKind::kernel_grad;
+      const auto kernel_bytes =
+          static_cast<std::size_t>(numel(shape_.kernel)) * size_of(gradient ? way_.sum : way_.input);
+      kernel_part_ = parts_.add(kernel_bytes);
+      if (way_.sum != result_) sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
+      plan_part_ = parts_.add(plan_->workspace());
+    }
+    if (bias_gradient_) {
+      bias_part_ = parts_.add(column_sums_workspace(other_.dtype, shape_.pixels(), shape_.y[3]));
+    }
+    workspace_ = parts_.size();
+  }
+
+  // Elements of the first result, of one call.
+  std::int64_t sums() const {
+    return numel(shape_.kind == ConvKind::forward      ? shape_.y
+                 : shape_.kind == ConvKind::input_grad ? shape_.x
+                                                       : shape_.kernel);
+  }
+
+  void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
+    std::byte* const result = slices_.result(arguments, 0, call);
+    if (bias_gradient_) {
+      const std::byte* const dy = slices_.operand(arguments, 1, call);
+      check(
+          column_sums({*bias_gradient_, slices_.result(arguments, 1, call)}, {other_.dtype, const_cast<std::byte*>(dy)},
+                      shape_.pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
+          "the gradient of a bias");
+    }
+    if (plan_ == nullptr) {  // a sum of nothing
+      check(cudaMemsetAsync(result, 0, static_cast<std::size_t>(sums()) * size_of(result_), stream), "a convolution");
+      return finish_sums(stream, arguments, call, {result_, result}, result);
+    }
+    const std::byte* const image = as_input(image_, stream, arguments, call);
+    const std::byte* const other = as_input(other_, stream, arguments, call);
+    std::byte* const kernel = arguments.workspace + kernel_part_;
+    std::byte* const sum = way_.sum == result_ ? result : arguments.workspace + sum_part_;
+    ConvMemory memory{.to = sum, .workspace = arguments.workspace + plan_part_};
+    switch (shape_.kind) {
+      case ConvKind::forward:
+        memory.x = image;
+        if (bias_) memory.bias = slices_.operand(arguments, 2, call);
+        break;
+      case ConvKind::input_grad: memory.y = image; break;
+      case ConvKind::kernel_grad:
+        memory.x = image;
+        memory.y = other;
+        memory.to = kernel;
+        break;
+    }
+    if (shape_.kind != ConvKind::kernel_grad) {
+      memory.kernel = kernel;
+      check(transpose(kernel, other, shape_.kernel_rows(), shape_.kernel[3], size_of(way_.input), stream),
+            "a kernel's layout");
+    }
+    plan_->run(stream, memory);
+    if (shape_.kind == ConvKind::kernel_grad) {
+      check(transpose(sum, kernel, shape_.kernel[3], shape_.kernel_rows(), size_of(way_.sum), stream),
+            "a kernel's layout");
+    }
+    finish_sums(stream, arguments, call, {way_.sum, sum}, result);
+  }
+
+  const std::byte* as_input(const Operand& operand, cudaStream_t stream, const gpu::Arguments& arguments,
+                            std::int64_t call) const {
+    const std::byte* const given = slices_.operand(arguments, operand.index, call);
+    if (!operand.widened) return given;
+    std::byte* const widened = arguments.workspace + *operand.widened;
+    check(
+        finish({{DType::f32, widened}, {operand.dtype, const_cast<std::byte*>(given)}, {}, false, 1, operand.elements},
+               stream),
+        "widening an operand");
+    return widened;
+  }
+
+  // Bias, relu and rounding, where the plan has not done them.
+  void finish_sums(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call, FloatingMatrix sum,
+                   std::byte* result) const {
+    const bool add_bias = bias_ && (plan_ == nullptr || !way_.bias_in_plan);
+    if (!add_bias && !shape_.relu && sum.data == result) return;
+    Finish rest{{result_, result}, sum, {}, shape_.relu, 1, sums()};
+    if (bias_) {
+      rest.rows = shape_.pixels();
+      rest.columns = shape_.y[3];
+    }
+    if (add_bias) rest.bias = {bias_type_, const_cast<std::byte*>(slices_.operand(arguments, 2, call))};
+    check(finish(rest, stream), "finishing a convolution");
+  }
+
+  ConvShape shape_;
+  Slices slices_;
+  Operand image_, other_;  // what the plan reads: x or dy; the kernel, or for its gradient dy
+  DType result_ = DType::f32, bias_type_ = DType::f32;
+  bool bias_ = false;
+  std::optional<DType> bias_gradient_;
+  Way way_{};
+  std::unique_ptr<ConvPlan> plan_;  // null where there is nothing to multiply
+  Workspace parts_;
+  std::size_t kernel_part_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner) {
+  return std::make_unique<ConvWork>(op, request, planner);
+}
+
+}  // namespace pmaptrain::cuda

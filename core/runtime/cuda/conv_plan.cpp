@@ -1,0 +1,207 @@
+#include "core/runtime/cuda/conv_plan.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#include <cudnn_frontend.h>
+#pragma GCC diagnostic pop
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/handles.h"
+
+namespace pmaptrain::cuda {
+
+namespace fe = cudnn_frontend;
+
+class ConvPlanner {
+ public:
+  Handle<cudnnHandle_t, cudnnDestroy> handle;          // of a GPU
+  std::shared_ptr<const fe::DeviceProperties> device;  // or of a description
+};
+
+void ConvPlannerDeleter::operator()(ConvPlanner* planner) const { delete planner; }
+
+OwnConvPlanner make_conv_planner() {
+  OwnConvPlanner planner(new ConvPlanner);
+  if (const cudnnStatus_t status = cudnnCreate(planner->handle.create()); status != CUDNN_STATUS_SUCCESS) {
+    fail_resource(fmt::format("GPU: cuDNN {} does not start: {}", cudnnGetVersion(), cudnnGetErrorString(status)),
+                  "its libraries must be of one version: scripts/bootstrap --cuda fetches them");
+  }
+  return planner;
+}
+
+OwnConvPlanner make_conv_planner(const std::string& properties) {
+  OwnConvPlanner planner(new ConvPlanner);
+  auto device = std::make_shared<fe::DeviceProperties>();
+  if (fe::error_t error = device->deserialize({properties.begin(), properties.end()}); error.is_bad()) {
+    fail_running("GPU: cuDNN does not read these properties of a device: " + error.get_message());
+  }
+  planner->device = std::move(device);
+  return planner;
+}
+
+namespace {
+
+// Engines that ask for more are not taken while others are there: memory is for batches.
+constexpr std::int64_t modest_workspace = std::int64_t{64} << 20, most_workspace = std::int64_t{512} << 20;
+
+enum Name : std::int64_t { name_x = 1, name_kernel, name_y, name_bias };
+
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+using Sizes = std::vector<std::int64_t>;
+
+fe::DataType_t cudnn_type(DType dtype) {
+  return dtype == DType::bf16  ? fe::DataType_t::BFLOAT16
+         : dtype == DType::f64 ? fe::DataType_t::DOUBLE
+                               : fe::DataType_t::FLOAT;
+}
+
+// The library counts dimensions as examples, channels, height, width; the strides say that channels lie innermost.
+Sizes dimensions(const Shape& nhwc) { return {nhwc[0], nhwc[3], nhwc[1], nhwc[2]}; }
+Sizes channels_innermost(const Sizes& nchw) {
+  const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
+  return {h * w * c, 1, w * c, c};
+}
+
+struct Definition {
+  const ConvShape& shape;
+  const ConvTypes& types;
+  fe::DataType_t compute = types.input == DType::f64 ? fe::DataType_t::DOUBLE : fe::DataType_t::FLOAT;
+
+  fe::graph::Tensor_attributes attributes(Name name, const Sizes& sizes, DType dtype, std::size_t alignment) const {
+    return fe::graph::Tensor_attributes()
+        .set_uid(name)
+        .set_dim(sizes)
+        .set_stride(channels_innermost(sizes))
+        .set_data_type(cudnn_type(dtype))
+        .set_alignment(static_cast<std::int64_t>(alignment));
+  }
+  Tensor input(fe::graph::Graph& graph, Name name, const Sizes& sizes) const {
+    return graph.tensor(attributes(name, sizes, types.input, types.input_alignment));
+  }
+  void make_output(const Tensor& tensor, Name name, const Sizes& sizes) const {
+    *tensor = attributes(name, sizes, types.output, types.output_alignment).set_output(true);
+  }
+
+  template <class Attributes>
+  Attributes windows() const {
+    const auto& [height, width] = std::tie(shape.padding[0], shape.padding[1]);
+    return Attributes()
+        .set_pre_padding({height.first, width.first})
+        .set_post_padding({height.second, width.second})
+        .set_stride(shape.strides)
+        .set_dilation(shape.dilation)
+        .set_compute_data_type(compute);
+  }
+
+  void define(fe::graph::Graph& graph) const {
+    graph.set_io_data_type(cudnn_type(types.input)).set_intermediate_data_type(compute).set_compute_data_type(compute);
+    const Sizes x = dimensions(shape.x), y = dimensions(shape.y);
+    const Sizes kernel{shape.kernel[3], shape.kernel[2], shape.kernel[0], shape.kernel[1]};
+    switch (shape.kind) {
+      case ConvKind::forward: {
+        Tensor sum = graph.conv_fprop(input(graph, name_x, x), input(graph, name_kernel, kernel),
+                                      windows<fe::graph::Conv_fprop_attributes>());
+        if (types.with_bias) {
+          sum->set_data_type(compute);
+          const Sizes one_pixel{1, y[1], 1, 1};
+          const Tensor bias = graph.tensor(attributes(name_bias, one_pixel, types.bias, types.bias_alignment));
+          sum = graph.pointwise(
+              sum, bias,
+              fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD).set_compute_data_type(compute));
+        }
+        return make_output(sum, name_y, y);
+      }
+      case ConvKind::input_grad:
+        return make_output(graph.conv_dgrad(input(graph, name_y, y), input(graph, name_kernel, kernel),
+                                            windows<fe::graph::Conv_dgrad_attributes>()),
+                           name_x, x);
+      case ConvKind::kernel_grad:
+        return make_output(graph.conv_wgrad(input(graph, name_y, y), input(graph, name_x, x),
+                                            windows<fe::graph::Conv_wgrad_attributes>()),
+                           name_kernel, kernel);
+    }
+  }
+
+  // Engines that give other bits in each run, or that spread a NaN or an error over a whole tile of the image.
+  std::vector<fe::NumericalNote_t> avoided() const {
+    using Note = fe::NumericalNote_t;
+    std::vector<Note> notes{Note::NONDETERMINISTIC,
+                            Note::DOWN_CONVERT_INPUTS,
+                            Note::REDUCED_PRECISION_REDUCTION,
+                            Note::FFT,
+                            Note::WINOGRAD,
+                            Note::WINOGRAD_TILE_4x4,
+                            Note::WINOGRAD_TILE_6x6,
+                            Note::WINOGRAD_TILE_13x13};
+    if (!types.tensor_cores) notes.push_back(Note::TENSOR_CORE);
+    return notes;
+  }
+};
+
+fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const ConvPlanner& planner,
+                  std::int64_t workspace) {
+  definition.define(graph);
+  if (auto error = graph.validate(); error.is_bad()) return error;
+  if (planner.device != nullptr) graph.set_device_properties(planner.device);
+  if (auto error = planner.handle ? graph.build_operation_graph(planner.handle.get()) : graph.build_operation_graph();
+      error.is_bad()) {
+    return error;
+  }
+  if (auto error = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}); error.is_bad()) {
+    return error;
+  }
+  graph.deselect_numeric_notes(definition.avoided());
+  graph.deselect_workspace_greater_than(workspace);
+  if (auto error = graph.check_support(); error.is_bad()) return error;
+  return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+}
+
+class CudnnPlan final : public ConvPlan {
+ public:
+  CudnnPlan(std::unique_ptr<fe::graph::Graph> graph, const ConvShape& shape, bool with_bias, cudnnHandle_t handle)
+      : graph_(std::move(graph)), kind_(shape.kind), with_bias_(with_bias), handle_(handle) {}
+
+  std::size_t workspace() const override {
+    return static_cast<std::size_t>(std::max<std::int64_t>(graph_->get_workspace_size(), 0));
+  }
+
+  void run(cudaStream_t stream, const ConvMemory& memory) override {
+    const auto written = [&](ConvKind kind, const std::byte* read) -> void* {
+      return kind == kind_ ? memory.to : const_cast<std::byte*>(read);
+    };
+    std::unordered_map<std::int64_t, void*> addresses{{name_x, written(ConvKind::input_grad, memory.x)},
+                                                      {name_kernel, written(ConvKind::kernel_grad, memory.kernel)},
+                                                      {name_y, written(ConvKind::forward, memory.y)}};
+    if (with_bias_) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
+    if (const cudnnStatus_t status = cudnnSetStream(handle_, stream); status != CUDNN_STATUS_SUCCESS) {
+      fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
+    }
+    if (fe::error_t error = graph_->execute(handle_, addresses, memory.workspace); error.is_bad()) {
+      fail_running("GPU: a convolution: " + error.get_message());
+    }
+  }
+
+ private:
+  std::unique_ptr<fe::graph::Graph> graph_;
+  ConvKind kind_;
+  bool with_bias_;
+  cudnnHandle_t handle_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const ConvShape& shape, const ConvTypes& types,
+                                         std::string& why) {
+  for (const std::int64_t workspace : {modest_workspace, most_workspace}) {
+    auto graph = std::make_unique<fe::graph::Graph>();
+    fe::error_t error = build(*graph, Definition{shape, types}, planner, workspace);
+    if (error.is_good()) {
+      return std::make_unique<CudnnPlan>(std::move(graph), shape, types.with_bias, planner.handle.get());
+    }
+    why = error.get_message();
+  }
+  return nullptr;
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,296 @@
+#include "core/runtime/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/runtime/cuda/fold.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+int compute_capability_of(int gpu) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu), "asking for the compute capability");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu), "asking for the compute capability");
+  return major * 10 + minor;
+}
+
+// The first call of the thread that the device belongs to.
+int chosen(int gpu) {
+  check(cudaSetDevice(gpu), fmt::format("starting on GPU {}", gpu));
+  return gpu;
+}
+
+void demand(std::size_t bytes, int number) {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  if (bytes <= free) return;
+  fail_resource(fmt::format("GPU {}: {} of memory are needed, and {} of {} are free", number,
+                            human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(free)),
+                            human_bytes(static_cast<double>(total))),
+                "a smaller batch_size or more microbatches take less memory; `nvidia-smi` shows who uses the GPU");
+}
+
+// The library copies rows only where they do not overlap and are less than 2 GiB apart.
+bool is_plain(const gpu::Rows& rows) {
+  const std::size_t most = std::numeric_limits<int>::max();
+  return rows.to_pitch >= rows.width && rows.from_pitch >= rows.width && rows.to_pitch <= most &&
+         rows.from_pitch <= most;
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(int number, int gpu, Generate generate, const MakeCollectives& make_collectives)
+    : number_(number),
+      libraries_(compute_capability_of(chosen(gpu)), generate),
+      collectives_(make_collectives(abort_)) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    check(cudaStreamCreateWithFlags(streams_[i].create(), cudaStreamNonBlocking), "creating a stream");
+    orders_[i] = make_event();
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  // What runs uses memory that ends here. After an abort nothing waits for other ranks any more.
+  for (const OwnStream& each : streams_) cudaStreamSynchronize(each.get());
+}
+
+template <class F>
+void CudaDevice::queue(F&& call) {
+  if (recorded_ != nullptr) {
+    recorded_->emplace_back(std::forward<F>(call));
+  } else {
+    call();
+  }
+}
+
+void CudaDevice::refuse_while_recording(const char* what) const {
+  if (recorded_ != nullptr) fail_running(fmt::format("GPU {}: {} while calls are captured", number_, what));
+}
+
+std::byte* CudaDevice::allocate(std::size_t bytes) {
+  refuse_while_recording("memory is allocated");
+  demand(bytes, number_);
+  DeviceMemory memory;
+  check(cudaMalloc(memory.create(), std::max<std::size_t>(bytes, 1)), "allocating memory");
+  memory_.push_back(std::move(memory));
+  return static_cast<std::byte*>(memory_.back().get());
+}
+
+std::byte* CudaDevice::pinned(std::size_t bytes) {
+  refuse_while_recording("memory is allocated");
+  PinnedMemory memory;
+  check(cudaHostAlloc(memory.create(), std::max<std::size_t>(bytes, 1), cudaHostAllocDefault),
+        "allocating pinned memory of the host");
+  pinned_.push_back(std::move(memory));
+  return static_cast<std::byte*>(pinned_.back().get());
+}
+
+gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+  refuse_while_recording("a kernel is prepared");
+  kernels_.push_back(libraries_.prepare(op, request, kernel));
+  warm_up(kernels_.back(), request, kernel);
+  return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
+}
+
+void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {
+  const bool by_library =
+      std::any_of(description.commands.begin(), description.commands.end(), [](const auto& command) {
+        const auto* const call = std::get_if<GpuCall>(&command);
+        return call != nullptr && call->by == GpuCall::By::library;
+      });
+  if (!by_library) return;
+  Workspace parts;
+  const auto devices = static_cast<std::size_t>(request.devices);
+  std::vector<std::size_t> operand_places, result_places;
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    operand_places.push_back(parts.add(bytes(request.operands[i]) * (request.stacked[i] ? devices : 1)));
+  }
+  for (const Type& type : request.results) result_places.push_back(parts.add(bytes(type) * devices));
+  const std::size_t scratch = parts.add(description.scratch_bytes), workspace = parts.add(kernel.workspace());
+  DeviceMemory memory;
+  if (cudaMalloc(memory.create(), parts.size()) != cudaSuccess) {
+    cudaGetLastError();
+    return;  // the memory is in use: it may work without
+  }
+  auto* const begin = static_cast<std::byte*>(memory.get());
+  std::vector<const std::byte*> operands;
+  std::vector<std::byte*> results;
+  for (const std::size_t place : operand_places) operands.push_back(begin + place);
+  for (const std::size_t place : result_places) results.push_back(begin + place);
+  const cudaStream_t in = stream(gpu::Stream::compute);
+  check(cudaMemsetAsync(begin, 0, parts.size(), in), "trying a kernel");
+  kernel.run(in, {operands, results, begin + scratch, begin + workspace});
+  check(cudaStreamSynchronize(in), "trying a kernel");
+}
+
+void CudaDevice::launch(gpu::Stream on, gpu::Prepared kernel, const gpu::Arguments& arguments, const gpu::Accesses&) {
+  queue([this, on, number = static_cast<std::size_t>(kernel.number),
+         operands = std::vector(arguments.operands.begin(), arguments.operands.end()),
+         results = std::vector(arguments.results.begin(), arguments.results.end()), scratch = arguments.scratch,
+         workspace = arguments.workspace] {
+    kernels_[number].run(stream(on), {operands, results, scratch, workspace});
+  });
+}
+
+void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, const gpu::Rows& rows) {
+  queue([this, on, to, from, rows] {
+    if (rows.height > 1 && is_plain(rows)) {
+      return check(cudaMemcpy2DAsync(to, rows.to_pitch, from, rows.from_pitch, rows.width, rows.height,
+                                     cudaMemcpyDefault, stream(on)),
+                   "copying");
+    }
+    for (std::size_t row = 0; row < rows.height; ++row) {
+      check(cudaMemcpyAsync(to + row * rows.to_pitch, from + row * rows.from_pitch, rows.width, cudaMemcpyDefault,
+                            stream(on)),
+            "copying");
+    }
+  });
+}
+
+void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, const std::byte* from,
+                      std::int64_t elements, std::int64_t count, std::size_t pitch) {
+  const FoldKind how = kind == Fold::sum ? FoldKind::sum : kind == Fold::max ? FoldKind::max : FoldKind::min;
+  queue([=, this] {
+    check(cuda::fold(how, dtype, to, EvenlySpaced{from, pitch}, elements, count, stream(on)), "a fold");
+  });
+}
+
+void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
+                            std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (recorded_ != nullptr) records_collectives_ = true;
+  queue([this, on, communicator, call = CollectiveCall{kind, dtype, to, from, bytes}] {
+    std::string what = collectives_->next(communicator.number, call);
+    collectives_->run(communicator.number, call, stream(on));
+    if (capturing_) {
+      captured_collectives_.push_back(std::move(what));
+    } else {
+      watch_.queued(std::move(what), stream(on));
+    }
+  });
+}
+
+void CudaDevice::order(gpu::Stream before, gpu::Stream after) {
+  queue([this, before, after] {
+    const cudaEvent_t event = orders_[static_cast<std::size_t>(before)].get();
+    check(cudaEventRecord(event, stream(before)), "ordering streams");
+    check(cudaStreamWaitEvent(stream(after), event, 0), "ordering streams");
+  });
+}
+
+// Calls become a CUDA graph where they can. Else they are kept and made again in each replay: virtual GPUs wait for one
+// another on their threads, and NCCL's collectives of several GPUs of one process may block one another in graphs.
+gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
+  refuse_while_recording("a capture begins");
+  Calls calls;
+  recorded_ = &calls;
+  records_collectives_ = false;
+  try {
+    record();
+  } catch (...) {
+    recorded_ = nullptr;
+    throw;
+  }
+  recorded_ = nullptr;
+  if (records_collectives_ && !collectives_->can_be_captured()) {
+    graphs_.emplace_back(std::move(calls));
+  } else {
+    captured_collectives_.clear();
+    OwnGraphExec graph = make_graph(calls);
+    graphs_.emplace_back(Captured{std::move(graph), std::exchange(captured_collectives_, {})});
+  }
+  return {static_cast<int>(graphs_.size()) - 1};
+}
+
+OwnGraphExec CudaDevice::make_graph(const Calls& calls) {
+  const cudaStream_t begin = stream(gpu::Stream::compute);
+  OwnGraph graph;
+  check(cudaStreamBeginCapture(begin, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+  capturing_ = true;
+  try {
+    for (const auto& call : calls) call();
+  } catch (...) {
+    capturing_ = false;
+    cudaStreamEndCapture(begin, graph.create());
+    cudaGetLastError();  // the capture has failed, which `call` says better
+    throw;
+  }
+  capturing_ = false;
+  check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
+  OwnGraphExec ready;
+  check(cudaGraphInstantiate(ready.create(), graph.get(), 0), "making a graph");
+  check(cudaGraphUpload(ready.get(), begin), "making a graph");
+  return ready;
+}
+
+void CudaDevice::replay(gpu::Graph graph) {
+  refuse_while_recording("a graph is replayed");
+  const auto& captured = graphs_[static_cast<std::size_t>(graph.number)];
+  if (const auto* calls = std::get_if<Calls>(&captured)) {
+    for (const auto& call : *calls) call();
+    return;
+  }
+  const auto& [ready, collectives] = std::get<Captured>(captured);
+  const cudaStream_t in = stream(gpu::Stream::compute);
+  check(cudaGraphLaunch(ready.get(), in), "replaying a graph");
+  if (!collectives.empty()) {
+    watch_.queued(fmt::format("a graph with {} to {}", collectives.front(), collectives.back()), in);
+  }
+}
+
+gpu::Mark CudaDevice::mark(gpu::Stream on) {
+  refuse_while_recording("a place in a stream is marked");
+  // What nobody has waited for.
+  if (marks_.size() > 64) {
+    std::erase_if(marks_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
+  }
+  OwnEvent event = make_event();
+  check(cudaEventRecord(event.get(), stream(on)), "marking a place in a stream");
+  marks_.emplace(++last_mark_, std::move(event));
+  return {last_mark_};
+}
+
+void CudaDevice::check_progress() {
+  abort_.check();
+  collectives_->check();
+  watch_.check(number_);
+}
+
+bool CudaDevice::poll(gpu::Mark mark) {
+  refuse_while_recording("a mark is polled");
+  check_progress();
+  const auto found = marks_.find(mark.number);
+  if (found == marks_.end()) return true;
+  const cudaError_t state = cudaEventQuery(found->second.get());
+  if (state == cudaErrorNotReady) return false;
+  check(state, fmt::format("on GPU {}", number_));
+  marks_.erase(found);
+  return true;
+}
+
+// Not by cudaEventSynchronize: a collective whose other ranks are gone would hold this thread for ever. The pauses grow
+// with the time that has passed, to a thirtieth of it and 1 ms at most.
+void CudaDevice::wait(gpu::Mark mark) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!poll(mark)) {
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
+  }
+}
+
+gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
+  refuse_while_recording("a communicator is joined");
+  return {collectives_->join(key, ranks)};
+}
+
+void CudaDevice::abort(const std::string& reason) noexcept {
+  abort_.set(reason);
+  collectives_->abort();
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,84 @@
+// gpu::Device on CUDA: one GPU, or one of several virtual ones on it.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/runtime/cuda/collectives.h"
+#include "core/runtime/cuda/handles.h"
+#include "core/runtime/cuda/libraries.h"
+#include "core/runtime/cuda/watch.h"
+#include "core/runtime/gpu/device.h"
+
+namespace pmaptrain::cuda {
+
+using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
+
+class CudaDevice final : public gpu::Device {
+ public:
+  // `number` is the rank, `gpu` the GPU as CUDA counts.
+  CudaDevice(int number, int gpu, Generate generate, const MakeCollectives& make_collectives);
+  ~CudaDevice() override;
+
+  std::byte* allocate(std::size_t bytes) override;
+  std::byte* pinned(std::size_t bytes) override;
+  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
+  void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+              const gpu::Accesses& accesses) override;
+  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
+  void fold(gpu::Stream stream, Fold kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+            std::int64_t count, std::size_t pitch) override;
+  void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
+                  const std::byte* from, std::size_t bytes) override;
+  void order(gpu::Stream before, gpu::Stream after) override;
+  gpu::Graph capture(const std::function<void()>& record) override;
+  void replay(gpu::Graph graph) override;
+  gpu::Mark mark(gpu::Stream stream) override;
+  bool poll(gpu::Mark mark) override;
+  void wait(gpu::Mark mark) override;
+  gpu::Communicator join(int key, std::span<const int> ranks) override;
+  void abort(const std::string& reason) noexcept override;
+
+ private:
+  // Calls on streams, in order: what is captured, until it is a graph.
+  using Calls = std::vector<std::function<void()>>;
+  struct Captured {
+    OwnGraphExec graph;
+    std::vector<std::string> collectives;  // in it
+  };
+
+  cudaStream_t stream(gpu::Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
+  // Carries the call out, or keeps it while calls are recorded.
+  template <class F>
+  void queue(F&& call);
+  void refuse_while_recording(const char* what) const;
+  OwnGraphExec make_graph(const Calls& calls);
+  // Runs a kernel once on memory of zeros: libraries load code in their first call, which a capture forbids.
+  void warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
+  void check_progress();
+
+  int number_;
+  Abort abort_;
+  std::array<OwnStream, gpu::streams> streams_;
+  std::array<OwnEvent, gpu::streams> orders_;  // by the stream before
+  std::vector<DeviceMemory> memory_;
+  std::vector<PinnedMemory> pinned_;
+  Libraries libraries_;
+  std::vector<Kernel> kernels_;
+  std::unique_ptr<Collectives> collectives_;
+  Watch watch_;
+  std::map<std::int64_t, OwnEvent> marks_;  // that have not been seen to be done
+  std::int64_t last_mark_ = 0;
+  std::vector<std::variant<Captured, Calls>> graphs_;  // after collectives_: graphs end before communicators
+
+  Calls* recorded_ = nullptr;         // while capture() runs
+  bool records_collectives_ = false;  // in them
+  bool capturing_ = false;            // the calls are carried out into a graph
+  std::vector<std::string> captured_collectives_;
+};
+
+}  // namespace pmaptrain::cuda

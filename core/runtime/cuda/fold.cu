@@ -1,0 +1,74 @@
+#include "core/runtime/cuda/elements.cuh"
+#include "core/runtime/cuda/fold.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+__device__ const std::byte* array(const EvenlySpaced& from, std::int64_t i) {
+  return from.begin + static_cast<std::size_t>(i) * from.pitch;
+}
+__device__ const std::byte* array(const Scattered& from, std::int64_t i) { return from.begin[i]; }
+
+// A NaN anywhere is the result.
+template <FoldKind kind, class T>
+__device__ bool keeps(T a, T b) {
+  if constexpr (kind == FoldKind::max) return a != a || a > b;
+  return a != a || a < b;
+}
+
+template <FoldKind kind, class T, class From>
+__global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
+  // Extremes compare values with their sign; sums wrap.
+  using Sum = typename Computed<T>::type;
+  using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
+  using Result = std::conditional_t<kind == FoldKind::sum, Sum, Value>;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
+    Result result = converted<Result>(reinterpret_cast<const T*>(array(from, 0))[i]);
+    for (std::int64_t k = 1; k < count; ++k) {
+      const Result next = converted<Result>(reinterpret_cast<const T*>(array(from, k))[i]);
+      if constexpr (kind == FoldKind::sum) {
+        result = static_cast<Result>(result + next);
+      } else {
+        result = keeps<kind>(result, next) ? result : next;
+      }
+    }
+    to[i] = converted<T>(result);
+  }
+}
+
+template <class From>
+cudaError_t launch(FoldKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
+                   std::int64_t count, cudaStream_t stream) {
+  if (elements == 0) return cudaSuccess;
+  dispatch_elements(dtype, [&]<class T>() {
+    T* const result = reinterpret_cast<T*>(to);
+    const unsigned blocks = blocks_for(elements);
+    switch (kind) {
+      case FoldKind::sum:
+        fold_kernel<FoldKind::sum, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
+        break;
+      case FoldKind::max:
+        fold_kernel<FoldKind::max, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
+        break;
+      case FoldKind::min:
+        fold_kernel<FoldKind::min, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
+        break;
+    }
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+                 std::int64_t count, cudaStream_t stream) {
+  return launch(kind, dtype, to, from, elements, count, stream);
+}
+
+cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
+                 std::int64_t count, cudaStream_t stream) {
+  return launch(kind, dtype, to, from, elements, count, stream);
+}
+
+}  // namespace pmaptrain::cuda

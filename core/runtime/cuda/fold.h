@@ -1,0 +1,33 @@
+// Elementwise sums and extremes over arrays, in order: Device::fold, and the collectives of virtual GPUs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/dtype.h"
+
+namespace pmaptrain::cuda {
+
+enum class FoldKind : std::uint8_t { sum, max, min };
+
+// `count` arrays, the i-th at begin + i · pitch bytes.
+struct EvenlySpaced {
+  const std::byte* begin = nullptr;
+  std::size_t pitch = 0;
+};
+// Arrays anywhere.
+inline constexpr int most_arrays = 64;
+struct Scattered {
+  const std::byte* begin[most_arrays] = {};
+};
+
+// to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ... Elements of bf16 are added in f32 and rounded once; integers
+// wrap. `to` may be one of the arrays. Precondition: the dtype is not boolean; count >= 1.
+cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+                 std::int64_t count, cudaStream_t stream);
+cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
+                 std::int64_t count, cudaStream_t stream);
+
+}  // namespace pmaptrain::cuda

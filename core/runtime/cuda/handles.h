@@ -1,0 +1,60 @@
+// What CUDA creates, with an owner.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "core/runtime/cuda/check.h"
+
+namespace pmaptrain::cuda {
+
+// One handle of a library; destroyed by `destroy`, whose failures nobody could act on.
+template <class T, auto destroy>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T value) : value_(value) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, T{})) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      value_ = std::exchange(other.value_, T{});
+    }
+    return *this;
+  }
+
+  T get() const { return value_; }
+  explicit operator bool() const { return value_ != T{}; }
+  // For functions that create: the address of an empty handle.
+  T* create() {
+    reset();
+    return &value_;
+  }
+
+ private:
+  void reset() {
+    if (value_ != T{}) static_cast<void>(destroy(std::exchange(value_, T{})));
+  }
+
+  T value_{};
+};
+
+using OwnStream = Handle<cudaStream_t, cudaStreamDestroy>;
+using OwnEvent = Handle<cudaEvent_t, cudaEventDestroy>;
+using OwnGraph = Handle<cudaGraph_t, cudaGraphDestroy>;
+using OwnGraphExec = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
+using OwnLibrary = Handle<cudaLibrary_t, cudaLibraryUnload>;
+using DeviceMemory = Handle<void*, cudaFree>;
+using PinnedMemory = Handle<void*, cudaFreeHost>;
+
+// Without times, which cost more.
+inline OwnEvent make_event() {
+  OwnEvent event;
+  check(cudaEventCreateWithFlags(event.create(), cudaEventDisableTiming), "creating an event");
+  return event;
+}
+
+}  // namespace pmaptrain::cuda

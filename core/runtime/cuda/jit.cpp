@@ -1,0 +1,91 @@
+#include "core/runtime/cuda/jit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/runtime/cuda/check.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+struct Target {
+  std::string option;
+  bool machine_code = true;
+};
+
+Target target_for(int compute_capability) {
+  int count = 0;
+  check(nvrtcGetNumSupportedArchs(&count), "asking NVRTC for its architectures");
+  std::vector<int> known(static_cast<std::size_t>(count));
+  check(nvrtcGetSupportedArchs(known.data()), "asking NVRTC for its architectures");
+  int newest = 0;
+  for (const int each : known) {
+    if (each <= compute_capability) newest = std::max(newest, each);
+  }
+  if (newest == compute_capability) return {fmt::format("--gpu-architecture=sm_{}", newest)};
+  if (newest != 0) return {fmt::format("--gpu-architecture=compute_{}", newest), false};
+  fail_resource(fmt::format("GPU: NVRTC compiles for compute capability {}.{} and later, this GPU has {}.{}",
+                            known.front() / 10, known.front() % 10, compute_capability / 10, compute_capability % 10),
+                "use a newer GPU, or mesh.backend: cpu");
+}
+
+std::string version_text() {
+  int major = 0, minor = 0;
+  check(nvrtcVersion(&major, &minor), "asking NVRTC for its version");
+  return fmt::format("NVRTC {}.{}", major, minor);
+}
+
+class Program {
+ public:
+  explicit Program(const std::string& text) {
+    check(nvrtcCreateProgram(&program_, text.c_str(), "generated.cu", 0, nullptr, nullptr), "starting NVRTC");
+  }
+  ~Program() { nvrtcDestroyProgram(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  nvrtcProgram get() const { return program_; }
+
+  template <class Size, class Content>
+  std::string read(Size size_of_it, Content content_of_it) const {
+    std::size_t bytes = 0;
+    check(size_of_it(program_, &bytes), "reading what NVRTC made");
+    std::string content(bytes, '\0');
+    check(content_of_it(program_, content.data()), "reading what NVRTC made");
+    return content;
+  }
+
+ private:
+  nvrtcProgram program_ = nullptr;
+};
+
+std::string compile_now(const std::string& text, const std::vector<std::string>& options, bool machine_code) {
+  std::vector<const char*> arguments;
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  const Program program(text);
+  const nvrtcResult status = nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
+  if (status == NVRTC_ERROR_COMPILATION) {
+    fail_running("GPU: a generated kernel does not compile; this is a mistake of pmaptrain:\n" +
+                 program.read(nvrtcGetProgramLogSize, nvrtcGetProgramLog));
+  }
+  check(status, "compiling a generated kernel");
+  return machine_code ? program.read(nvrtcGetCUBINSize, nvrtcGetCUBIN) : program.read(nvrtcGetPTXSize, nvrtcGetPTX);
+}
+
+}  // namespace
+
+std::string compile(const std::string& text, int compute_capability, const CodeCache& cache) {
+  const Target target = target_for(compute_capability);
+  const std::vector<std::string> options{target.option, "--std=c++20", "--fmad=false"};
+  const std::string key = CodeCache::key({version_text(), join(options, " "), text});
+  if (std::optional<std::string> known = cache.find(key)) return *std::move(known);
+  std::string code = compile_now(text, options, target.machine_code);
+  cache.keep(key, code);
+  return code;
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,88 @@
+#include "core/runtime/cuda/launch.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/handles.h"
+#include "core/runtime/cuda/jit.h"
+#include "core/runtime/cuda/kernels.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+class Launch : public Work {
+ public:
+  // `kernel` is null where there is no GPU.
+  Launch(const GpuLaunch& launch, const void* kernel)
+      : name_(launch.kernel), kernel_(kernel), threads_(launch.threads), arguments_(launch.arguments) {
+    blocks_ = dim3(launch.blocks[0], launch.blocks[1], launch.blocks[2]);
+    values_.resize(arguments_.size());
+    for (std::uint64_t& value : values_) addresses_.push_back(&value);
+    if (kernel_ == nullptr) return;
+    // Code is loaded when it is first asked for, which a capture would forbid.
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel_), name_);
+  }
+
+  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+    if (blocks_.x == 0 || blocks_.y == 0 || blocks_.z == 0) return;
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = value_of(arguments_[i], arguments);
+    check(cudaLaunchKernel(kernel_, blocks_, dim3(threads_), addresses_.data(), 0, stream), name_);
+  }
+
+ private:
+  static std::uint64_t value_of(const GpuArgument& argument, const gpu::Arguments& arguments) {
+    const auto address = [&](const std::byte* begin) {
+      return reinterpret_cast<std::uintptr_t>(begin + argument.offset);
+    };
+    switch (argument.kind) {
+      case GpuArgument::Kind::operand: return address(arguments.operands[argument.index]);
+      case GpuArgument::Kind::result: return address(arguments.results[argument.index]);
+      case GpuArgument::Kind::scratch: return address(arguments.scratch);
+      case GpuArgument::Kind::value: break;
+    }
+    return argument.value;
+  }
+
+  std::string name_;
+  const void* kernel_;
+  dim3 blocks_;
+  unsigned threads_;
+  std::vector<GpuArgument> arguments_;
+  std::vector<std::uint64_t> values_;
+  std::vector<void*> addresses_;  // of values_
+};
+
+class Generated final : public Launch {
+ public:
+  Generated(const GpuLaunch& launch, OwnLibrary library, const void* kernel)
+      : Launch(launch, kernel), library_(std::move(library)) {}
+
+ private:
+  OwnLibrary library_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, Place place) {
+  const void* const kernel = kernel_named(launch.kernel);
+  if (kernel == nullptr) {
+    fail_running(
+        fmt::format("GPU: there is no kernel '{}' in this build; this is a mistake of pmaptrain", launch.kernel));
+  }
+  return std::make_unique<Launch>(launch, place == Place::device ? kernel : nullptr);
+}
+
+std::unique_ptr<Work> prepare_generated(const std::string& text, const GpuLaunch& launch, int compute_capability,
+                                        const CodeCache& cache, Place place) {
+  const std::string code = compile(text, compute_capability, cache);
+  if (place == Place::nowhere) return std::make_unique<Launch>(launch, nullptr);
+  OwnLibrary library;
+  check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "loading a generated kernel");
+  cudaKernel_t kernel = nullptr;
+  check(cudaLibraryGetKernel(&kernel, library.get(), std::string(launch.kernel).c_str()), "loading a generated kernel");
+  return std::make_unique<Generated>(launch, std::move(library), reinterpret_cast<const void*>(kernel));
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,63 @@
+#include "core/runtime/cuda/libraries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/ops/conv/conv.h"
+#include "core/ops/matmul/batch.h"
+#include "core/ops/matmul/matmul.h"
+#include "core/runtime/cuda/conv.h"
+
+namespace pmaptrain::cuda {
+
+Kernel::Kernel(std::vector<std::unique_ptr<Work>> commands) : commands_(std::move(commands)) {
+  for (const auto& command : commands_) workspace_ = std::max(workspace_, command->workspace());
+}
+
+void Kernel::run(cudaStream_t stream, const gpu::Arguments& arguments) const {
+  for (const auto& command : commands_) command->run(stream, arguments);
+}
+
+Libraries::Libraries(int compute_capability, Generate generate)
+    : compute_capability_(compute_capability), generate_(generate) {}
+
+Libraries::Libraries(int compute_capability, Generate generate, const std::string& properties)
+    : compute_capability_(compute_capability),
+      generate_(generate),
+      place_(Place::nowhere),
+      convolutions_(make_conv_planner(properties)) {}
+
+Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+  std::vector<std::unique_ptr<Work>> commands;
+  for (const GpuCommand& command : kernel.commands) {
+    if (const auto* launch = std::get_if<GpuLaunch>(&command)) {
+      commands.push_back(prepare_launch(*launch, place_));
+    } else {
+      commands.push_back(prepare(op, request, std::get<GpuCall>(command)));
+    }
+  }
+  return Kernel(std::move(commands));
+}
+
+std::unique_ptr<Work> Libraries::prepare(const Op& op, const GpuRequest& request, const GpuCall& call) {
+  if (call.by == GpuCall::By::library) return prepare_by_library(op, request);
+  if (generate_ == nullptr) fail_running(fmt::format("GPU: nothing generates code for {}", op.name()));
+  const gpu::Generated generated = generate_(op, request);
+  return prepare_generated(generated.text, generated.launch, compute_capability_, cache_, place_);
+}
+
+std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request) {
+  if (op.name() == ops::Matmul::name || op.name() == ops::BatchMatmul::name) {
+    if (!cublas_ && place_ == Place::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
+    return prepare_matmul(op, request, cublas_.get());
+  }
+  if (op.name() == ops::Conv::name || op.name() == ops::ConvInputGrad::name || op.name() == ops::ConvKernelGrad::name) {
+    if (convolutions_ == nullptr) convolutions_ = make_conv_planner();
+    return prepare_conv(op, request, *convolutions_);
+  }
+  fail_running(fmt::format("GPU: no library carries out {}; this is a mistake of pmaptrain", op.name()));
+}
+
+}  // namespace pmaptrain::cuda

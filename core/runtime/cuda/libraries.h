@@ -1,0 +1,53 @@
+// What makes kernels ready for one device: the project's kernels, NVRTC, cuBLASLt and cuDNN, each started when it is
+// first needed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/cuda/code_cache.h"
+#include "core/runtime/cuda/conv_plan.h"
+#include "core/runtime/cuda/launch.h"
+#include "core/runtime/cuda/matmul.h"
+#include "core/runtime/cuda/work.h"
+#include "core/runtime/gpu/module_table.h"
+
+namespace pmaptrain::cuda {
+
+using Generate = decltype(gpu::ModuleOptions::generate);
+
+// The commands of a kernel, in order. Each has the whole workspace while it runs.
+class Kernel {
+ public:
+  explicit Kernel(std::vector<std::unique_ptr<Work>> commands);
+  void run(cudaStream_t stream, const gpu::Arguments& arguments) const;
+  std::size_t workspace() const { return workspace_; }
+
+ private:
+  std::vector<std::unique_ptr<Work>> commands_;
+  std::size_t workspace_ = 0;
+};
+
+class Libraries {
+ public:
+  // Of the current device.
+  Libraries(int compute_capability, Generate generate);
+  // Of a device that is only described, by cuDNN's JSON: kernels that do not run.
+  Libraries(int compute_capability, Generate generate, const std::string& properties);
+
+  Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
+
+ private:
+  std::unique_ptr<Work> prepare(const Op& op, const GpuRequest& request, const GpuCall& call);
+  std::unique_ptr<Work> prepare_by_library(const Op& op, const GpuRequest& request);
+
+  int compute_capability_;
+  Generate generate_;
+  Place place_ = Place::device;
+  CodeCache cache_ = CodeCache::of_user();
+  CublasHandle cublas_;
+  OwnConvPlanner convolutions_;
+};
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,248 @@
+#include "core/runtime/cuda/matmul.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/ops/matmul/batch.h"
+#include "core/ops/matmul/matmul.h"
+#include "core/runtime/cuda/around.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+// NVIDIA's advice for Hopper.
+constexpr std::size_t most_workspace = std::size_t{32} << 20;
+
+using OwnDescription = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using OwnLayout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using OwnPreference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+template <auto set, class Handle, class Attribute, class Value>
+void set_attribute(const Handle& handle, Attribute attribute, const Value& value) {
+  check(set(handle.get(), attribute, &value, sizeof value), "describing a matrix product");
+}
+
+cudaDataType cublas_type(DType dtype) {
+  return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
+}
+
+// result = relu(a · b + bias), `batch` times: the op's batch, the logical devices, or both.
+struct Product {
+  bool transpose_a = false, transpose_b = false, relu = false, bias = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1, calls = 1;
+  std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements, in the batch
+  DType in = DType::f32, out = DType::f32, bias_type = DType::f32;
+
+  std::int64_t rows() const { return batch * m; }  // of the result, of one call
+};
+
+Product product_of(const Op& op, const GpuRequest& request) {
+  Product p;
+  if (op.name() == ops::Matmul::name) {
+    const auto& matmul = *static_cast<const ops::Matmul*>(op.data());
+    p.transpose_a = matmul.transpose_a;
+    p.transpose_b = matmul.transpose_b;
+    p.relu = matmul.relu;
+  } else {
+    const auto& matmul = *static_cast<const ops::BatchMatmul*>(op.data());
+    p.transpose_a = matmul.transpose_a;
+    p.transpose_b = matmul.transpose_b;
+  }
+  const Shape& a = request.operands[0].shape;
+  const Shape& d = request.results[0].shape;
+  p.k = a[a.size() - (p.transpose_a ? 2 : 1)];
+  p.m = d[d.size() - 2];
+  p.n = d[d.size() - 1];
+  p.in = request.operands[0].dtype;
+  p.out = request.results[0].dtype;
+  p.bias = request.operands.size() == 3;
+  if (p.bias) p.bias_type = request.operands[2].dtype;
+
+  std::int64_t matrices = 1;
+  for (std::size_t i = 0; i + 2 < d.size(); ++i) matrices *= d[i];
+  const bool a_stacked = request.stacked[0], b_stacked = request.stacked[1];
+  const bool bias_stacked = p.bias && request.stacked[2];
+  p.a_stride = p.m * p.k;
+  p.b_stride = p.k * p.n;
+  if (matrices > 1) {
+    p.batch = matrices;
+    (a_stacked && b_stacked ? p.batch : p.calls) *= request.devices;
+  } else if (a_stacked && !b_stacked && !bias_stacked && !p.transpose_a) {
+    p.m *= request.devices;  // the devices' rows lie one after another
+  } else {
+    p.batch = request.devices;
+    if (!a_stacked) p.a_stride = 0;
+    if (!b_stacked) p.b_stride = 0;
+    if (bias_stacked) p.bias_stride = p.n;
+  }
+  return p;
+}
+
+class MatmulWork final : public Work {
+ public:
+  MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle)
+      : handle_(handle), product_(product_of(op, request)), slices_(request) {
+    if (product_.bias) bias_ = bias_of(product_);
+    if (bias_ == Bias::after_f32_sum) {
+      const auto elements = static_cast<std::size_t>(product_.rows() * product_.n);
+      sums_ = parts_.add(elements * sizeof(float));
+    }
+    workspace_ = parts_.size();
+    if (empty() || product_.k == 0) return;
+    describe(request);
+    choose_algorithm(op, request);
+    library_part_ = parts_.add(library_bytes_);
+    workspace_ = parts_.size();
+  }
+
+  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+    if (empty()) return;
+    for (std::int64_t call = 0; call < product_.calls; ++call) run_one(stream, arguments, call);
+  }
+
+ private:
+  // Where the bias is added: by the library, or by a kernel after it, to sums of the result's type or of f32.
+  enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
+
+  static Bias bias_of(const Product& p) {
+    if (p.out == DType::bf16 && p.bias_type != DType::bf16) return Bias::after_f32_sum;
+    return p.out == p.bias_type && p.out != DType::f64 ? Bias::by_library : Bias::after;
+  }
+  bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
+  DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.out; }
+
+  // The library stores columns: it computes the transpose of the result, from the transposes of the operands in the
+  // other order.
+  void describe(const GpuRequest& request) {
+    const Product& p = product_;
+    const bool f64 = p.in == DType::f64;
+    check(cublasLtMatmulDescCreate(description_.create(), f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                   f64 ? CUDA_R_64F : CUDA_R_32F),
+          "describing a matrix product");
+    const auto describe_with = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+      set_attribute<cublasLtMatmulDescSetAttribute>(description_, attribute, value);
+    };
+    describe_with(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    describe_with(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (bias_ == Bias::by_library) {
+      describe_with(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(p.bias_type)));
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
+      // The choice of an algorithm looks at the address's alignment.
+      const std::uintptr_t example = alignment_of(request.operands[2], 256);
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
+    }
+    make_layout(first_, p.in, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
+    make_layout(second_, p.in, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.a_stride);
+    make_layout(sum_, sum_type(), p.n, p.m, p.m * p.n);
+  }
+
+  void make_layout(OwnLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(layout.create(), cublas_type(dtype), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), rows),
+          "describing a matrix");
+    if (product_.batch == 1) return;
+    const auto batch = static_cast<std::int32_t>(product_.batch);
+    set_attribute<cublasLtMatrixLayoutSetAttribute>(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
+    set_attribute<cublasLtMatrixLayoutSetAttribute>(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
+  }
+
+  void choose_algorithm(const Op& op, const GpuRequest& request) {
+    library_bytes_ = most_workspace;
+    if (handle_ == nullptr) return;
+    OwnPreference preference;
+    check(cublasLtMatmulPreferenceCreate(preference.create()), "describing a matrix product");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      set_attribute<cublasLtMatmulPreferenceSetAttribute>(preference, attribute, value);
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    // Partial sums only in an order of their own: the bits of a product do not change from run to run.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    const auto aligned = [](const Type& type) { return static_cast<std::uint32_t>(alignment_of(type, 256)); };
+    const std::uint32_t of_result = bias_ == Bias::after_f32_sum ? 256 : aligned(request.results[0]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(request.operands[1]));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(request.operands[0]));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_result);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_result);
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(), sum_.get(), sum_.get(),
+                                       preference.get(), 1, &best, &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+      fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
+                               cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
+                               to_string(request.operands[1].shape), to_string(request.results[0].shape),
+                               cublasLtGetStatusName(status)));
+    }
+    algorithm_ = best.algo;
+    library_bytes_ = best.workspaceSize;
+  }
+
+  void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
+    const Product& p = product_;
+    const std::byte* const bias = p.bias ? slices_.operand(arguments, 2, call) : nullptr;
+    std::byte* const result = slices_.result(arguments, 0, call);
+    std::byte* const sums = bias_ == Bias::after_f32_sum ? arguments.workspace + sums_ : result;
+    if (p.k == 0) {
+      const auto elements = static_cast<std::size_t>(p.rows() * p.n);
+      check(cudaMemsetAsync(sums, 0, elements * size_of(sum_type()), stream), "a matrix product");
+    } else {
+      multiply(stream, slices_.operand(arguments, 0, call), slices_.operand(arguments, 1, call), bias, sums,
+               arguments.workspace + library_part_);
+    }
+    const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
+    if (!bias_after && !p.relu) return;
+    // The bias of each product of a batch is its own.
+    const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const auto rows = p.rows() / steps;
+      const auto at = [&](std::byte* begin, DType dtype) {
+        return begin + static_cast<std::size_t>(i * rows * p.n) * size_of(dtype);
+      };
+      Finish rest{{p.out, at(result, p.out)}, {sum_type(), at(sums, sum_type())}, {}, p.relu, rows, p.n};
+      if (bias_after) {
+        const std::size_t offset = static_cast<std::size_t>(i * p.bias_stride) * size_of(p.bias_type);
+        rest.bias = {p.bias_type, const_cast<std::byte*>(bias) + offset};
+      }
+      check(finish(rest, stream), "adding the bias of a matrix product");
+    }
+  }
+
+  void multiply(cudaStream_t stream, const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* sums,
+                std::byte* workspace) {
+    if (bias_ == Bias::by_library) {
+      set_attribute<cublasLtMatmulDescSetAttribute>(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    }
+    const float one = 1, zero = 0;
+    const double one_f64 = 1, zero_f64 = 0;
+    const bool f64 = product_.in == DType::f64;
+    check(cublasLtMatmul(handle_, description_.get(), f64 ? static_cast<const void*>(&one_f64) : &one, b, first_.get(),
+                         a, second_.get(), f64 ? static_cast<const void*>(&zero_f64) : &zero, sums, sum_.get(), sums,
+                         sum_.get(), &algorithm_, workspace, library_bytes_, stream),
+          "a matrix product");
+  }
+
+  cublasLtHandle_t handle_;
+  Product product_;
+  Slices slices_;
+  Bias bias_ = Bias::none;
+  OwnDescription description_;
+  OwnLayout first_, second_, sum_;  // of our b, our a and the result
+  cublasLtMatmulAlgo_t algorithm_{};
+  Workspace parts_;
+  std::size_t sums_ = 0, library_part_ = 0, library_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle) {
+  if (!is_floating(request.operands[0].dtype)) {
+    fail_running(fmt::format("GPU: {} of {} is not supported", op.name(), to_string(request.operands[0].dtype)));
+  }
+  return std::make_unique<MatmulWork>(op, request, handle);
+}
+
+}  // namespace pmaptrain::cuda

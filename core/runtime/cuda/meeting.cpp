@@ -1,0 +1,60 @@
+#include "core/runtime/cuda/meeting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::cuda {
+
+void Abort::set(const std::string& reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!reason_) reason_ = reason;
+}
+
+bool Abort::is_set() const {
+  const std::lock_guard lock(mutex_);
+  return reason_.has_value();
+}
+
+void Abort::check() const {
+  const std::lock_guard lock(mutex_);
+  if (reason_) fail_running(*reason_);
+}
+
+std::chrono::duration<double> patience() {
+  const char* const text = std::getenv("PMAPTRAIN_GPU_TIMEOUT");
+  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 600);
+}
+
+std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
+
+void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t position, const Abort& abort,
+                           const std::string& what) {
+  here_[position] = true;
+  if (++arrived_ == ranks_.size()) {
+    arrived_ = 0;
+    here_.assign(ranks_.size(), false);
+    ++round_;
+    changed_.notify_all();
+    return;
+  }
+  const std::size_t mine = round_;
+  const auto end = std::chrono::steady_clock::now() + patience();
+  while (round_ == mine) {
+    abort.check();
+    if (std::chrono::steady_clock::now() > end) {
+      const auto absent = static_cast<std::size_t>(std::find(here_.begin(), here_.end(), false) - here_.begin());
+      fail_running(
+          fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
+    }
+    // An abort is seen within this time; nobody has to know of this meeting to end it.
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,78 @@
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/libraries.h"
+#include "core/runtime/cuda/platform.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+// A device that is not there: it compiles and plans for one.
+class PlannedDevice final : public gpu::Device {
+ public:
+  explicit PlannedDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
+
+  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    return {count_++, libraries_.prepare(op, request, kernel).workspace()};
+  }
+
+  std::byte* allocate(std::size_t) override { refuse(); }
+  std::byte* pinned(std::size_t) override { refuse(); }
+  void launch(gpu::Stream, gpu::Prepared, const gpu::Arguments&, const gpu::Accesses&) override { refuse(); }
+  void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::Rows&) override { refuse(); }
+  void fold(gpu::Stream, Fold, DType, std::byte*, const std::byte*, std::int64_t, std::int64_t, std::size_t) override {
+    refuse();
+  }
+  void collective(gpu::Stream, gpu::Communicator, gpu::Collective, DType, std::byte*, const std::byte*,
+                  std::size_t) override {
+    refuse();
+  }
+  void order(gpu::Stream, gpu::Stream) override { refuse(); }
+  gpu::Graph capture(const std::function<void()>&) override { refuse(); }
+  void replay(gpu::Graph) override { refuse(); }
+  gpu::Mark mark(gpu::Stream) override { refuse(); }
+  bool poll(gpu::Mark) override { refuse(); }
+  void wait(gpu::Mark) override { refuse(); }
+  gpu::Communicator join(int, std::span<const int>) override { refuse(); }
+  void abort(const std::string&) noexcept override {}
+
+ private:
+  [[noreturn]] static void refuse() { fail_running("GPU: this device is only described; it runs nothing"); }
+
+  Libraries libraries_;
+  int count_ = 0;
+};
+
+class PlannedPlatform final : public gpu::Platform {
+ public:
+  explicit PlannedPlatform(const gpu::ModuleOptions& options)
+      : generate_(options.generate), description_(options.planned_for) {
+    const auto json = nlohmann::json::parse(description_, nullptr, false);
+    if (!json.is_object() || !json.contains("deviceVer")) {
+      fail_running("GPU: the description of a device is no JSON object with a deviceVer");
+    }
+    properties_.name = json.value("deviceName", "");
+    properties_.compute_capability = json.value("deviceVer", 0) / 10;  // 900: 9.0
+    properties_.memory = json.value("totalGlobalMem", std::size_t{0});
+    properties_.driver = json.value("driverVer", 0);
+  }
+
+  int devices() const override { return 1; }
+  gpu::Properties properties(int) const override { return properties_; }
+  std::unique_ptr<gpu::Device> open(int) override {
+    return std::make_unique<PlannedDevice>(Libraries(properties_.compute_capability, generate_, description_));
+  }
+
+ private:
+  Generate generate_;
+  std::string description_;
+  gpu::Properties properties_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Platform> open_planned_platform(const gpu::ModuleOptions& options) {
+  return std::make_unique<PlannedPlatform>(options);
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,117 @@
+#include "core/runtime/cuda/platform.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/device.h"
+#include "core/runtime/cuda/nccl_collectives.h"
+#include "core/runtime/cuda/virtual_collectives.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+// "13.0"
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+int count_gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return count;
+  cudaGetLastError();
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  if (status == cudaErrorInsufficientDriver && driver != 0) {
+    fail_resource(fmt::format("the NVIDIA driver is for CUDA {} at most, and this build needs CUDA {}",
+                              version_text(driver), version_text(CUDART_VERSION)),
+                  "install a newer NVIDIA driver");
+  }
+  if (driver == 0) {
+    fail_resource("there is no NVIDIA driver", "install the driver of the GPU; in a container, start it with its GPUs");
+  }
+  if (status == cudaSuccess || status == cudaErrorNoDevice) {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    fail_resource("the NVIDIA driver finds no GPU", visible == nullptr
+                                                        ? "`nvidia-smi` lists the GPUs"
+                                                        : fmt::format("CUDA_VISIBLE_DEVICES is '{}'", visible));
+  }
+  fail_resource(fmt::format("the NVIDIA driver does not start: {}", cudaGetErrorString(status)),
+                "`nvidia-smi` says more; a restart of the machine often helps after an update of the driver");
+}
+
+gpu::Properties properties_of(int gpu) {
+  cudaDeviceProp all{};
+  check(cudaGetDeviceProperties(&all, gpu), fmt::format("asking for the properties of GPU {}", gpu));
+  gpu::Properties properties{all.name, all.major * 10 + all.minor, all.totalGlobalMem, 0, {}};
+  check(cudaDriverGetVersion(&properties.driver), "asking for the driver's version");
+  return properties;
+}
+
+class CudaPlatform final : public gpu::Platform {
+ public:
+  explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {}
+
+  int devices() const override { return count_; }
+  gpu::Properties properties(int device) const override {
+    gpu::Properties properties = properties_of(device);
+    for (int other = 0; other < count_; ++other) {
+      int reached = 0;
+      if (other == device) continue;
+      check(cudaDeviceCanAccessPeer(&reached, device, other), "asking which GPUs reach one another");
+      if (reached != 0) properties.peers.push_back(other);
+    }
+    return properties;
+  }
+  std::unique_ptr<gpu::Device> open(int device) override {
+    return std::make_unique<CudaDevice>(device, device, generate_, [this, device](const Abort& abort) {
+      return make_nccl_collectives(device, meetings_, abort, count_ == 1);
+    });
+  }
+
+ private:
+  Generate generate_;
+  int count_;
+  NcclMeetings meetings_;
+};
+
+class VirtualPlatform final : public gpu::Platform {
+ public:
+  VirtualPlatform(Generate generate, int devices) : generate_(generate), devices_(devices) { count_gpus(); }
+
+  int devices() const override { return devices_; }
+  gpu::Properties properties(int device) const override {
+    gpu::Properties properties = properties_of(0);
+    properties.memory /= static_cast<std::size_t>(devices_);
+    for (int other = 0; other < devices_; ++other) {
+      if (other != device) properties.peers.push_back(other);
+    }
+    return properties;
+  }
+  std::unique_ptr<gpu::Device> open(int device) override {
+    return std::make_unique<CudaDevice>(device, 0, generate_, [this, device](const Abort& abort) {
+      return make_virtual_collectives(device, meetings_, abort);
+    });
+  }
+
+ private:
+  Generate generate_;
+  int devices_;
+  VirtualMeetings meetings_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) {
+  if (!options.planned_for.empty()) return open_planned_platform(options);
+  if (options.virtual_devices > 0) return std::make_unique<VirtualPlatform>(options.generate, options.virtual_devices);
+  return std::make_unique<CudaPlatform>(options.generate);
+}
+
+}  // namespace pmaptrain::cuda
+
+// Nothing is thrown here: the program has not yet compared what both were built from.
+extern "C" __attribute__((visibility("default"))) const pmaptrain::gpu::ModuleTable* pmaptrain_cuda() {
+  static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform};
+  return &table;
+}

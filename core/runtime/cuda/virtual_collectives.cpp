@@ -1,0 +1,151 @@
+#include "core/runtime/cuda/virtual_collectives.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/fold.h"
+
+namespace pmaptrain::cuda {
+namespace {
+
+class VirtualCommunicator {
+ public:
+  VirtualCommunicator(std::shared_ptr<VirtualMeeting> shared, std::size_t position, const Abort& abort)
+      : shared_(std::move(shared)), position_(position), abort_(abort) {
+    meet("the beginning of communicator " + ranks_text(ranks()), [] {});
+  }
+
+  const std::vector<int>& ranks() const { return shared_->meeting.ranks(); }
+  std::string next(const CollectiveCall& call) const { return text_of(call, sequence_, ranks()); }
+
+  void run(const CollectiveCall& call, cudaStream_t stream) {
+    const std::string what = next(call);
+    wait_for_others(
+        what, stream, ready_,
+        [&] {
+          shared_->ranks_calls[position_] = {call, ready_.get(), read_.get()};
+        },
+        &VirtualMeeting::Word::ready);
+    compare_calls(what);
+    if (call.kind == gpu::Collective::all_gather) {
+      for (std::size_t i = 0; i < ranks().size(); ++i) {
+        copy(call.to + i * call.bytes, shared_->ranks_calls[i].call.from, call.bytes, stream);
+      }
+    } else {
+      // Each rank adds up a part, in place if it must: nobody else reads this part of its values. Then it takes the
+      // others' parts.
+      add_up_part(call, stream);
+      wait_for_others(
+          what, stream, ready_, [] {}, &VirtualMeeting::Word::ready);
+      for (std::size_t i = 0; i < ranks().size(); ++i) {
+        const Part part = part_of(call, i);
+        if (i != position_)
+          copy(call.to + part.begin, shared_->ranks_calls[i].call.to + part.begin, part.bytes, stream);
+      }
+    }
+    // What this rank has given may be overwritten when all have read it.
+    wait_for_others(
+        what, stream, read_, [] {}, &VirtualMeeting::Word::read);
+    ++sequence_;
+  }
+
+ private:
+  struct Part {
+    std::size_t begin, bytes;
+  };
+  Part part_of(const CollectiveCall& call, std::size_t position) const {
+    const auto elements = static_cast<std::size_t>(call.elements()), element = size_of(call.dtype);
+    const std::size_t first = elements * position / ranks().size(), end = elements * (position + 1) / ranks().size();
+    return {first * element, (end - first) * element};
+  }
+
+  void add_up_part(const CollectiveCall& call, cudaStream_t stream) const {
+    const Part mine = part_of(call, position_);
+    Scattered from;
+    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->ranks_calls[i].call.from + mine.begin;
+    check(fold(FoldKind::sum, call.dtype, call.to + mine.begin, from,
+               static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)), static_cast<std::int64_t>(ranks().size()),
+               stream),
+          "adding up the values of virtual GPUs");
+  }
+
+  static void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying between virtual GPUs");
+  }
+
+  template <class F>
+  void meet(const std::string& what, F&& leave_word) {
+    shared_->meeting.come(position_, abort_, what, leave_word);
+  }
+
+  // Marks this place in the stream as `mine`, and lets the stream wait for what the others have marked.
+  template <class F>
+  void wait_for_others(const std::string& what, cudaStream_t stream, const OwnEvent& mine, F&& leave_word,
+                       cudaEvent_t VirtualMeeting::Word::*others) {
+    check(cudaEventRecord(mine.get(), stream), "ordering virtual GPUs");
+    meet(what, leave_word);
+    for (std::size_t i = 0; i < ranks().size(); ++i) {
+      if (i == position_) continue;
+      check(cudaStreamWaitEvent(stream, shared_->ranks_calls[i].*others, 0), "ordering virtual GPUs");
+    }
+    // An event may be recorded anew only when all wait for this one.
+    meet(what, [] {});
+  }
+
+  void compare_calls(const std::string& what) const {
+    const CollectiveCall& mine = shared_->ranks_calls[position_].call;
+    for (std::size_t i = 0; i < ranks().size(); ++i) {
+      const CollectiveCall& other = shared_->ranks_calls[i].call;
+      if (other.kind == mine.kind && other.dtype == mine.dtype && other.bytes == mine.bytes) continue;
+      fail_running(fmt::format("GPU: rank {} is at {}, and rank {} at {}", ranks()[position_], what, ranks()[i],
+                               text_of(other, sequence_, ranks())));
+    }
+  }
+
+  std::shared_ptr<VirtualMeeting> shared_;
+  std::size_t position_;
+  const Abort& abort_;
+  OwnEvent ready_ = make_event(), read_ = make_event();
+  std::int64_t sequence_ = 0;
+};
+
+class VirtualCollectives final : public Collectives {
+ public:
+  VirtualCollectives(int rank, VirtualMeetings& meetings, const Abort& abort)
+      : rank_(rank), meetings_(meetings), abort_(abort) {}
+
+  int join(int key, std::span<const int> ranks) override {
+    const std::size_t position = position_of(rank_, ranks);
+    if (ranks.size() > most_arrays) {
+      fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
+    }
+    auto meeting = meetings_.get(
+        key, ranks, [&] { return std::make_shared<VirtualMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
+    all_.push_back(std::make_unique<VirtualCommunicator>(std::move(meeting), position, abort_));
+    return static_cast<int>(all_.size()) - 1;
+  }
+  void run(int communicator, const CollectiveCall& call, cudaStream_t stream) override {
+    all_[static_cast<std::size_t>(communicator)]->run(call, stream);
+  }
+  // The ranks wait for one another on their threads, in each step anew.
+  bool can_be_captured() const override { return false; }
+  std::string next(int communicator, const CollectiveCall& call) const override {
+    return all_[static_cast<std::size_t>(communicator)]->next(call);
+  }
+  void check() override {}
+  void abort() noexcept override {}  // who waits in a meeting looks at the Abort
+
+ private:
+  int rank_;
+  VirtualMeetings& meetings_;
+  const Abort& abort_;
+  std::vector<std::unique_ptr<VirtualCommunicator>> all_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, VirtualMeetings& meetings, const Abort& abort) {
+  return std::make_unique<VirtualCollectives>(rank, meetings, abort);
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,25 @@
+// Collectives of virtual GPUs: several devices on one GPU, whose memory all of them reach. Each rank copies from the
+// others, or adds up their values, when they are ready; sums are in the order of ranks.
+#pragma once
+
+#include "core/runtime/cuda/collectives.h"
+#include "core/runtime/cuda/handles.h"
+
+namespace pmaptrain::cuda {
+
+// What the ranks of a communicator tell one another.
+struct VirtualMeeting {
+  explicit VirtualMeeting(const std::vector<int>& ranks) : meeting(ranks), ranks_calls(ranks.size()) {}
+  struct Word {
+    CollectiveCall call;
+    cudaEvent_t ready = nullptr;  // what it reads is there
+    cudaEvent_t read = nullptr;   // it has read what it reads of others
+  };
+  Meeting meeting;
+  std::vector<Word> ranks_calls;
+};
+using VirtualMeetings = Shared<VirtualMeeting>;
+
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, VirtualMeetings& meetings, const Abort& abort);
+
+}  // namespace pmaptrain::cuda

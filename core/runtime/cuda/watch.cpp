@@ -1,0 +1,40 @@
+#include "core/runtime/cuda/watch.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/runtime/cuda/meeting.h"
+
+namespace pmaptrain::cuda {
+
+void Watch::queued(std::string what, cudaStream_t stream) {
+  OwnEvent end;
+  if (unused_.empty()) {
+    end = make_event();
+  } else {
+    end = std::move(unused_.back());
+    unused_.pop_back();
+  }
+  cuda::check(cudaEventRecord(end.get(), stream), what);
+  if (pending_.empty()) oldest_since_ = std::chrono::steady_clock::now();
+  pending_.push_back({std::move(what), std::move(end)});
+}
+
+void Watch::check(int rank) {
+  while (!pending_.empty()) {
+    const cudaError_t state = cudaEventQuery(pending_.front().end.get());
+    if (state == cudaErrorNotReady) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
+      if (waited < patience()) return;
+      fail_running(fmt::format("GPU {}: {} has not ended within {:.0f} s", rank, pending_.front().what, waited.count()),
+                   "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the "
+                   "seconds");
+    }
+    cuda::check(state, pending_.front().what);
+    unused_.push_back(std::move(pending_.front().end));
+    pending_.pop_front();
+    oldest_since_ = std::chrono::steady_clock::now();
+  }
+}
+
+}  // namespace pmaptrain::cuda

@@ -1,0 +1,43 @@
+// What the program and the module libpmaptrain_cuda.so agree on. The module has a copy of the program's errors and
+// texts, but not of the tables of ops: it knows an op by its name and reads the attributes from the op's struct.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/runtime/gpu/device.h"
+
+namespace pmaptrain::gpu {
+
+// Raised with each change to this file, device.h, core/kernel/gpu.h, or the structs of the ops that libraries carry
+// out.
+inline constexpr int module_abi = 1;
+
+// The text of a kernel in CUDA C++ that carries out one equation, and its launch. `launch.kernel` is its name in the
+// text, which declares it extern "C"; the view points to memory that is never freed, or into `text`.
+struct Generated {
+  std::string text;
+  GpuLaunch launch;
+};
+
+struct ModuleOptions {
+  // Writes the text of what is carried out by GpuCall::By::generated. Null: such equations are refused.
+  Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
+  // This many devices, all on the first GPU; 0: the GPUs of the machine.
+  int virtual_devices = 0;
+  // The properties of a GPU as cuDNN's JSON. Then no GPU is needed, and prepare() is the only call that devices carry
+  // out: it plans and compiles for that GPU.
+  std::string planned_for = {};
+};
+
+struct ModuleTable {
+  int abi = module_abi;  // checked before anything else is read
+  // Throws Error (resource) where there is no GPU or no driver.
+  std::unique_ptr<Platform> (*open)(const ModuleOptions& options);
+};
+
+// The one function that the module exports.
+inline constexpr const char* module_function = "pmaptrain_cuda";
+using ModuleFunction = const ModuleTable* (*)();
+
+}  // namespace pmaptrain::gpu
