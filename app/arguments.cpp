@@ -151,6 +151,11 @@ struct Arguments::Impl {
                  "write --set " + shell_quoted(arguments[at - 1] + "=" + argument));
     }
     const std::size_t equals = argument.find('=');
+    if (argument.size() > 1 && argument.starts_with('~')) {  // as Hydra removes keys
+      fail_usage("unexpected argument '" + argument + "'",
+                 "--set restores the default of a key: write --set " +
+                     shell_quoted(argument.substr(1, equals == std::string::npos ? equals : equals - 1) + "=null"));
+    }
     if (equals == std::string::npos || equals == 0) return;
     std::string key = argument.substr(0, equals);
     key.erase(0, key.find_first_not_of('+'));  // as Hydra adds keys
@@ -295,6 +300,9 @@ std::string Arguments::help() const {
   std::vector<Row> options = impl.options;
   options.push_back({"-h, --help", "print this help"});
   out += "\noptions:\n" + table(options);
+  if (impl.has_option("--json")) {
+    out += "\nWith --json an error is a JSON document on standard output too; standard error does not repeat it.\n";
+  }
   if (!impl.footer.empty()) out += "\n" + impl.footer;
   return out;
 }

@@ -1,8 +1,8 @@
 // eval: a run's checkpoint on a split of its data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 #include "app/arguments.h"
@@ -52,6 +52,45 @@ std::vector<std::string> left_out(const spec::Spec& spec, const std::vector<trai
           " a best value; --checkpoint last has the parameters after the last step"};
 }
 
+// "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
+std::string option_of(const spec::DataSpec& spec, const std::optional<std::string>& asked) {
+  std::string split = asked.value_or(spec::has_own_test(spec.source) ? "test" : "validation");
+  if (split == "validation" && !spec::has_own_validation(spec.source)) split = "train";
+  const std::string source = spec::to_string(spec.source), key = "--set data.source." + source + ".";
+  if (const auto* npz = std::get_if<spec::Npz>(&spec.source)) return key + (npz->file ? "file" : split) + "=FILE";
+  if (source == "idx") return key + split + "='[INPUTS, TARGETS]'";
+  if (source == "csv" || source == "text") return key + split + "=FILE";
+  if (source == "image_folder") return key + split + "=DIR";
+  return source == "fashion_mnist" || source == "cifar10" ? key + "dir=DIR" : "";
+}
+
+// evaluate_checkpoint(); an error in the data also tells how the command line names other data.
+std::vector<train::Evaluation> evaluate(const spec::Loaded& loaded, const std::string& run,
+                                        const std::string& checkpoint, const std::optional<std::string>& split,
+                                        spec::Weights weights, train::MemberNumber member) {
+  try {
+    return train::evaluate_checkpoint(loaded, run, checkpoint, split, weights, member);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    const bool is_of_data =
+        error.status() == ExitStatus::data && diagnostics.back().place == loaded.spec.data.source_place;
+    const std::string option = is_of_data ? option_of(loaded.spec.data, split) : "";
+    if (!option.empty())
+      diagnostics.back().notes.push_back("the run's config says where its data is; to evaluate on other data: " +
+                                         option);
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+// What is told of the best checkpoint where the last one was evaluated and some member's best is another.
+std::vector<std::string> best_elsewhere(const std::vector<train::Evaluation>& results) {
+  const auto other = std::find_if(results.begin(), results.end(), [](const train::Evaluation& result) {
+    return !result.best.empty() && result.best != result.checkpoint;
+  });
+  if (other == results.end()) return {};
+  return {note_of_best(other->checkpoint, results.size() == 1 ? other->best : "of each member its own")};
+}
+
 }  // namespace
 
 int command_eval(CommandArguments arguments, const Streams& streams) {
@@ -64,29 +103,20 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
-  a.text("--checkpoint", "last|best|STEP", checkpoint,
-         "the last checkpoint (the default), the best one, or that of a step");
+  ConfigOptions::add_checkpoint_to(a, checkpoint);
   a.word(
       "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
       "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.flag("--json", json, "print the measures as a JSON document; of an ensemble without --member, a list of them");
   if (!a.parse(arguments, streams.out)) return 0;
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(config.config, ignored)) {
-    fail_usage("'" + config.config + "' is a file; eval takes a run folder",
-               "pmaptrain run " + shell_quoted(config.config) + " makes one: runs/NAME");
-  }
-
-  if (!std::filesystem::exists(config.config, ignored)) {
-    fail_usage("'" + config.config + "' is not a run folder: there is no such folder",
-               "eval takes a folder that pmaptrain run wrote: runs/NAME");
-  }
+  check_run_folder("eval", config.config);
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const std::vector<train::Evaluation> results =
-      train::evaluate_checkpoint(loaded, config.config, checkpoint.value_or("last"), split, weights, member);
+      evaluate(loaded, config.config, checkpoint.value_or("last"), split, weights, member);
+  if (!checkpoint) print_notes(best_elsewhere(results), streams);
   if (!member) print_warnings(left_out(loaded.spec, results), streams);
   const auto number = [&](const train::Evaluation& result) {
     return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;

@@ -10,6 +10,7 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/config_options.h"
 #include "app/data_config.h"
 #include "app/examples.h"
 #include "app/validate_report.h"
@@ -131,7 +132,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     if (!std::filesystem::exists(*first, ignored)) {
       fail_data("there is no '" + *first + "'", "PATH is relative to the current directory");
     }
-    write_config(file, config_for(*kind, *first, file), streams);
+    const DataConfig config = config_for(*kind, *first, file);
+    write_config(file, config.text, streams);
+    print_notes(config.notes, streams);
     return 0;
   }
   std::vector<std::string> names;

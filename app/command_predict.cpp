@@ -19,18 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_run(const std::string& run) {
-  std::error_code ignored;
-  if (fs::is_regular_file(run, ignored)) {
-    fail_usage("'" + run + "' is a file; predict takes a run folder",
-               "pmaptrain run " + shell_quoted(run) + " makes one: runs/NAME");
-  }
-  if (!fs::exists(run, ignored)) {
-    fail_usage("'" + run + "' is not a run folder: there is no such folder",
-               "predict takes a folder that pmaptrain run wrote: runs/NAME");
-  }
-}
-
 std::string required(const std::optional<std::string>& given, const std::string& option, const std::string& help) {
   if (!given) fail_usage("predict needs " + option, help);
   return *given;
@@ -53,6 +41,18 @@ void check_output(const std::string& output, const std::string& input, bool over
   if (!fs::exists(output, ignored)) return;
   if (!fs::is_regular_file(output, ignored)) refuse("'" + output + "' is no regular file", "name another file");
   if (!overwrite) refuse("'" + output + "' exists", "--overwrite replaces it");
+}
+
+// An error in a table names keys of a config: for predictions they are set on the command line.
+[[noreturn]] void throw_with_option(const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) {
+    for (const std::string key : {"delimiter", "header"}) {
+      if (diagnostic.help.find(key + ": ") == std::string::npos) continue;
+      diagnostic.notes.push_back("it is a key of data.source.csv; here: --set data.source.csv." + key + "=VALUE");
+    }
+  }
+  throw Error(error.status(), std::move(diagnostics));
 }
 
 Place place_of(const std::string& input) {
@@ -79,8 +79,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
       "what to predict; default: classes, or values for regression");
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
-  a.text("--checkpoint", "last|best|STEP", checkpoint,
-         "the last checkpoint (the default), the best one, or that of a step");
+  ConfigOptions::add_checkpoint_to(a, checkpoint);
   a.word(
       "--weights", {"ema", "raw"},
       [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
@@ -92,7 +91,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
       "A CSV file begins with a header. The columns of a CSV input are found by name; its target may be missing, and\n"
       "other columns are ignored. In .npy and .npz files classes are numbers.\n");
   if (!a.parse(arguments, streams.out)) return 0;
-  check_run(config.config);
+  check_run_folder("predict", config.config);
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   check_output(to, request.input.path, overwrite);
@@ -101,9 +100,18 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   print_notes(loaded.notes, streams);
-  train::Predictor predictor(loaded, config.config, request);
+  train::Predictor predictor = [&] {
+    try {
+      return train::Predictor(loaded, config.config, request);
+    } catch (const Error& error) {
+      throw_with_option(error);
+    }
+  }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
+  if (!checkpoint && !predictions.best.empty() && predictions.best != predictions.checkpoint) {
+    print_notes({note_of_best(predictions.checkpoint, predictions.best)}, streams);
+  }
   int signal = 0;
   {
     // A signal removes the unfinished file.

@@ -39,7 +39,8 @@ void add_arguments(Arguments& a, RunOptions& options) {
   a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
   a.flag("--resume", options.resume,
          "continue the run in the run folder from its last checkpoint, or begin it if there is none");
-  a.integer("--max-steps", "N", 1, options.max_steps, "stop after N steps, with a checkpoint");
+  a.integer("--max-steps", "N", 1, options.max_steps,
+            "stop after step N of the run, with a checkpoint; steps before --resume count");
   a.text("--max-time", "TIME", options.config.overrides.max_time,
          "stop after this time, such as '30 minutes', with a checkpoint (train.max_time)");
   a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan without running it");

@@ -1,6 +1,10 @@
 #include "app/config_options.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "app/display/terminal.h"
+#include "core/base/text.h"
 
 namespace pmaptrain::app {
 
@@ -22,6 +26,42 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
       "of\nthreads that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a config "
       "key.\n");
+}
+
+void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint) {
+  arguments.text("--checkpoint", "last|best|STEP", checkpoint,
+                 "the last checkpoint (the default), the one that train.checkpoint.best selected, or that of a step");
+}
+
+void check_run_folder(const std::string& command, const std::string& run) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(run, ignored)) {
+    fail_usage("'" + run + "' is not a run folder: there is no such folder",
+               command + " takes a folder that pmaptrain run wrote: runs/NAME");
+  }
+  // "runs/cnn/checkpoints/best", or a file in it
+  std::string inside;
+  for (fs::path at = run; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path folder = at.parent_path();
+    if (at.filename() == "checkpoints" && fs::exists(folder / "config.yaml", ignored)) {
+      std::string option;
+      if (inside == "last" || inside == "best") option = " --checkpoint " + inside;
+      const std::size_t digit = inside.starts_with("step-") ? inside.find_first_of("123456789") : std::string::npos;
+      if (digit != std::string::npos) option = " --checkpoint " + inside.substr(digit);
+      fail_usage("'" + run + "' is in the run folder '" + folder.string() + "'; " + command + " takes the run folder",
+                 "pmaptrain " + command + " " + shell_quoted(folder.string()) + option);
+    }
+    inside = at.filename().string();
+  }
+  if (fs::is_regular_file(run, ignored)) {
+    fail_usage("'" + run + "' is a file; " + command + " takes a run folder",
+               "pmaptrain run " + shell_quoted(run) + " makes one: runs/NAME");
+  }
+}
+
+std::string note_of_best(const std::string& last, const std::string& best) {
+  return "this is the last checkpoint, " + last + "; --checkpoint best takes the best one, " + best;
 }
 
 void print_notes(const std::vector<std::string>& notes, const Streams& streams) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -19,7 +20,16 @@ struct ConfigOptions {
   void add_to(Arguments& arguments);
   // --set, --devices, --workers and --seed.
   void add_options_to(Arguments& arguments);
+  // --checkpoint, of the commands that take a run.
+  static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
 };
+
+// Throws Error (usage) where `run`, the argument of a command, is no folder of a run. Of a checkpoint in one it says
+// how to name it.
+void check_run_folder(const std::string& command, const std::string& run);
+
+// What is told where the last checkpoint was taken by default and `best`, such as "step-00000100", is another one.
+std::string note_of_best(const std::string& last, const std::string& best);
 
 // "note: optimizer.sgd replaces optimizer.adam"
 void print_notes(const std::vector<std::string>& notes, const Streams& streams);

@@ -76,6 +76,8 @@ class Writer {
     return config;
   }
 
+  const std::vector<std::string>& notes() const { return source_.comments; }
+
  private:
   spec::Loaded load(const std::string& yaml) const {
     return spec::load_text(yaml, name_ + ".yaml", folder_.string(), {});
@@ -85,7 +87,12 @@ class Writer {
   std::string shown(const std::string& path) const {
     const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
     const std::filesystem::path relative = whole.lexically_relative(folder_);
-    return spec::print_text(relative.empty() || *relative.begin() == ".." ? whole.string() : relative.string());
+    std::error_code ignored;
+    const bool is_above = !relative.empty() && *relative.begin() == "..";
+    // A link may lead to the folder, and ".." elsewhere.
+    const bool is_outside = is_above && (std::filesystem::path(path_).is_absolute() ||
+                                         !std::filesystem::equivalent(folder_ / relative, whole, ignored));
+    return spec::print_text(relative.empty() || is_outside ? whole.string() : relative.string());
   }
 
   // ---- sources ----
@@ -106,9 +113,9 @@ class Writer {
     text.yaml += commented("      target: " + spec::print_text(layout.target), "what is to be predicted");
     if (!layout.ignored.empty()) {
       text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
-      text.comments.push_back(
-          "Not among the inputs, because they number the rows, or have a text of their own in most rows: " +
-          join(layout.ignored, ", ") + ".");
+      std::vector<std::string> columns;
+      for (const auto& [column, why] : layout.ignored) columns.push_back(in_a_line(column) + " (" + why + ")");
+      text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
     }
     if (!layout.categorical.empty()) {
       text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
@@ -301,8 +308,10 @@ std::optional<DataKind> data_kind(std::string_view name) {
   return std::nullopt;
 }
 
-std::string config_for(DataKind kind, const std::string& path, const std::string& file) {
-  return Writer(kind, path, file).write();
+DataConfig config_for(DataKind kind, const std::string& path, const std::string& file) {
+  Writer writer(kind, path, file);
+  std::string text = writer.write();
+  return {std::move(text), writer.notes()};
 }
 
 }  // namespace pmaptrain::app

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pmaptrain::app {
 
@@ -11,9 +12,13 @@ namespace pmaptrain::app {
 enum class DataKind { npz, csv, images };
 std::optional<DataKind> data_kind(std::string_view name);
 
+struct DataConfig {
+  std::string text;
+  std::vector<std::string> notes;  // what was left out, which the text says too
+};
 // A commented config for the data at `path`, to be written to `file`: paths in it are relative to that, and it is named
 // after it. It is one that `validate` accepts. Throws Error (data) for data that cannot be read, or of which it is not
 // clear what it means.
-std::string config_for(DataKind kind, const std::string& path, const std::string& file);
+DataConfig config_for(DataKind kind, const std::string& path, const std::string& file);
 
 }  // namespace pmaptrain::app

@@ -261,6 +261,17 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, const std
   return out;
 }
 
+namespace {
+
+// What options replace, and how the data is converted.
+std::vector<std::string> notes_of(const train::Setup& setup) {
+  std::vector<std::string> notes = setup.loaded.notes;
+  notes.insert(notes.end(), setup.source.notes.begin(), setup.source.notes.end());
+  return notes;
+}
+
+}  // namespace
+
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
   ValidateReport report;
   const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);
@@ -270,7 +281,6 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
   report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup, *backend, source);
   report.cost = train::cost_of(setup);
-  for (const std::string& note : setup.source.notes) report.warnings.push_back(note);
   for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
   return report;
 }
@@ -293,10 +303,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += steps_text(setup) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
   out += "memory of this process:\n" + memory_text(report.memory);
-  if (!setup.loaded.notes.empty()) {
-    out += "\n";
-    for (const std::string& note : setup.loaded.notes) out += "note: " + note + "\n";
-  }
+  const std::vector<std::string> notes = notes_of(setup);
+  if (!notes.empty()) out += "\n";
+  for (const std::string& note : notes) out += "note: " + note + "\n";
   return out;
 }
 
@@ -364,7 +373,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     if (is_mixed(setup)) json["layers"].back()["dtype"] = to_string(layer->compute);
   }
   json["warnings"] = report.warnings;
-  json["notes"] = setup.loaded.notes;
+  json["notes"] = notes_of(setup);
   if (with_config) json["config"] = setup.loaded.resolved;
   return to_text(json);
 }

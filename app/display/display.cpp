@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,6 +117,13 @@ std::string line_text(const Line& whole, int width, bool color) {
 // What to let go where the reader stays away for long: step lines, and not what they lead to.
 Keep keep_of(const Line& line) { return line.kind == LineKind::step ? Keep::passing : Keep::longer; }
 
+// What a signal does, told while the step goes on that it ends.
+std::string line_of_signal(int signal) {
+  const std::string again =
+      signal == SIGINT ? "press Ctrl-C again to end at once" : "another signal ends the run at once";
+  return "stopping after this step, with a checkpoint; " + again + "\n";
+}
+
 // Only what went wrong.
 class SilentDisplay : public train::Consumer {
  public:
@@ -137,7 +145,7 @@ class SilentDisplay : public train::Consumer {
 class PlainDisplay : public train::Consumer {
  public:
   PlainDisplay(const Terminal& terminal, bool verbose, const std::atomic<int>* stop)
-      : printer_(terminal.fd, false, stop), color_(terminal.color), lines_(verbose) {}
+      : printer_(terminal.fd, false, stop, line_of_signal), color_(terminal.color), lines_(verbose) {}
 
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);
@@ -157,7 +165,7 @@ class PlainDisplay : public train::Consumer {
 class BarDisplay : public train::Consumer {
  public:
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
-      : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop), lines_(verbose) {}
+      : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop, line_of_signal), lines_(verbose) {}
 
   bool wants_live_loss() const override { return true; }
 

@@ -14,7 +14,7 @@ struct DisplayOptions {
   Color color = Color::automatic;
   bool quiet = false;                      // as Progress::none
   bool verbose = false;                    // step lines also say the time since the start
-  const std::atomic<int>* stop = nullptr;  // set by a signal: the end then does not wait for the output
+  const std::atomic<int>* stop = nullptr;  // set by a signal: a line tells it, and the end does not wait for the output
 };
 
 // The consumer to attach to a run. If standard error is no terminal, or TERM is dumb, `automatic` and `bar` give plain

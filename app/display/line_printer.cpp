@@ -1,6 +1,7 @@
 #include "app/display/line_printer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <deque>
@@ -21,6 +22,7 @@ namespace {
 constexpr std::string_view to_start = "\r";
 constexpr std::string_view erase_line = "\r\x1b[K";
 constexpr std::string_view erase_rest = "\x1b[K";
+constexpr std::chrono::milliseconds signal_interval{100};  // within which a signal is told
 constexpr std::size_t write_bytes = 8192;  // about as much is taken at a time: what is being written cannot go any more
 
 std::string gone_line(std::int64_t lines) {
@@ -36,17 +38,19 @@ struct LinePrinter::Queue {
     Keep keep = Keep::longer;
   };
 
-  explicit Queue(int fd) : output(fd) {}
+  Queue(int fd, const std::atomic<int>* stopped, TellSignal tell) : stop(stopped), tell_signal(tell), output(fd) {}
 
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Entry> entries;
-  std::size_t bytes = 0;   // of the entries
-  std::int64_t gone = 0;   // lines that were dropped since the last write
-  std::string status;      // to be shown below the lines; empty: none
-  bool closing = false;    // nothing comes any more
-  bool finished = false;   // the thread has ended
-  bool broken = false;     // the output has been closed
+  std::size_t bytes = 0;  // of the entries
+  std::int64_t gone = 0;  // lines that were dropped since the last write
+  std::string status;     // to be shown below the lines; empty: none
+  bool closing = false;   // nothing comes any more
+  bool finished = false;  // the thread has ended
+  bool broken = false;    // the output has been closed
+  const std::atomic<int>* const stop;
+  TellSignal tell_signal;  // null once it was told
   Output output;           // the thread's, as is what follows
   std::string shown = {};  // the status line on the terminal
 
@@ -87,10 +91,30 @@ struct LinePrinter::Queue {
     return text + shown;
   }
 
+  void tell_of_signal() {
+    const int signal = stop != nullptr && tell_signal != nullptr ? stop->load() : 0;
+    if (signal == 0) return;
+    std::string text = std::exchange(tell_signal, nullptr)(signal);
+    bytes += text.size();
+    entries.push_back({std::move(text), 1, Keep::longer});
+  }
+
+  // Waits until there is something to do. A signal is looked for now and then: its handler may take no lock, so it
+  // cannot wake a thread.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    const auto is_due = [this] {
+      if (!closing) tell_of_signal();
+      return closing || gone > 0 || !entries.empty() || status != shown;
+    };
+    if (stop == nullptr || tell_signal == nullptr) return changed.wait(lock, is_due);
+    while (!changed.wait_for(lock, signal_interval, is_due)) {
+    }
+  }
+
   void run() {
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [this] { return closing || gone > 0 || !entries.empty() || status != shown; });
+      wait(lock);
       if (gone == 0 && entries.empty() && status == shown) break;
       const std::string text = next();
       lock.unlock();
@@ -105,8 +129,8 @@ struct LinePrinter::Queue {
   }
 };
 
-LinePrinter::LinePrinter(int fd, bool moving, const std::atomic<int>* stop)
-    : queue_(std::make_shared<Queue>(fd)), stop_(stop), moving_(moving) {
+LinePrinter::LinePrinter(int fd, bool moving, const std::atomic<int>* stop, TellSignal tell_signal)
+    : queue_(std::make_shared<Queue>(fd, stop, tell_signal)), stop_(stop), moving_(moving) {
   const BlockSignals blocked;
   try {
     thread_ = std::thread([queue = queue_] {

@@ -22,9 +22,12 @@ class LinePrinter {
  public:
   static constexpr std::size_t max_waiting_bytes = std::size_t{1} << 20;
 
-  // With `moving` false, status lines are not shown at all. `stop`: what a signal sets, or null. Throws Error
-  // (resource) where the thread cannot be started.
-  LinePrinter(int fd, bool moving, const std::atomic<int>* stop = nullptr);
+  // What is told of a signal: lines with their ends.
+  using TellSignal = std::string (*)(int signal);
+  // With `moving` false, status lines are not shown at all. `stop`: what a signal sets, or null; `tell_signal`: what to
+  // print as soon as it has, whatever the caller is busy with, or null. Throws Error (resource) where the thread cannot
+  // be started.
+  LinePrinter(int fd, bool moving, const std::atomic<int>* stop = nullptr, TellSignal tell_signal = nullptr);
   // Takes the status line away (the cursor is at the start of an empty line) and waits until everything is written,
   // once a signal came for half a second at most. A thread that still waits for the reader then is left behind with
   // what it has: the process is about to end, nothing that the thread holds is used elsewhere, and nothing can

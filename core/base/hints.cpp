@@ -12,10 +12,6 @@ constexpr std::string_view no_sequence = "there are no layers for sequences yet;
 constexpr std::string_view no_normalisation =
     "there are no normalisation layers yet; data.normalize normalises the inputs";
 constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
-constexpr std::string_view own_layer =
-    "an activation is a layer of its own: add '- {}' after this one; losses of logits apply softmax and sigmoid "
-    "themselves";
-constexpr std::string_view adamw_decays = "adamw has weight_decay, decoupled from the gradient; adam has none";
 
 constexpr HintRow rows[] = {
     // ---- alternatives ----
@@ -137,6 +133,16 @@ constexpr HintRow rows[] = {
     {"mode", "minimize minimise lower decrease", "min", ""},
     {"mode", "maximize maximise higher increase", "max", ""},
 
+    {"duration", "s sec secs", "seconds", ""},
+    {"duration", "m min mins", "minutes", ""},
+    {"duration", "h hr hrs", "hours", ""},
+    {"duration", "d day days", "", "a day has 24 hours"},
+    {"duration", "ms millisecond milliseconds", "", "the shortest is 1 second"},
+    {"duration", "ep eps", "epochs", ""},
+    {"duration", "it its iter iters iteration iterations update updates", "steps", ""},
+    {"duration", "batch batches", "steps", ""},
+    {"duration", "ex sample samples row rows", "examples", ""},
+
     // ---- keys in particular maps ----
     {"dense", "units out_features hidden_size num_units n_units out_dim output_dim size width", "features", ""},
     {"conv", "filters out_channels num_filters channels", "features", ""},
@@ -144,51 +150,35 @@ constexpr HintRow rows[] = {
     {"conv", "stride", "strides", ""},
     {"conv", "dilation dilation_rate", "kernel_dilation", ""},
     {"conv", "groups", "feature_group_count", ""},
-    {"dense", "bias", "use_bias", ""},
-    {"conv", "bias", "use_bias", ""},
-    {"max_pool", "kernel_size pool_size size window", "window_shape", ""},
-    {"max_pool", "stride", "strides", ""},
-    {"avg_pool", "kernel_size pool_size size window", "window_shape", ""},
-    {"avg_pool", "stride", "strides", ""},
+    {"dense conv", "bias", "use_bias", ""},
+    {"max_pool avg_pool", "kernel_size pool_size size window", "window_shape", ""},
+    {"max_pool avg_pool", "stride", "strides", ""},
     {"dropout", "p prob probability keep_prob", "rate", ""},
     {"leaky_relu", "alpha slope", "negative_slope", ""},
     {"dense", "in_features input_dim input_shape in_dim", "", inferred},
     {"conv", "in_channels input_shape in_features", "", inferred},
-    {"dense", "activation", "", own_layer},
-    {"conv", "activation", "", own_layer},
-    {"dense", "kernel_initializer kernel_init init initializer kernel_regularizer", "",
+    {"dense conv", "activation", "",
+     "an activation is a layer of its own: add '- {}' after this one; losses of logits apply softmax and sigmoid "
+     "themselves"},
+    {"dense conv", "kernel_initializer kernel_init init initializer kernel_regularizer", "",
      "kernels are drawn by LeCun's normal; model.init sets values"},
-    {"conv", "kernel_initializer kernel_init init initializer kernel_regularizer", "",
-     "kernels are drawn by LeCun's normal; model.init sets values"},
-    {"adam", "betas", "", "there are b1 and b2"},
-    {"adamw", "betas", "", "there are b1 and b2"},
-    {"nadam", "betas", "", "there are b1 and b2"},
-    {"lion", "betas", "", "there are b1 and b2"},
-    {"adam", "weight_decay l2 wd", "", adamw_decays},
+    {"adam adamw nadam lion", "betas", "", "there are b1 and b2"},
+    {"adam adamw nadam lion", "beta1 beta_1", "b1", ""},
+    {"adam adamw nadam lion", "beta2 beta_2", "b2", ""},
+    {"adam adamw nadam rmsprop adagrad", "epsilon", "eps", ""},
+    {"adam", "weight_decay l2 wd", "", "adamw has weight_decay, decoupled from the gradient; adam has none"},
     {"adam", "amsgrad", "", "there is adam without it"},
-    {"adam", "beta1 beta_1", "b1", ""},
-    {"adam", "beta2 beta_2", "b2", ""},
-    {"adam", "epsilon", "eps", ""},
-    {"adamw", "beta1 beta_1", "b1", ""},
-    {"adamw", "beta2 beta_2", "b2", ""},
-    {"adamw", "epsilon", "eps", ""},
-    {"adamw", "wd decay l2", "weight_decay", ""},
-    {"sgd", "wd decay l2", "weight_decay", ""},
+    {"adamw sgd", "wd decay l2", "weight_decay", ""},
     {"rmsprop", "rho alpha", "decay", ""},
-    {"rmsprop", "epsilon", "eps", ""},
     {"softmax_cross_entropy", "smoothing", "label_smoothing", ""},
     {"softmax_cross_entropy", "weight weights class_weight", "class_weights", ""},
-    {"softmax_cross_entropy", "from_logits", "", "the loss always takes logits"},
-    {"sigmoid_cross_entropy", "from_logits", "", "the loss always takes logits"},
-    {"softmax_cross_entropy", "reduction", "", "the loss is always the mean over the examples of the global batch"},
-    {"mean_squared_error", "reduction", "", "the loss is always the mean over the examples of the global batch"},
+    {"softmax_cross_entropy sigmoid_cross_entropy", "from_logits", "", "the loss always takes logits"},
+    {"softmax_cross_entropy mean_squared_error", "reduction", "",
+     "the loss is always the mean over the examples of the global batch"},
     {"warmup_cosine_decay", "warmup_steps warmup_epochs", "warmup", ""},
-    {"warmup_cosine_decay", "decay_steps", "decay", ""},
-    {"warmup_cosine_decay", "initial_learning_rate", "init_value", ""},
-    {"cosine_decay", "decay_steps", "decay", ""},
-    {"cosine_decay", "initial_learning_rate", "init_value", ""},
+    {"warmup_cosine_decay cosine_decay", "decay_steps", "decay", ""},
+    {"warmup_cosine_decay cosine_decay exponential_decay", "initial_learning_rate", "init_value", ""},
     {"exponential_decay", "transition_steps decay_steps", "transition", ""},
-    {"exponential_decay", "initial_learning_rate", "init_value", ""},
     {"linear", "transition_steps", "transition", ""},
     {"linear", "from start", "init_value", ""},
     {"linear", "to end", "end_value", ""},
@@ -197,8 +187,7 @@ constexpr HintRow rows[] = {
     {"csv", "features columns x feature_columns", "inputs", ""},
     {"csv", "path file filename files", "train", ""},
     {"checkpoint", "monitor metric mode", "best", "For example best: {metric: accuracy}"},
-    {"early_stopping", "monitor", "metric", ""},
-    {"best", "monitor", "metric", ""},
+    {"early_stopping best", "monitor", "metric", ""},
     {"checkpoint", "save_top_k max_to_keep keep_last", "keep", ""},
     {"checkpoint", "save_every interval every_n_epochs", "every", ""},
     {"mesh", "devices num_devices n_devices", "axes", "For example axes: {devices: {}}"},
@@ -299,15 +288,48 @@ constexpr HintRow rows[] = {
     {"collective", "permute send recv sendrecv shift", "ppermute", ""},
     {"collective", "max", "pmax", ""},
     {"collective", "min", "pmin", ""},
+    {"op", "reduce_mean mean average", "",
+     "there is reduce_sum, whose result is divided by the count of its addends; over mesh axes there is pmean"},
+    {"op", "reduce_min reduce_prod prod", "", "there are reduce_sum and reduce_max"},
+    {"op", "sum", "reduce_sum", "Over mesh axes it is psum"},
+    {"op", "subtract", "sub", ""},
+    {"op", "multiply", "mul", ""},
+    {"op", "divide true_divide", "div", ""},
+    {"op", "maximum", "max", ""},
+    {"op", "minimum", "min", ""},
+    {"op", "negative negate", "neg", ""},
+    {"op", "exponential", "exp", ""},
+    {"op", "power", "pow", ""},
+    {"op", "where", "select", ""},
+    {"op", "convert astype convert_element_type", "cast", ""},
+    {"op", "dot dot_general mm gemm", "matmul", ""},
+    {"op", "bmm einsum", "batch_matmul", ""},
+    {"op", "permute", "transpose", ""},
+    {"op", "broadcast_in_dim expand broadcast_to", "broadcast", ""},
+    {"op", "view", "reshape", ""},
+    {"op", "sigmoid logistic gelu silu swish softmax", "",
+     "it is written in ops that there are, such as exp, tanh and div: pmaptrain explain CONFIG shows how"},
+    {"op", "conv_general_dilated convolution conv2d", "conv", ""},
 };
 
-bool has_word(std::string_view words, const std::string& letters) {
+template <class Is>
+bool any_word(std::string_view words, Is is) {
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
-    if (letters_of(words.substr(0, end)) == letters) return true;
+    if (is(words.substr(0, end))) return true;
     words.remove_prefix(std::min(end + 1, words.size()));
   }
   return false;
+}
+
+// The places that are not of a config.
+constexpr std::string_view elsewhere[] = {"duration", "option", "command", "collective", "op"};
+
+bool is_for(const HintRow& row, std::string_view where) {
+  return any_word(row.where, [&](std::string_view one) { return one == where; });
+}
+bool has_word(const HintRow& row, const std::string& letters) {
+  return any_word(row.words, [&](std::string_view one) { return letters_of(one) == letters; });
 }
 
 std::string with_value(std::string_view text, std::string_view value) {
@@ -321,7 +343,7 @@ const HintRow* find_row(std::string_view where, std::string_view word) {
   const std::string letters = letters_of(word);
   if (letters.empty()) return nullptr;
   const auto* const found = std::find_if(std::begin(rows), std::end(rows), [&](const HintRow& row) {
-    return row.where == where && has_word(row.words, letters);
+    return is_for(row, where) && has_word(row, letters);
   });
   return found == std::end(rows) ? nullptr : found;
 }
@@ -341,6 +363,19 @@ std::optional<Hint> hint_for(std::string_view where, std::string_view word, std:
   const HintRow* row = find_row(where, word);
   if (row == nullptr) return std::nullopt;
   return make_hint(*row, row->meant, value);
+}
+
+std::optional<Hint> hint_in_config(std::string_view word) {
+  const std::string letters = letters_of(word);
+  for (const HintRow& row : rows) {
+    const bool in_config = std::none_of(std::begin(elsewhere), std::end(elsewhere),
+                                        [&](std::string_view place) { return is_for(row, place); });
+    if (!in_config || !has_word(row, letters)) continue;
+    Hint hint = make_hint(row, row.meant, "");
+    hint.path = row.where == "key" ? row.meant : row.where.substr(0, row.where.find(' '));
+    return hint;
+  }
+  return std::nullopt;
 }
 
 std::optional<Hint> hint_for_key(std::string_view path, std::string_view word, std::string_view value) {

@@ -9,9 +9,9 @@
 namespace pmaptrain {
 
 struct HintRow {
-  // Where the words are written. In a config: "layer", "loss", "optimizer" and the like for one of several
-  // alternatives; the name of a map, or "key" for any map, for a key in it; the name of a key for its value. Elsewhere:
-  // "option", "command", "collective".
+  // Where the words are written, one or more places. In a config: "layer", "loss", "optimizer" and the like for one of
+  // several alternatives; the name of a map, or "key" for any map, for a key in it; the name of a key for its value;
+  // "duration" for the unit of one. Elsewhere: "option", "command", "collective", "op".
   std::string_view where;
   std::string_view words;  // separated by spaces; upper case and punctuation do not count
   std::string_view meant;  // the name that is right there, for "key" a path; empty: there is no such thing here
@@ -22,7 +22,7 @@ std::span<const HintRow> hint_rows();
 struct Hint {
   std::string help;
   std::string_view meant;  // empty: refused as not supported, not as misspelt
-  std::string path = {};   // of the key that was meant
+  std::string path = {};   // of the key that was meant, or that takes what was meant
   bool is_supported() const { return !meant.empty(); }
 };
 
@@ -31,5 +31,8 @@ std::optional<Hint> hint_for(std::string_view where, std::string_view word, std:
 
 // For a key that the map at `path` (dotted; empty: the config) does not have.
 std::optional<Hint> hint_for_key(std::string_view path, std::string_view word, std::string_view value = "");
+
+// For a word of which it is not known where in a config it would stand.
+std::optional<Hint> hint_in_config(std::string_view word);
 
 }  // namespace pmaptrain

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/data/parallel.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -57,6 +58,18 @@ void check_finite(const Array& array, std::int64_t first, std::span<const float>
             "remove the example, or replace the value");
 }
 
+// All of it, in parts that stay in a cache: read again with each batch, it would be found in the middle of a run.
+void check_finite(const Array& array) {
+  if (!is_floating(array.element)) return;
+  constexpr std::int64_t part = std::int64_t{1} << 16;
+  const std::int64_t count = numel(array.shape);
+  for_each_item((count + part - 1) / part, [&](std::int64_t i) {
+    std::vector<float> values(static_cast<std::size_t>(std::min(part, count - i * part)));
+    read_floats(array, i * part, values);
+    check_finite(array, i * part, values);
+  });
+}
+
 // Inputs without targets.
 class InputArray : public Dataset {
  public:
@@ -71,6 +84,7 @@ class InputArray : public Dataset {
       note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
     }
     check_fits_float(inputs_);
+    check_finite(inputs_);
     input_bytes_ = input_.bytes();
     inputs_.bytes.check_intact();
   }

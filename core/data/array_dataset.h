@@ -14,8 +14,8 @@ namespace pmaptrain::data {
 // Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become f32, and (N) gives [1];
 // integers of shape (N,C) become f32[C] (one-hot rows).
 // Conversions that may lose precision add a note to `notes`. Throws Error (data) if the numbers of examples differ, an
-// array is empty, a number overflows f32 or a label 32 bits. `place` is the place of the files in the config, for
-// errors during reading. With `numeric`, integers of shape (N) or (N,1) are numbers too: f32[1].
+// array is empty, a number is NaN or infinite, or overflows f32, or a label 32 bits. `place` is the place of the files
+// in the config, for errors during reading. With `numeric`, integers of shape (N) or (N,1) are numbers too: f32[1].
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place = {}, bool numeric = false);
 

@@ -48,13 +48,7 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
     fail_data("the checkpoint is of a run whose data was no table, so it does not say which columns are inputs",
               "evaluate it on data like its own");
   }
-  TableColumns columns;
-  columns.target = csv.target.text;
-  columns.target_place = csv.target.place;
-  if (csv.weight) {
-    columns.weight = csv.weight->text;
-    columns.weight_place = csv.weight->place;
-  }
+  TableColumns columns = target_columns(csv);
   for (const Encoding::Column& column : known.columns) {
     columns.inputs.push_back({column.name, !column.categories.empty(), {}});
   }
@@ -69,9 +63,14 @@ bool has(const spec::Csv& csv, Split split) {
   return split == Split::train || (split == Split::validation ? csv.validation.has_value() : csv.test.has_value());
 }
 
-Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind) {
+// `first`: the first training file where it is open already, for its header.
+Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind,
+                 std::optional<TableText> first = std::nullopt) {
   std::vector<TableText> files;
-  for (const std::string& path : files_of(csv, split)) files.push_back(open_table(path));
+  for (const std::string& path : files_of(csv, split)) {
+    const bool is_open = split == Split::train && files.empty() && first;
+    files.push_back(is_open ? std::move(*first) : open_table(path));
+  }
   return read_table(csv, files, columns, kind);
 }
 
@@ -239,9 +238,9 @@ void TableDataset::fill_missing(const Encoding& encoding) {
 }
 
 CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric) {
-  const TableColumns columns = known != nullptr
-                                   ? columns_of(csv, *known)
-                                   : columns_of(csv, header_of(csv, open_table(csv.train.front())), csv.train.front());
+  std::optional<TableText> first;
+  if (known == nullptr) first = open_table(csv.train.front());
+  const TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path) : columns_of(csv, *known);
   TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
   if (known != nullptr && !known->classes.empty()) kind = TargetKind::texts;
   std::map<Split, Table> tables;
@@ -253,7 +252,8 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   }
   for_each_item(std::ssize(wanted), [&](std::int64_t i) {
     const Split split = wanted[static_cast<std::size_t>(i)];
-    tables.at(split) = read_split(csv, split, columns, kind);
+    tables.at(split) = read_split(csv, split, columns, kind,
+                                  split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
   });
   CsvSource source;
   source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));

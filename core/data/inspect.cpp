@@ -141,7 +141,7 @@ char delimiter_of(std::string_view text, const std::string& path) {
 
 struct Column {
   std::string name;
-  std::size_t texts = 0, missing = 0, decimal_commas = 0;
+  std::size_t texts = 0, missing = 0, dates = 0, decimal_commas = 0;
   std::string decimal_comma;  // one of them
   bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
@@ -157,10 +157,27 @@ bool has_decimal_comma(std::string_view cell) {
   return to_number(text).kind == CellNumber::Kind::number;
 }
 
+// "2024-01-31", "31.01.2024 12:00", "1/31/24": three numbers with the same sign between them, and perhaps a time.
+bool is_date(std::string_view cell) {
+  char sign = 0;
+  for (int part = 0; part < 3; ++part) {
+    const std::size_t digits = std::min(cell.find_first_not_of("0123456789"), cell.size());
+    if (digits == 0 || digits > 4 || digits == 3) return false;
+    cell.remove_prefix(digits);
+    if (part == 2) break;
+    if (cell.empty() || std::string_view("-./").find(cell[0]) == std::string_view::npos) return false;
+    if (part == 1 && cell[0] != sign) return false;
+    sign = cell[0];
+    cell.remove_prefix(1);
+  }
+  return cell.empty() || ((cell[0] == ' ' || cell[0] == 'T') && cell.find(':') != std::string_view::npos);
+}
+
 void take(Column& column, std::string_view cell, std::size_t row) {
   const CellNumber number = to_number(cell);
   if (number.kind == CellNumber::Kind::text) {
     ++column.texts;
+    if (is_date(cell)) ++column.dates;
     if (has_decimal_comma(cell)) {
       ++column.decimal_commas;
       column.decimal_comma = cell;
@@ -177,6 +194,16 @@ bool names_rows(const Column& column) {
   const std::vector<std::string> words = words_of(column.name);
   return words.empty() || words.front() == "id" || words.front() == "index" || words.back() == "id" ||
          words.front() == "unnamed";
+}
+
+// Why a column that is not the target is no input; empty where it is one.
+std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
+  if (column.texts > 0 && column.dates == column.texts) return "it has dates";
+  if (column.values.size() > most_categories) {
+    return "it has more than " + std::to_string(most_categories) + " different texts";
+  }
+  if (rows > 2 && column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
+  return "";
 }
 
 std::size_t target_of(const std::vector<Column>& columns) {
@@ -236,10 +263,8 @@ TableLayout find_columns(const std::string& path) {
     const Column& column = columns[i];
     if (i == target) continue;
     const bool is_text = column.texts > 0;
-    const bool is_different = is_text && column.values.size() > most_categories;
-    const bool counts = rows > 2 && column.counts_rows && (names_rows(column) || i == 0);
-    if (is_different || counts) {
-      layout.ignored.push_back(column.name);
+    if (std::string why = why_ignored(column, i == 0, rows); !why.empty()) {
+      layout.ignored.push_back({column.name, std::move(why)});
       continue;
     }
     layout.inputs.push_back(column.name);
@@ -250,8 +275,8 @@ TableLayout find_columns(const std::string& path) {
     for (const Column& column : columns) {
       if (column.texts == 0 && column.name != layout.target) layout.inputs.push_back(column.name);
     }
-    std::erase_if(layout.ignored, [&](const std::string& name) {
-      return std::find(layout.inputs.begin(), layout.inputs.end(), name) != layout.inputs.end();
+    std::erase_if(layout.ignored, [&](const TableLayout::Ignored& ignored) {
+      return std::find(layout.inputs.begin(), layout.inputs.end(), ignored.column) != layout.inputs.end();
     });
   }
   if (layout.inputs.empty()) fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'");

@@ -26,8 +26,11 @@ struct TableLayout {
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // of them, those of texts
   std::string target;
-  bool has_missing = false;          // in a column of numbers
-  std::vector<std::string> ignored;  // columns that number or name the rows
+  bool has_missing = false;  // in a column of numbers
+  struct Ignored {
+    std::string column, why;  // "day", "it has dates"
+  };
+  std::vector<Ignored> ignored;  // columns that are no inputs
 };
 // Throws Error (data) for a table of fewer than two columns.
 TableLayout find_columns(const std::string& path);

@@ -133,6 +133,8 @@ std::pair<Element, bool> parse_descr(const std::string& descr, const std::string
   if (descr.ends_with("f2")) help = "half precision is not supported: save it as float32";
   if (descr.find('O') != std::string::npos)
     help = "Python objects are not supported: save numbers, with allow_pickle=False";
+  if (descr.find_first_of("US") != std::string::npos)
+    help = "texts are not supported: names, labels = np.unique(labels, return_inverse=True) numbers them";
   fail_data(fmt::format("{} has dtype '{}', which is not supported", name, descr), std::string(help));
 }
 

@@ -383,7 +383,7 @@ class TableReader {
 
 TableText open_table(const std::string& path) { return {path, read_text(path)}; }
 
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path) {
+TableColumns target_columns(const spec::Csv& csv) {
   TableColumns columns;
   columns.target = csv.target.text;
   columns.target_place = csv.target.place;
@@ -391,6 +391,11 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
     columns.weight = csv.weight->text;
     columns.weight_place = csv.weight->place;
   }
+  return columns;
+}
+
+TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path) {
+  TableColumns columns = target_columns(csv);
   find_column(header, columns.target, columns.target_place, path, csv.header);
   if (csv.inputs) {
     for (const spec::ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});

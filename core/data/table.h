@@ -66,6 +66,8 @@ TableText open_table(const std::string& path);
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
 std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file);
+// The target and the weight that the config names, without inputs.
+TableColumns target_columns(const spec::Csv& csv);
 // What the config says about the columns, completed by the header of the first training file.
 TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path);
 

@@ -304,7 +304,8 @@ class Parser {
     if (rules == nullptr) {
       std::vector<std::string> known{"pmean"};
       for (const OpRules* candidate : ops_.all) known.emplace_back(candidate->name);
-      const std::optional<Hint> hint = hint_for("collective", op_name.text);
+      std::optional<Hint> hint = hint_for("op", op_name.text);
+      if (!hint) hint = hint_for("collective", op_name.text);
       const std::string near = nearest(op_name.text, known);
       lexer_.fail(op_name, "'" + op_name.text + "' is not an op",
                   hint           ? hint->help

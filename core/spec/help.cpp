@@ -1,6 +1,7 @@
 // The table of keys as text: `pmaptrain help KEY` and docs/config.md.
 #include <algorithm>
 
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/check.h"
 #include "core/spec/keys.h"
@@ -195,6 +196,22 @@ std::string help_of_all(const std::string& path) {
   return out;
 }
 
+// What a word that is no key may stand for.
+std::string near_key(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    names.emplace_back(key.path);
+    names.emplace_back(key.name());
+  }
+  const std::string last = word.substr(word.rfind('.') + 1);
+  if (const std::optional<Hint> hint = hint_in_config(last); hint && !same_letters(word, names)) {
+    const bool is_value = hint->is_supported() && find_ending(hint->meant).empty();
+    return hint->help + (is_value ? " pmaptrain help " + hint->path : "");
+  }
+  const std::string near = nearest(word, names);
+  return near.empty() ? "pmaptrain help lists all keys" : "did you mean '" + near + "'?";
+}
+
 std::string without(const std::string& word, std::string_view ending) {
   return word.ends_with(ending) ? word.substr(0, word.size() - ending.size()) : word;
 }
@@ -208,18 +225,7 @@ std::string help(const std::string& key) {
     std::string out = help_of_all(name);
     if (!out.empty()) return out;
   }
-  std::vector<std::string> names;
-  for (const Key& known : keys()) {
-    names.emplace_back(known.path);
-    names.emplace_back(known.name());
-  }
-  const std::string near = nearest(key, names);
-  throw Error(ExitStatus::usage,
-              Diagnostic{"usage",
-                         {},
-                         "there is no config key '" + key + "'",
-                         near.empty() ? "pmaptrain help lists all keys" : "did you mean '" + near + "'?",
-                         {}});
+  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, "there is no config key '" + key + "'", near_key(key), {}});
 }
 
 std::string reference_markdown() {

@@ -319,16 +319,7 @@ class Leaf {
     }
     const auto count = parse_integer(digits);
     if (!known) {
-      if (const std::string letters = letters_of(unit); key_.steps && (letters == "batch" || letters == "batches")) {
-        return misspelt(value, digits + " steps");
-      }
-      const bool is_time = has_word({"second", "seconds", "minute", "minutes", "hour", "hours", "min", "s", "h"}, unit);
-      if (is_time && !key_.time) {
-        return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
-                                "train.max_time limits the time of a run");
-      }
-      const std::string near = nearest(unit, units);
-      return near.empty() ? wrong(value) : misspelt(value, digits + " " + near);
+      return unknown_unit(value, digits, unit);
     }
     if (count.error == NumberError::fraction) {
       return reporter_.report(value, name_of(key_) + " '" + text + "' is not a whole number of " + unit,
@@ -339,10 +330,25 @@ class Leaf {
       return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
                               never ? "'never' disables it" : "");
     }
-    // The units are listed in pairs of singular and plural.
-    const auto form =
-        (std::find(units.begin(), units.end(), unit) - units.begin()) / 2 * 2 + (count.value == 1 ? 0 : 1);
-    return with_text(value, std::to_string(count.value) + " " + units[static_cast<std::size_t>(form)]);
+    return with_text(value, in_units(std::to_string(count.value), unit, units));
+  }
+
+  // "1 step", "12 steps". The units are listed in pairs of singular and plural.
+  static std::string in_units(const std::string& count, std::string_view unit, const std::vector<std::string>& units) {
+    const auto pair = (std::find(units.begin(), units.end(), unit) - units.begin()) / 2 * 2;
+    return count + " " + units[static_cast<std::size_t>(pair + (count == "1" ? 0 : 1))];
+  }
+
+  // "12s", "30 minuts"; of time, where steps are counted.
+  Node unknown_unit(const Node& value, const std::string& count, const std::string& unit) const {
+    const std::vector<std::string> units = units_of(key_);
+    const std::optional<Hint> hint = hint_for("duration", unit);
+    const std::string meant = hint ? std::string(hint->meant) : nearest(unit, units);
+    if (has_word(units, meant)) return misspelt(value, in_units(count, meant, units));
+    const std::string refused = name_of(key_) + " takes " + takes(key_) + ", not " + describe(value);
+    if (hint && !hint->is_supported()) return reporter_.report(value, refused, hint->help);
+    const bool is_time = has_word({"second", "seconds", "minute", "minutes", "hour", "hours"}, hint ? meant : unit);
+    return is_time ? reporter_.report(value, refused, "train.max_time limits the time of a run") : wrong(value);
   }
 
   Node padding(const Node& value) const {

@@ -33,6 +33,26 @@ void add_axis(const Node& item, const Reporter& reporter, Node& result) {
   result.items.push_back(std::move(axis));
 }
 
+// "{data:2, model:4}": to YAML these are names without values.
+bool lacks_spaces(const Node& map) {
+  for (std::size_t i = 0; i < map.keys.size(); ++i) {
+    const std::size_t colon = map.keys[i].text.find(':');
+    const bool is_name = map.items[i].is(Kind::blank) || map.items[i].is(Kind::null);
+    if (!is_name || map.keys[i].quoted || colon == 0 || colon == std::string::npos) return false;
+  }
+  return true;
+}
+
+Node refuse_without_spaces(const Node& map, const Reporter& reporter) {
+  std::vector<std::string> items;
+  for (const Node& name : map.keys) {
+    const std::size_t colon = name.text.find(':');
+    items.push_back("{" + name.text.substr(0, colon) + ": " + name.text.substr(colon + 1) + "}");
+  }
+  const std::string written = items.size() == 1 ? items.front() : "[" + join(items, ", ") + "], outermost first";
+  return reporter.report(map, "there is no space after the ':' of '" + map.keys.front().text + "'", "write " + written);
+}
+
 }  // namespace
 
 Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
@@ -40,6 +60,7 @@ Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
     return empty_value(key, value, reporter);
   Node result = empty_at(value, Kind::sequence);
   if (value.is(Kind::map)) {
+    if (lacks_spaces(value)) return refuse_without_spaces(value, reporter);
     if (value.keys.size() > 1) {
       std::vector<std::string> items;
       for (std::size_t i = 0; i < value.keys.size(); ++i) {

@@ -99,6 +99,10 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
 Loaded load(const std::string& path, const Overrides& overrides) {
   std::string file = path;
   std::error_code error;
+  if (fs::path(path).extension() == ".pmt") {
+    refuse_file(path, "this is the text of a program, not a config",
+                "pmaptrain exec " + shell_quoted(path) + " runs it");
+  }
   if (fs::is_directory(path, error)) {
     file = (fs::path(path) / "config.yaml").string();
     if (!fs::exists(file, error)) {

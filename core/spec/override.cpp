@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/spec/assignment.h"
 #include "core/spec/check.h"
 #include "core/spec/keys.h"
-#include "core/spec/parse.h"
 #include "core/spec/sections.h"
 #include "core/spec/takes.h"
 #include "core/spec/values.h"
@@ -17,89 +17,6 @@ namespace pmaptrain::spec {
 namespace {
 
 using Kind = Node::Kind;
-
-std::shared_ptr<Text> option_text(const std::string& option, const std::string& argument) {
-  auto text = std::make_shared<Text>();
-  text->file = option;
-  text->lines = split_lines(argument);
-  text->option = true;
-  return text;
-}
-
-Node at_column(const std::shared_ptr<const Text>& text, int column, int length) {
-  Node node;
-  node.source = text;
-  node.line = 1;
-  node.column = column;
-  node.length = length;
-  return node;
-}
-
-struct Assignment {
-  std::vector<Node> segments;  // scalars with places in the argument
-  Node value;
-};
-
-// Parses KEY=VALUE, with quoted segments for keys that contain dots. Returns nothing after reporting an error.
-std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors) {
-  const Reporter reporter(errors);
-  const std::shared_ptr<const Text> text = option_text("--set", argument);
-  if (!is_utf8(argument)) {
-    reporter.report(at_column(text, 0, 1), "this argument is not valid UTF-8", "");
-    return std::nullopt;
-  }
-  Assignment result;
-  std::string segment;
-  char quote = 0;
-  bool was_quoted = false;
-  std::size_t start = 0;
-  const auto here = [&](std::size_t at, std::size_t end) {
-    return at_column(text, count_characters(std::string_view(argument).substr(0, at)) + 1,
-                     std::max(1, count_characters(std::string_view(argument).substr(at, end - at))));
-  };
-  const char* form = "write --set key=value, such as --set data.batch_size=64";
-  for (std::size_t i = 0; i < argument.size(); ++i) {
-    const char c = argument[i];
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-      } else {
-        segment += c;
-      }
-      continue;
-    }
-    if ((c == '"' || c == '\'') && segment.empty() && !was_quoted) {
-      quote = c;
-      was_quoted = true;
-      continue;
-    }
-    if (c != '.' && c != '=') {
-      segment += c;
-      continue;
-    }
-    if (segment.empty()) {
-      reporter.report(here(i, i + 1), "a part of the key is empty", form);
-      return std::nullopt;
-    }
-    result.segments.push_back(scalar_at(here(start, i), segment));
-    segment.clear();
-    was_quoted = false;
-    start = i + 1;
-    if (c == '.') continue;
-    const int offset = count_characters(std::string_view(argument).substr(0, i + 1));
-    const std::size_t known = errors.size();
-    result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
-    if (!result.value.valid() && errors.size() > known) return std::nullopt;
-    if (!result.value.valid() || result.value.is(Kind::blank)) {
-      reporter.report(here(i, i + 1), "there is no value after '='", "write a value; '=null' restores the default");
-      return std::nullopt;
-    }
-    return result;
-  }
-  reporter.report(here(0, argument.size()),
-                  quote != 0 ? "unclosed quote in the key" : "there is no '=' in this argument", form);
-  return std::nullopt;
-}
 
 class Walker {
  public:
@@ -124,6 +41,7 @@ class Walker {
       if (next == nullptr) return;
       if (last) {
         replace_choice(*next, key, assignment.value);
+        note_lost(*next, key, assignment);
         *next = assignment.value;
         return;
       }
@@ -346,6 +264,30 @@ class Walker {
     for (const Node& name : node.keys) notes_.push_back(said + name.text);
   }
 
+  // A value in place of a whole map, which then lacks keys that stood there: optimizer=sgd, without its learning rate.
+  // Another alternative of a choice is no such key.
+  void note_lost(const Node& node, const Key* key, const Assignment& assignment) {
+    const Node& value = assignment.value;
+    const bool is_choice = key != nullptr && key->type == Type::choice;
+    if (key == nullptr || !node.is(Kind::map) || (key->type != Type::map && !is_choice)) return;
+    std::vector<std::string> lost;
+    for (const Node& name : node.keys) {
+      const Key* const known = child(*key, name.text);
+      const bool is_alternative = known != nullptr && known->need == Need::alternative;
+      if (known != nullptr && !is_alternative && value.find(name.text) == nullptr) lost.push_back(name.text);
+    }
+    if (lost.empty()) return;
+    const std::string path = path_ + std::string(key->name());
+    std::string note = "--set " + path + " replaces all of " + path + ", so " + join(lost, ", ") +
+                       (lost.size() == 1 ? " is gone" : " are gone");
+    const std::string& kind = value.is(Kind::scalar) || value.keys.empty() ? value.text : value.keys.front().text;
+    const Key* const chosen = child(*key, kind);
+    if (chosen != nullptr && chosen->need == Need::alternative) {
+      note += "; --set " + path + "." + kind + "={} changes the kind alone";
+    }
+    notes_.push_back(std::move(note));
+  }
+
   // Converts `node` (a bare choice, a shorthand or a blank) to a map, so that further segments can be added.
   void open(Node& node, const Key* key, const Node& segment) {
     const bool leaf = key != nullptr && children(*key).empty() && key->need != Need::alternative &&
@@ -411,13 +353,6 @@ class Walker {
   std::vector<std::string>& notes_;
   std::string path_;  // the segments of the key so far, each followed by a dot
 };
-
-// The value of an option such as "--devices 8", with its place in that text.
-Node option_value(const std::string& option, const std::string& value) {
-  const auto text = option_text(option, option + " " + value);
-  Node node = scalar_at(at_column(text, static_cast<int>(option.size()) + 2, count_characters(value)), value);
-  return node;
-}
 
 Assignment assign(std::vector<std::string> path, const Node& value) {
   Assignment assignment;

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/csv_reader.h"
 #include "core/train/record_lines.h"
 
 namespace pmaptrain::train {
@@ -29,30 +30,22 @@ bool is_bare_number(const Place& place) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The loss applies the function that the last layer is.
-void twice_normalised(const Setup& setup, std::vector<std::string>& out) {
-  const std::vector<const model::PlannedLayer*> layers = setup.model.leaves();
-  const model::PlannedLayer& last = *layers.back();
-  const spec::Loss& loss = setup.model.loss;
-  const bool softmax = last.kind == "softmax" && std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
-  const bool sigmoid = last.kind == "sigmoid" && std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
-  if (!softmax && !sigmoid) return;
-  out.push_back("the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
-                ", and the loss " + to_string(loss) +
-                " applies one itself: gradients are then small, and training is slow; remove the layer");
-}
-
-// A loss that takes logits, behind a layer that allows only some.
-void cut_logits(const Setup& setup, std::vector<std::string>& out) {
+// A loss that takes logits, behind a layer that is no logits: the function that the loss applies itself, or one that
+// allows only some.
+void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
   const model::PlannedLayer& last = *setup.model.leaves().back();
   const spec::Loss& loss = setup.model.loss;
-  const bool takes_logits = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss) ||
-                            std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
-  if (!takes_logits || last.kind != "relu") return;
-  out.push_back("the last layer, " + last.name + in_parentheses(last.place) + ", is a relu, and the loss " +
-                to_string(loss) +
-                " takes logits, which may be negative: classes whose logits are all cut to 0 do not "
-                "train; remove the layer");
+  const bool softmax = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
+  const bool sigmoid = std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+  const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
+                            ", and the loss " + to_string(loss);
+  if ((last.kind == "softmax" && softmax) || (last.kind == "sigmoid" && sigmoid)) {
+    out.push_back(layer + " applies one itself: gradients are then small, and training is slow; remove the layer");
+  } else if (last.kind == "relu" && (softmax || sigmoid)) {
+    out.push_back(layer +
+                  " takes logits, which may be negative: classes whose logits are all cut to 0 do not train; remove "
+                  "the layer");
+  }
 }
 
 // Bytes are scaled to 0..1 before they are normalised.
@@ -67,6 +60,26 @@ void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
   out.push_back("data.normalize" + in_parentheses(setup.model.normalize_place) + " has " + exact(largest) +
                 ", but inputs are bytes, which are scaled to 0..1 first: divide mean and std by 255, or write "
                 "normalize: auto");
+}
+
+// A column of numbers with fractions, each of which becomes an input of its own.
+void measured_categories(const Setup& setup, std::vector<std::string>& out) {
+  constexpr std::size_t most = 20;
+  for (const data::Encoding::Column& column : setup.source.encoding.columns) {
+    const std::vector<std::string>& names = column.categories;
+    if (names.size() <= most) continue;
+    const auto is_number = [](const std::string& name) {
+      return data::to_number(name).kind == data::CellNumber::Kind::number;
+    };
+    const bool measured =
+        std::all_of(names.begin(), names.end(), is_number) &&
+        std::any_of(names.begin(), names.end(), [](const std::string& name) { return !data::to_number(name).integer; });
+    if (!measured) continue;
+    out.push_back("column '" + printable(column.name) + "'" + in_parentheses(setup.spec().data.source_place) +
+                  " is categorical and has " + with_commas(std::ssize(names)) +
+                  " different numbers, each of which becomes an input: without its name in categorical it is one "
+                  "number");
+  }
 }
 
 // Images are (height, width, channels).
@@ -153,9 +166,9 @@ double target_scale(const data::Dataset& dataset) {
 std::vector<std::string> likely_mistakes(const Setup& setup) {
   std::vector<std::string> found;
   single_device(setup, found);
-  twice_normalised(setup, found);
-  cut_logits(setup, found);
+  function_before_loss(setup, found);
   unscaled_normalize(setup, found);
+  measured_categories(setup, found);
   channels_first(setup, found);
   short_duration(setup, found);
   large_batch(setup, found);

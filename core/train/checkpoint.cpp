@@ -220,6 +220,11 @@ bool has_best(const RunState& state, std::int64_t member) {
   return index < state.members.size() && state.members[index].best.has_value();
 }
 
+std::string best_checkpoint(const RunState& state, std::int64_t member) {
+  if (!has_best(state, member)) return "";
+  return checkpoint_name(state.members[static_cast<std::size_t>(member)].best->step);
+}
+
 void check_has_best(const RunState& state, std::int64_t member, const std::string& last) {
   if (has_best(state, member)) return;
   throw Error(ExitStatus::usage, Diagnostic{"usage",

@@ -83,6 +83,8 @@ RunState load_run_state(const std::filesystem::path& checkpoint);
 // Whether checkpoints/best, of which this is the state, has best parameters of the member. Otherwise it has those of
 // its last step.
 bool has_best(const RunState& state, std::int64_t member);
+// "step-00000100": the step of the member's best parameters; empty where it has none.
+std::string best_checkpoint(const RunState& state, std::int64_t member);
 // Throws Error (usage) where it has none. `last` is the option or key by which its last ones are chosen.
 void check_has_best(const RunState& state, std::int64_t member, const std::string& last);
 

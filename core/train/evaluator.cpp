@@ -150,8 +150,8 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
   for (std::size_t m = 0; m < members.size(); ++m) {
     results[m].member = members[m];
-    results[m].checkpoint =
-        checkpoint_name(best ? state.members.at(static_cast<std::size_t>(members[m])).best->step : state.step);
+    results[m].best = best_checkpoint(state, members[m]);
+    results[m].checkpoint = best ? results[m].best : checkpoint_name(state.step);
   }
   parameters.file.check_intact();
   return results;

@@ -25,7 +25,8 @@ struct Evaluation {
   std::int64_t examples = 0;
   double seconds = 0;  // of all members
   std::int64_t member = 0;
-  std::string checkpoint = {};  // evaluate_checkpoint(): whose parameters these are; of the best ones, the member's own
+  // evaluate_checkpoint(): whose parameters these are, and which are the member's best; empty where none are.
+  std::string checkpoint = {}, best = {};
 };
 
 class Evaluator {

@@ -67,8 +67,8 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
   predictions_.classes = state.encoding.classes;
-  predictions_.checkpoint =
-      checkpoint_name(best ? state.members.at(static_cast<std::size_t>(member)).best->step : state.step);
+  predictions_.best = best_checkpoint(state, member);
+  predictions_.checkpoint = best ? predictions_.best : checkpoint_name(state.step);
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   batch_ = data::plan_evaluation(predictions_.inputs->size(), rows, spec.mesh.mesh.devices());

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -64,25 +65,43 @@ std::string plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-std::string headline(const Ended& ended, bool color) {
-  std::string what = printable(ended.status);
-  if (ended.reason == "max_steps") what = "stopped at --max-steps";
-  if (ended.reason == "max_time") what = "stopped at train.max_time";
-  if (ended.reason == "early_stopping") what = "stopped early";
-  if (ended.reason == "signal") what = "stopped by a signal";
-  if (ended.reason == "guard") what = "stopped by a guard";
-  if (color) {
-    const std::string_view style = ended.status == "done" ? green : ended.exit_status == 0 ? yellow : red;
-    what = std::string(style) + what + std::string(plain);
+std::string outcome(const Ended& ended) {
+  if (ended.reason == "max_steps") return "stopped at --max-steps";
+  if (ended.reason == "max_time") return "stopped at train.max_time";
+  if (ended.reason == "early_stopping") return "stopped early";
+  if (ended.reason == "signal") return "stopped by a signal";
+  if (ended.reason == "guard") return "stopped by a guard";
+  return printable(ended.status);
+}
+
+// Lines of whole words, where the words allow it no wider than so many columns.
+std::string wrapped(const std::string& text, int columns) {
+  std::string out;
+  int column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const int width = display_width(word);
+    const bool fits = columns <= 0 || column + 1 + width <= columns;
+    if (column > 0) out += fits ? " " : "\n  ";
+    column = column == 0 ? width : fits ? column + 1 + width : 2 + width;
+    out += word;
   }
-  std::string text = fmt::format("{} after {}", what, plural(ended.steps, "step"));
+  return out + "\n";
+}
+
+std::string headline(const Ended& ended, bool color, int columns) {
+  std::string text = fmt::format("{} after {}", outcome(ended), plural(ended.steps, "step"));
   if (const std::int64_t skipped = ended.steps_skipped(); skipped > 0) {
     text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
                                       : fmt::format(", {} skipped by members", with_commas(skipped));
   }
   text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
-  return text + ") in " + duration(ended.seconds) + "\n";
+  text = wrapped(text + ") in " + duration(ended.seconds), columns);
+  if (!color) return text;
+  const std::string_view style = ended.status == "done" ? green : ended.exit_status == 0 ? yellow : red;
+  const std::size_t end = text.find_last_not_of(" \n", text.find("after") - 1) + 1;
+  return std::string(style) + text.substr(0, end) + std::string(plain) + text.substr(end);
 }
 
 std::string split_name(const Ended& ended, const std::string& split) {
@@ -90,7 +109,17 @@ std::string split_name(const Ended& ended, const std::string& split) {
   return printable(split) + (best ? " (best)" : "");
 }
 
-std::string measures_table(const Ended& ended, const MemberEnded& member, bool color) {
+// Rows become columns.
+std::vector<Row> transposed(const std::vector<Row>& rows) {
+  std::vector<Row> turned(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) turned[i].push_back(row[i]);
+  }
+  return turned;
+}
+
+// A row for each split, or where that is too wide one for each measure.
+std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   Row heading{""};
   for (const auto& [split, measures] : member.final_measures) {
     for (const auto& measure : measures) {
@@ -108,7 +137,7 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
     }
     rows.push_back(std::move(row));
   }
-  return "\n" + table(rows, color);
+  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
 }
 
 std::string value_at(const std::vector<double>& values, std::size_t i) {
@@ -323,8 +352,8 @@ std::string finished_members(const Ended& ended) {
   return text;
 }
 
-std::string member_report(const Ended& ended, const MemberEnded& member, bool color) {
-  std::string text = measures_table(ended, member, color);
+std::string member_report(const Ended& ended, const MemberEnded& member, bool color, int columns) {
+  std::string text = measures_table(ended, member, color, columns);
   text += comparison_table(member.comparisons, true, color);
   text += comparison_table(member.comparisons, false, color);
   if (member.best) {
@@ -337,9 +366,9 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
 }  // namespace
 
 std::string final_report(const Ended& ended, bool color, int columns) {
-  std::string text = headline(ended, color);
+  std::string text = headline(ended, color, columns);
   text += ended.members.size() == 1
-              ? member_report(ended, ended.members.front(), color)
+              ? member_report(ended, ended.members.front(), color, columns)
               : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;

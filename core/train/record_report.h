@@ -9,8 +9,8 @@ namespace pmaptrain::train {
 
 // Status, steps and time; the final measures of each split as a table; learned beside true values (long parameters
 // abbreviated); the run folder. Of an ensemble the table has its members, or the best, the median and the worst of
-// them: of many, and where a row for each would be wider than `columns`. Lines with their ends. `color` adds ANSI
-// sequences; `columns` is the terminal's, or 0 where nothing limits a line.
+// them: of many, and where a row for each would be wider than `columns`. Lines with their ends, of whole words. `color`
+// adds ANSI sequences; `columns` is the terminal's, or 0 where nothing limits a line.
 std::string final_report(const Ended& ended, bool color = false, int columns = 0);
 
 // What was saved of a run that was stopped, and the command that goes on with it: a line. Empty for other runs.

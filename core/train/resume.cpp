@@ -117,6 +117,36 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   });
 }
 
+// Each key with its place; where there are many, the run is that of another config: one error with the first of them.
+[[noreturn]] void refuse_changes(const fs::path& run, const std::vector<spec::ChangedKey>& keys) {
+  constexpr std::size_t most_errors = 5, first_keys = 3;
+  const auto values = [](const spec::ChangedKey& key) {
+    return ": the run has " + shown(key.before) + ", this config " + shown(key.after);
+  };
+  std::vector<Diagnostic> errors;
+  if (keys.size() <= most_errors) {
+    for (const spec::ChangedKey& key : keys) {
+      errors.push_back({key.kind, key.place, "--resume cannot change " + key.path + values(key), {}});
+    }
+  } else {
+    Diagnostic& error = errors.emplace_back();
+    error.kind = "usage";
+    error.message = "--resume cannot continue '" + run.string() + "' with this config: " + std::to_string(keys.size()) +
+                    " keys differ from the run's";
+    std::vector<std::string> others;
+    for (const spec::ChangedKey& key : keys) {
+      if (error.notes.size() < first_keys) {
+        error.notes.push_back(key.path + values(key));
+      } else {
+        others.push_back(key.path);
+      }
+    }
+    error.notes.push_back("and " + join(others, ", "));
+  }
+  errors.back().help = "begin another run (--name), from this one's parameters with model.init.from: " + run.string();
+  throw Error(ExitStatus::usage, std::move(errors));
+}
+
 }  // namespace
 
 std::optional<ResumePoint> find_resume_point(const fs::path& run) {
@@ -154,26 +184,20 @@ std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& l
 }
 
 std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
-  std::vector<Diagnostic> errors;
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
-  for (const spec::ChangedKey& key : keys) {
-    if (std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); })) continue;
-    if (key.path == "mesh.axes" && same_names(key.before, key.after)) {
-      notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
-                      ": sums run in another order, so the bits differ from here on");
-      continue;
-    }
-    errors.push_back({key.kind,
-                      key.place,
-                      "--resume cannot change " + key.path + ": the run has " + shown(key.before) + ", this config " +
-                          shown(key.after),
-                      {}});
-  }
-  if (errors.empty()) return notes;
-  errors.back().help = "begin another run (--name), from this one's parameters with model.init.from: " + run.string();
-  throw Error(ExitStatus::usage, std::move(errors));
+  std::erase_if(keys, [](const spec::ChangedKey& key) {
+    return std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); });
+  });
+  std::erase_if(keys, [&](const spec::ChangedKey& key) {
+    if (key.path != "mesh.axes" || !same_names(key.before, key.after)) return false;
+    notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
+                    ": sums run in another order, so the bits differ from here on");
+    return true;
+  });
+  if (!keys.empty()) refuse_changes(run, keys);
+  return notes;
 }
 
 namespace {

@@ -44,7 +44,6 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   }
   emit(started(run_dir, steps, workers, resumed != nullptr ? resumed->step : 0));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
-  for (const std::string& note : setup_.source.notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});
 }
@@ -101,6 +100,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, int w
       "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
       (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
       counted(steps_per_epoch, "step") + " an epoch");
+  for (const std::string& note : setup_.source.notes) event.description.push_back("note: " + note);
   return event;
 }
 

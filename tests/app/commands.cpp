@@ -90,9 +90,15 @@ TEST_CASE("options and commands of other tools are told what does the same here"
         "a key of the config is set by --set: write --set data.batch_size=32\n");
   CHECK(help({"run", "x.yaml", "optimizer.lr=0.1"}) ==
         "a key of the config is set by --set: write --set optimizer.learning_rate=0.1\n");
+  CHECK(help({"run", "x.yaml", "~data.shuffle"}) ==
+        "--set restores the default of a key: write --set data.shuffle=null\n");
+  CHECK(help({"run", "x.yaml", "~data.shuffle=true"}) ==
+        "--set restores the default of a key: write --set data.shuffle=null\n");
   CHECK(help({"run", "x.yaml", "--set", "data.batch_size", "32"}) == "write --set data.batch_size=32\n");
   CHECK(help({"train", "x.yaml"}) == "did you mean 'run'?\n");
   CHECK(help({"evaluate", "runs/x"}) == "did you mean 'eval'?\n");
+  CHECK(call({"run", "a b.pmt"}).err ==
+        "a b.pmt: error: this is the text of a program, not a config\n  help: pmaptrain exec 'a b.pmt' runs it\n");
   CHECK(contains(call({"collectives", "--mesh", "d=2", "--op", "allreduce"}).err, "help: did you mean 'psum'?"));
   // Not every command sets keys of a config.
   CHECK(help({"devices", "a=b"}) ==
@@ -426,6 +432,10 @@ TEST_CASE("help describes keys and commands", "[app]") {
   CHECK(precision.starts_with("precision\n"));
   CHECK(contains(precision,
                  "of the same name\n  pmaptrain help model.layers.precision\n  pmaptrain help metrics.precision\n"));
+  CHECK(contains(call({"run", "--help"}).out, "stop after step N of the run, with a checkpoint; steps before\n"));
+  const std::string errors = "With --json an error is a JSON document on standard output too";
+  CHECK(contains(call({"eval", "--help"}).out, errors));
+  CHECK_FALSE(contains(call({"predict", "--help"}).out, errors));
   const Finished wrong = call({"help", "optimzer"});
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "did you mean 'optimizer'?"));

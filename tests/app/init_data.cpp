@@ -44,8 +44,7 @@ TEST_CASE("init csv finds the target, categories, missing cells and columns that
                                  }));
   const std::string config = written(folder, "csv", data);
   CHECK(contains(config, "# Training on houses.csv: 100 examples of f32[3].\n"));
-  CHECK(contains(
-      config, "# Not among the inputs, because they number the rows, or have a text of their own in most rows: id.\n"));
+  CHECK(contains(config, "# Left out of the inputs: id (it numbers the rows).\n"));
   CHECK(contains(config, "train: houses.csv\n"));  // beside the config
   CHECK(contains(config, "target: price "));
   CHECK(contains(config, "inputs: [rooms, city]\n"));
@@ -53,6 +52,36 @@ TEST_CASE("init csv finds the target, categories, missing cells and columns that
   CHECK(contains(config, "missing: mean "));
   CHECK(contains(config, "- dense: 1 "));
   CHECK(contains(config, "loss: mean_squared_error\n"));
+}
+
+TEST_CASE("init csv leaves dates out and says so, and names data above the config by its relative path", "[app]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "configs");
+  const std::string data = folder.write("sales.csv", "day,at,size,version,price\n" + rows_of(60, [](int i) {
+                                                       const std::string day = std::to_string(i % 28 + 1);
+                                                       return "2024-01-" + day + "," + day + "/1/24 12:30," +
+                                                              std::to_string(i % 7) + "," + "1.2." +
+                                                              (i % 2 == 0 ? "x" : "y") + "," + std::to_string(i) + ".5";
+                                                     }));
+  const std::string file = folder / "configs/own.yaml";
+  const std::string relative = std::filesystem::relative(data).string();
+  const Finished init = call({"init", "csv", relative, file});
+  REQUIRE(init.status == 0);
+  CHECK(init.err == "note: Left out of the inputs: day (it has dates), at (it has dates).\n");
+  const std::string config = test::read_text(file);
+  CHECK(contains(config, "# Left out of the inputs: day (it has dates), at (it has dates).\n"));
+  CHECK(contains(config, "inputs: [size, version]\n"));
+  CHECK(contains(config, "categorical: [version] "));
+  CHECK(contains(config, "train: \"../sales.csv\"\n"));
+  CHECK(call({"validate", file}).status == 0);
+  // A path that was given as an absolute one stays so, and ".." does not leave a folder that is a link by the link.
+  std::filesystem::remove(file);
+  CHECK(call({"init", "csv", data, file}).status == 0);
+  CHECK(contains(test::read_text(file), "train: " + data + "\n"));
+  std::filesystem::create_directories(folder / "far/away");
+  std::filesystem::create_directory_symlink(folder / "far/away", folder / "link");
+  CHECK(call({"init", "csv", relative, folder / "link/own.yaml"}).status == 0);
+  CHECK(contains(test::read_text(folder / "link/own.yaml"), "train: " + data + "\n"));
 }
 
 TEST_CASE("init csv takes texts and small integers as classes, other delimiters, and tables without a header",
@@ -168,7 +197,7 @@ TEST_CASE("init csv takes many integers as numbers, and gives large targets a la
                                                       })));
   CHECK(contains(line, "loss: mean_squared_error\n"));
   CHECK(contains(line, "- dense: 1 "));
-  CHECK_FALSE(contains(line, "Not among the inputs"));
+  CHECK_FALSE(contains(line, "Left out of the inputs"));
   const std::string prices =
       written(folder, "csv", folder.write("prices.csv", "rooms,price\n" + rows_of(100, [](int i) {
                                                           return std::to_string(i % 6) + ".5," +
@@ -180,4 +209,26 @@ TEST_CASE("init csv takes many integers as numbers, and gives large targets a la
   CHECK(contains(call({"validate", small, "--set", "optimizer.learning_rate=0.0001"}).err,
                  "will hardly reach them; divide the targets, or raise optimizer.learning_rate"));
   CHECK_FALSE(contains(call({"validate", small}).err, "will hardly reach them"));
+}
+
+TEST_CASE("how data is converted is a note of validate and of a run, and no warning", "[app]") {
+  const TemporaryFolder folder;
+  std::vector<double> numbers;
+  std::string labels;
+  for (int i = 0; i < 64; ++i) {
+    numbers.push_back(i % 5);
+    labels += static_cast<char>(i % 2);
+  }
+  const std::string data = folder.write(
+      "own.npz", archive({{"x.npy", npy("<f8", "(64, 1)", raw(numbers))}, {"y.npy", npy("|u1", "(64,)", labels)}}));
+  const std::string config = folder / "own.yaml", note = "note: inputs are f64 and become f32\n";
+  REQUIRE(call({"init", "npz", data, config}).status == 0);
+  const Finished valid = call({"validate", config});
+  CHECK(contains(valid.out, note));
+  CHECK_FALSE(contains(valid.err, "become f32"));
+  const Finished run = call({"run", config, "--run-dir", folder / "run", "--max-steps", "1"});
+  CHECK(run.status == 0);
+  CHECK(contains(test::read_text(folder / "run/log.txt"), "\n" + note));
+  const Finished quiet = run_binary({"run", config, "--run-dir", folder / "quiet", "--max-steps", "1", "--quiet"});
+  CHECK_FALSE(contains(quiet.err, "become f32"));
 }

@@ -1,8 +1,10 @@
 // predict: what it reads, what it writes, and what it refuses.
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "core/data/array.h"
 #include "core/train/npy.h"
@@ -24,11 +26,14 @@ struct Run {
   TemporaryFolder folder;
   std::string dir = folder / "run";
 
-  void train(const std::string& data, const std::string& layers, const std::string& rest = "") {
+  void train(const std::string& data, const std::string& layers, const std::string& rest = "",
+             const std::vector<std::string>& set = {}) {
     folder.write("c.yaml", "mesh: {axes: {devices: 2}}\ndata:\n  batch_size: 8\n" + data + "model: {layers: [" +
                                layers + "]}\n" + (rest.empty() ? "loss: softmax_cross_entropy\n" : rest) +
                                "optimizer: {adam: {}, learning_rate: 0.05}\ntrain: {duration: 10 epochs}\n");
-    const Finished run = call({"run", folder / "c.yaml", "--run-dir", dir, "-q", "--progress", "none"});
+    std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", dir, "-q", "--progress", "none"};
+    for (const std::string& setting : set) arguments.insert(arguments.end(), {"--set", setting});
+    const Finished run = call(arguments);
     INFO(run.err);
     REQUIRE(run.status == 0);
   }
@@ -165,6 +170,124 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   write_npy(run.folder, "nan.npy", numbers, {20, 3});
   CHECK(run.refusal(3, "nan.npy").starts_with("example 19 of 'nan.npy' has NaN at [19,0]"));
   CHECK(test::listing(run.folder.path()).find(".tmp-") == std::string::npos);
+}
+
+TEST_CASE("predict and eval take the last checkpoint, say where the best one is another, and take that", "[app]") {
+  Run run;
+  run.folder.write("shop.csv", shop(48, true));
+  run.folder.write("new.csv", shop(5, false));
+  // The loss falls, so the largest one is that of the first evaluation.
+  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
+            {"train.checkpoint.best={metric: loss, mode: max}", "train.ema.decay=0.9"});
+  const auto predicted = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--overwrite", "--as", "probabilities"});
+    const Finished done = run.predict("new.csv", "out.csv", options);
+    REQUIRE(done.status == 0);
+    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind("(step-")) + done.err);
+  };
+  const std::string note =
+      "note: this is the last checkpoint, step-00000060; --checkpoint best takes the best one, step-00000006\n";
+  const std::string of_run = " of " + run.dir + ")\n";
+  const auto [last, told] = predicted({});
+  CHECK(told == "(step-00000060" + of_run + note);
+  CHECK(predicted({"--checkpoint", "last"}) == std::pair(last, "(step-00000060" + of_run));
+  const auto [best, told_best] = predicted({"--checkpoint", "best"});
+  CHECK(told_best == "(step-00000006" + of_run);
+  CHECK(best != last);
+  CHECK(predicted({"--checkpoint", "6"}).first == best);
+  CHECK(predicted({"--weights", "ema"}).first == last);
+  const std::string raw = predicted({"--weights", "raw"}).first;
+  CHECK(raw != last);
+  CHECK(raw != best);
+
+  const Finished eval = call({"eval", run.dir});
+  CHECK(eval.err == note);
+  CHECK(test::contains(eval.out, "step-00000060 of"));
+  CHECK(call({"eval", run.dir, "--json"}).err == note);
+  const Finished eval_best = call({"eval", run.dir, "--checkpoint", "best"});
+  CHECK(eval_best.err.empty());
+  CHECK(test::contains(eval_best.out, "step-00000006 of"));
+}
+
+TEST_CASE("without averaged weights, and with a best checkpoint that is the last, predict has nothing to tell",
+          "[app]") {
+  Run run;
+  run.folder.write("shop.csv", shop(48, true));
+  run.folder.write("new.csv", shop(5, false));
+  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
+            {"train.checkpoint.best={metric: loss}", "train.duration=1 epoch"});
+  const std::string last = run.csv("new.csv", {"--as", "logits"});
+  CHECK(run.csv("new.csv", {"--as", "logits", "--weights", "raw"}) == last);
+  CHECK(run.csv("new.csv", {"--as", "logits", "--checkpoint", "best"}) == last);
+  CHECK(run.predict("new.csv", "other.csv").err.empty());
+}
+
+TEST_CASE("a path into a run folder is told as the run folder and its checkpoint", "[app]") {
+  const Shop run;
+  const std::string folder = run.dir;
+  const auto help = [](const std::string& command, const std::string& path) {
+    const Finished refused = call({command, path});
+    CHECK(refused.status == 2);
+    CHECK(test::contains(refused.err, command + " takes the run folder\n"));
+    return refused.err.substr(refused.err.find("help: ") + 6);
+  };
+  CHECK(help("eval", folder + "/checkpoints/last") == "pmaptrain eval " + folder + " --checkpoint last\n");
+  CHECK(help("eval", folder + "/checkpoints/step-00000060/") == "pmaptrain eval " + folder + " --checkpoint 60\n");
+  CHECK(help("eval", folder + "/checkpoints/last/params.safetensors") ==
+        "pmaptrain eval " + folder + " --checkpoint last\n");
+  CHECK(help("predict", folder + "/checkpoints") == "pmaptrain predict " + folder + "\n");
+}
+
+TEST_CASE("errors in the data of eval and predict name the option that helps", "[app]") {
+  const Shop run;
+  const auto note = [&](const Finished& refused) {
+    CHECK(refused.status == 3);
+    return refused.err.substr(refused.err.find("note: "));
+  };
+  CHECK(note(call({"eval", run.dir, "--split", "train"})) ==
+        "note: the run's config says where its data is; to evaluate on other data: --set "
+        "data.source.csv.train=FILE\n");
+  run.folder.write("shop.csv", shop(20, true));
+  const Finished eval =
+      call({"eval", run.dir, "--split", "train", "--set", "data.source.csv.train=" + (run.folder / "shop.csv")});
+  CHECK(eval.status == 0);
+  CHECK(test::contains(eval.out, "(20 examples "));
+  run.folder.write("semicolons.csv", "age;city\n20;Oslo\n");
+  CHECK(note(run.predict("semicolons.csv", "none.csv")) ==
+        "note: it is a key of data.source.csv; here: --set data.source.csv.delimiter=VALUE\n");
+  CHECK(run.csv("semicolons.csv", {"--set", "data.source.csv.delimiter=\";\""}) == "prediction\nno\n");
+}
+
+TEST_CASE("a signal ends predict without half a file, and leaves the one that was to be replaced", "[app]") {
+  Run run;
+  std::vector<std::int64_t> labels;
+  for (int i = 0; i < 32; ++i) labels.push_back(i % 2);
+  train::write_npz(run.folder / "d.npz", {{"in", {DType::f32, {32, 3}, bytes_of(std::vector<float>(96, 0.5F))}},
+                                          {"out", {DType::i64, {32}, bytes_of(labels)}}});
+  run.train("  source: {npz: {file: d.npz, train: [in, out]}}\n", "dense: 2");
+  write_npy(run.folder, "many.npy", std::vector<float>(6'000'000), {2'000'000, 3});
+  const auto listed = [&] {
+    std::string names;
+    for (const auto& entry : fs::directory_iterator(run.folder.path()))
+      names += entry.path().filename().string() + "\n";
+    return names;
+  };
+  const std::size_t before = listed().size();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const bool replaces : {false, true}) {
+      INFO(signal << " " << replaces);
+      const std::string output = run.folder / "out.csv";
+      if (replaces) run.folder.write("out.csv", "mine");
+      tests::Process process(
+          {"predict", run.dir, "--input", run.folder / "many.npy", "--output", output, "--overwrite"});
+      REQUIRE(tests::wait_until([&] { return test::contains(listed(), ".tmp-"); }));
+      process.send(signal);
+      CHECK(process.wait().signal == signal);
+      if (replaces) CHECK(test::read_text(output) == "mine");
+      fs::remove(output);
+      CHECK(listed().size() == before);
+    }
+  }
 }
 
 TEST_CASE("predict reads arrays as a model takes them, and says both shapes where they do not fit", "[app]") {

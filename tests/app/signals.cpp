@@ -102,6 +102,23 @@ TEST_CASE("signals within a second of the first are the same request, and a late
   CHECK((WIFSIGNALED(after) && WTERMSIG(after) == SIGHUP));
 }
 
+TEST_CASE("a signal in a long step is told at once, with what another one does", "[app]") {
+  for (const auto& [signal, another] : {std::pair{SIGINT, "press Ctrl-C again to end at once"},
+                                        std::pair{SIGTERM, "another signal ends the run at once"}}) {
+    const TemporaryFolder folder;
+    Process process({"run", "configs/cnn.yaml", "--run-dir", folder / "run", "--set", "data.batch_size=2048", "--set",
+                     "data.source.synthetic_images={height: 32, width: 32, train: 8192, test: 0}"});
+    REQUIRE(process.wait_for("loss"));  // of the first step; the second goes on
+    process.send(signal);
+    const Finished result = process.wait();
+    CHECK(result.signal == signal);
+    const std::string told = std::string("stopping after this step, with a checkpoint; ") + another + "\n";
+    CHECK(contains(result.err, told));
+    CHECK(result.err.find(told) == result.err.rfind("stopping"));
+    CHECK(result.err.find(told) < result.err.find("saved after step"));
+  }
+}
+
 TEST_CASE("two signals in quick succession end a run by the first, with a checkpoint and the report", "[app]") {
   for (int i = 0; i < 20; ++i) {
     INFO(i);

@@ -204,6 +204,7 @@ TEST_CASE("numbers beyond float32 are refused with their place, as inputs and as
                  "x' has -1.0e+300 at [1,1], which overflows float32 | the "
                  "largest float32 is about 3.4e38"));
   CHECK(contains(refusal({1, 2, 3, 4}, {1e39, 2}), "y' has 1.0e+39 at [0], which overflows float32"));
-  // The largest double that rounds to a float; and what is no number before is none after.
-  CHECK(refusal({0x1.fffffefffffffp127, INFINITY, NAN, 1e-300}, {1, 2}) == "accepted");
+  // The largest double that rounds to a float; and what is infinite before does not overflow.
+  CHECK(refusal({0x1.fffffefffffffp127, 2, 3, 1e-300}, {1, 2}) == "accepted");
+  CHECK(contains(refusal({1, 2, -INFINITY, NAN}, {1, 2}), "x' has -infinity at [1,0] | remove the example"));
 }

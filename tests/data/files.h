@@ -24,6 +24,17 @@ std::string error_of(F&& f, ExitStatus status = ExitStatus::data) {
   return test::refusal(f, status);
 }
 
+// What `f` throws, in all its parts; none where it throws nothing.
+template <class F>
+std::vector<Diagnostic> diagnostics_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.diagnostics();
+  }
+  return {};
+}
+
 inline std::string little(std::uint64_t value, int size) {
   std::string text;
   for (int i = 0; i < size; ++i) text += i < 8 ? static_cast<char>(value >> (8 * i) & 255) : '\0';

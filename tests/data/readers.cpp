@@ -329,6 +329,10 @@ TEST_CASE("every invalid NPY file is refused with the reason", "[data]") {
   CHECK(values == std::vector<float>{1, 0x1p-133F});
   CHECK(contains(refusal(npy("|O", "(1,)", "ab")), "Python objects are not supported"));
   CHECK(contains(refusal(npy("<c8", "(1,)", "ab")), "has dtype '<c8', which is not supported"));
+  for (const char* const text : {"<U1", "|S4"}) {
+    CHECK(contains(refusal(npy(text, "(1,)", "abcd")),
+                   "| texts are not supported: names, labels = np.unique(labels, return_inverse=True) numbers them"));
+  }
   CHECK(contains(refusal(npy_with("{'descr': [('a', '<f4')], ", "")), "has a structured dtype"));
   CHECK(contains(refusal(npy("<f4", "(4611686018427387904, 4)", "")), "is too large"));
   CHECK(contains(refusal(npy("<f4", "(99999999999999999999,)", "")), "a size in 'shape' is too large"));

@@ -157,3 +157,27 @@ TEST_CASE("an end waits for the reader until a signal comes, and then half a sec
     CHECK(text.size() == 4096 + 5);
   }
 }
+
+TEST_CASE("a signal is told at once, by the thread that writes, whatever the caller does", "[display]") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  std::atomic<int> stop = 0;
+  {
+    LinePrinter printer(ends[1], true, &stop, [](int signal) { return "signal " + std::to_string(signal) + "\n"; });
+    printer.set_status("bar");
+    std::string text;
+    for (char byte = 0; !text.ends_with("bar\x1b[K") && ::read(ends[0], &byte, 1) == 1;) text += byte;
+    stop = SIGTERM;
+    // Nothing is printed meanwhile, and the bar stays below the line.
+    text.clear();
+    for (char byte = 0; !text.ends_with("bar") && ::read(ends[0], &byte, 1) == 1;) text += byte;
+    CHECK(text == "\r\x1b[Ksignal 15\nbar");
+    printer.print("line\n");
+  }
+  ::close(ends[1]);
+  std::string rest;
+  for (char byte = 0; ::read(ends[0], &byte, 1) == 1;) rest += byte;
+  ::close(ends[0]);
+  CHECK(contains(rest, "line\n"));
+  CHECK_FALSE(contains(rest, "signal"));  // once
+}

@@ -31,6 +31,12 @@ batch %x:f32[4]{devices}
     R"(mesh devices=4
 %y = convolve
 )",
+    R"(batch %x:f32[4]{}
+%y = reduce_mean[axes=[0]] %x
+)",
+    R"(batch %x:f32[4]{}
+%y = multiply %x, %x
+)",
     R"(mesh devices=4
 batch %x:f32[4]{devices}
 %y = psum[axis={devices}] %x

@@ -2,10 +2,13 @@
 #include "core/base/hints.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/ops/all.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -60,11 +63,26 @@ std::vector<std::string> names_below(std::string_view path) {
   return names;
 }
 
+std::vector<std::string> names_of_ops() {
+  std::vector<std::string> names{"pmean"};
+  for (const OpRules* op : all_ops().all) names.emplace_back(op->name);
+  return names;
+}
+
+std::vector<std::string> words_of(std::string_view list) {
+  std::istringstream words{std::string(list)};
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 // What may be written at the place of a row; empty where it is not of a config.
 std::vector<std::string> names_at(std::string_view where) {
   if (where == "layer") return names_below("model.layers");
   if (where == "metric") return names_below("metrics");
   if (where == "augmentation") return names_below("data.augment");
+  if (where == "duration")
+    return {"step",   "steps",   "epoch",  "epochs",  "example", "examples",
+            "second", "seconds", "minute", "minutes", "hour",    "hours"};
+  if (where == "op") return names_of_ops();
   if (where == "option" || where == "command" || where == "collective" || where == "key") return {};
   std::vector<std::string> names;
   const auto found = spec::find_ending(where);
@@ -141,23 +159,66 @@ TEST_CASE("a layer without its colon is told with it", "[spec]") {
   CHECK(told("[accuracy]", "accuracy") == "11: metrics takes a list of metrics, not 'accuracy': write [accuracy]");
 }
 
+TEST_CASE("the unit of a duration may be meant when another one is written", "[spec]") {
+  const auto duration = [](const std::string& value) {
+    const std::string text = told("duration: 2 epochs", "duration: " + value);
+    return text.substr(text.rfind(": ") + 2);
+  };
+  CHECK(duration("3ep") == "did you mean '3 epochs'?");
+  CHECK(duration("1 epocs") == "did you mean '1 epoch'?");
+  CHECK(duration("3 epocs") == "did you mean '3 epochs'?");
+  CHECK(duration("100 iters") == "did you mean '100 steps'?");
+  CHECK(duration("1 batches") == "did you mean '1 step'?");
+  CHECK(duration("500 samples") == "did you mean '500 examples'?");
+  CHECK(duration("12s") == "train.max_time limits the time of a run");
+  CHECK(duration("12 hours") == "train.max_time limits the time of a run");
+  const auto time = [](const std::string& value) {
+    const std::string text = told("duration: 2 epochs", "duration: 2 epochs\n  max_time: " + value);
+    return text.substr(text.rfind(": ") + 2);
+  };
+  CHECK(time("12s") == "did you mean '12 seconds'?");
+  CHECK(time("1h") == "did you mean '1 hour'?");
+  CHECK(time("1 min") == "did you mean '1 minute'?");
+  CHECK(time("30 minuts") == "did you mean '30 minutes'?");
+  CHECK(time("2 d") == "a day has 24 hours");
+  CHECK(time("3 epochs") == "30 minutes");  // for example
+}
+
+TEST_CASE("help finds a key by what other frameworks call it, and says what there is not", "[spec]") {
+  const auto refused = [](const std::string& word) -> std::string {
+    try {
+      return spec::help(word);
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::usage);
+      return error.diagnostics().front().help;
+    }
+  };
+  CHECK(refused("lr") == "did you mean 'optimizer.learning_rate'?");
+  CHECK(refused("optimizer.lr") == "did you mean 'optimizer.learning_rate'?");
+  CHECK(refused("epochs") == "did you mean 'train.duration'? For epochs write duration: N epochs");
+  CHECK(refused("mse") == "did you mean 'mean_squared_error'?");
+  CHECK(refused("Conv2d") == "did you mean 'conv'?");
+  CHECK(refused("maxpool") == "did you mean 'max_pool'?");
+  CHECK(refused("lstm") == "there are no recurrent layers; conv and dense act on whole examples");
+  CHECK(refused("gpu") == "did you mean 'cuda'? pmaptrain help backend");
+  CHECK(refused("qqqq") == "pmaptrain help lists all keys");
+}
+
 TEST_CASE("every hint leads to something that exists, and none hides what exists", "[spec]") {
   for (const HintRow& row : hint_rows()) {
-    CAPTURE(row.where, row.words);
-    const std::vector<std::string> names = names_at(row.where);
-    const std::string meant(row.meant);
-    if (row.where == "key" && !meant.empty()) CHECK(spec::find_key(meant) != nullptr);
-    if (!names.empty() && !meant.empty()) CHECK(std::find(names.begin(), names.end(), meant) != names.end());
-    if (meant.empty()) CHECK_FALSE(row.help.empty());
-    std::string_view words = row.words;
-    while (!words.empty()) {
-      const std::size_t end = std::min(words.find(' '), words.size());
-      const std::string_view word = words.substr(0, end);
-      CAPTURE(word);
-      CHECK(std::find(names.begin(), names.end(), word) == names.end());
-      // The first row that has a word decides.
-      CHECK(hint_for(row.where, word, "")->meant == row.meant);
-      words.remove_prefix(std::min(end + 1, words.size()));
+    for (const std::string& where : words_of(row.where)) {
+      CAPTURE(where, row.words);
+      const std::vector<std::string> names = names_at(where);
+      const std::string meant(row.meant);
+      if (where == "key" && !meant.empty()) CHECK(spec::find_key(meant) != nullptr);
+      if (!names.empty() && !meant.empty()) CHECK(std::find(names.begin(), names.end(), meant) != names.end());
+      if (meant.empty()) CHECK_FALSE(row.help.empty());
+      for (const std::string& word : words_of(row.words)) {
+        CAPTURE(word);
+        CHECK(std::find(names.begin(), names.end(), word) == names.end());
+        // The first row that has a word decides.
+        CHECK(hint_for(where, word, "")->meant == row.meant);
+      }
     }
   }
 }

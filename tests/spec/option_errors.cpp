@@ -1,5 +1,6 @@
 // What an option may not say: the words of every error, as golden text.
 #include <string>
+#include <vector>
 
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -72,6 +73,60 @@ TEST_CASE("--set of a list item that is not there is refused", "[spec]") {
       |              ^~~~
   help: valid layers: flatten_0, dense_0
 )");
+}
+
+TEST_CASE("what Hydra writes on its command line is told as --set writes it", "[spec]") {
+  CHECK(errors_of(base, {"~metrics", "+seed=1", "++data.seed=1", "model.layers[1].dense.features=8"}) ==
+        R"(--set:1:1: error: '~metrics' is not how --set writes a key
+    1 | ~metrics
+      | ^~~~~~~~
+  help: '=null' restores the default of a key: write metrics=null
+--set:1:1: error: '+seed' is not how --set writes a key
+    1 | +seed=1
+      | ^~~~~
+  help: --set adds keys as it replaces them: write seed=1
+--set:1:1: error: '++data.seed' is not how --set writes a key
+    1 | ++data.seed=1
+      | ^~~~~~~~~~~
+  help: --set adds keys as it replaces them: write data.seed=1
+--set:1:1: error: 'model.layers[1].dense.features' is not how --set writes a key
+    1 | model.layers[1].dense.features=8
+      | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+  help: an item of a list is written after a dot: model.layers.1.dense.features=8
+)");
+}
+
+TEST_CASE("a value of --set that replaces a whole map says which keys are gone", "[spec]") {
+  CHECK(errors_of(base, {"optimizer=sgd"}) == R"(c.yaml:4:1: error: learning_rate is missing in optimizer
+    4 | optimizer: {adam: {}, learning_rate: 0.001}
+      | ^~~~~~~~~
+  help: add it, for example:
+        learning_rate: 0.001
+  note: --set optimizer replaces all of optimizer, so learning_rate is gone; --set optimizer.sgd={} changes the kind alone
+)");
+  CHECK(errors_of(base, {"optimizer.sgd={}"}).empty());
+  const auto notes = [](const std::string& set) {
+    spec::Overrides overrides;
+    overrides.set = {set};
+    return spec::load_text(base, "c.yaml", "/base", overrides).notes;
+  };
+  CHECK(notes("train={duration: 2 steps}").empty());
+  CHECK(notes("data={source: fashion_mnist, batch_size: 64}").empty());
+  CHECK(notes("data={source: fashion_mnist, batch_size_per_device: 64}") ==
+        std::vector<std::string>{"--set data replaces all of data, so batch_size is gone"});
+  CHECK(notes("data.source={synthetic_images: {}}").empty());  // another alternative
+}
+
+TEST_CASE("axes without spaces after their colons are shown with them", "[spec]") {
+  CHECK(errors_of(base, {"mesh.axes={data:2,model:4}"}) ==
+        R"(--set:1:11: error: there is no space after the ':' of 'data:2'
+    1 | mesh.axes={data:2,model:4}
+      |           ^~~~~~~~~~~~~~~~
+  help: write [{data: 2}, {model: 4}], outermost first
+)");
+  CHECK(errors_of(base, {"mesh.axes={data:2}"}).ends_with("help: write {data: 2}\n"));
+  CHECK(errors_of(base, {"mesh.axes={data: 2, model: 4}"})
+            .ends_with("help: write [{data: 2}, {model: 4}], outermost first\n"));
 }
 
 TEST_CASE("--devices with several axes says which keys to set", "[spec]") {

@@ -88,22 +88,17 @@ TEST_CASE("numbers that are not finite are found wherever they are", "[train]") 
   }
 }
 
-TEST_CASE("a number in the data that is not finite ends the run as bad data, with a checkpoint", "[train]") {
+TEST_CASE("an input that is not finite is refused when the data is opened, by its index in the file", "[train]") {
   Line line;
   line.inputs[41] = std::nanf("");
-  const std::string run = line.folder / "run";
-  const train::Setup setup = line.setup();
-  CHECK(test::refusal([&] { train_setup_in(run, setup); }, ExitStatus::data) ==
-        "example 41 of '" + (line.folder / "x") + "' has NaN at [41,0] | remove the example, or replace the value");
-  // The third batch has it.
-  CHECK(fs::read_symlink(run + "/checkpoints/last") == "step-00000002");
-}
-
-TEST_CASE("a number in a part of the data that is not finite is named by its index in the file", "[train]") {
-  Line line;
-  line.inputs[41] = INFINITY;
-  const train::Setup setup = line.setup({"data.validation={share: 0.5, seed: 1}", "data.batch_size=4"});
-  CHECK(test::refusal([&] { train_setup(setup); }, ExitStatus::data).starts_with("example 41 of '"));
+  const std::string help = " | remove the example, or replace the value";
+  const auto refusal = [&](std::vector<std::string> set) {
+    return test::refusal([&] { line.setup(std::move(set)); }, ExitStatus::data);
+  };
+  CHECK(refusal({}) == "example 41 of '" + (line.folder / "x") + "' has NaN at [41,0]" + help);
+  line.inputs[38] = -INFINITY;  // the first of two
+  CHECK(refusal({"data.validation={share: 0.5, seed: 1}", "data.batch_size=4"}) ==
+        "example 38 of '" + (line.folder / "x") + "' has -infinity at [38,0]" + help);
 }
 
 TEST_CASE("a target that is not finite is refused when the data is opened", "[train]") {

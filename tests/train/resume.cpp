@@ -82,7 +82,7 @@ TEST_CASE("--resume takes another duration, other intervals and what only watche
        {"name=another", "mesh.workers=3", "mesh.backend=reference", "train.duration=9 steps", "train.log_every=2 steps",
         "train.eval_every=2 steps", "train.verify_replicas=2 steps", "train.checkpoint={every: 1 step, keep: 1}",
         "train.early_stopping={metric: loss, patience: 3}", "train.on_nonfinite=skip", "train.loss_spike={factor: 3.0}",
-        "train.max_time=1 hour"}) {
+        "train.tensorboard=false", "train.max_time=1 hour"}) {
     INFO(set);
     CHECK(train::check_continues(root / "run", loaded_of(small_images, {set})).empty());
   }
@@ -113,6 +113,28 @@ TEST_CASE("--resume refuses every other key at its place, with both values", "[t
     CHECK(one.front().message.starts_with("--resume cannot change " + changed));
     CHECK(one.front().kind == "usage");
   }
+}
+
+TEST_CASE("--resume into the run of another config is one error, with the first keys and the names of the others",
+          "[train]") {
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup_of_text(small_images));
+  std::vector<std::string> set = {"seed=1",
+                                  "data.shuffle=false",
+                                  "data.seed=7",
+                                  "data.microbatches=2",
+                                  "optimizer.clip=1.0",
+                                  "train.ema={decay: 0.9}"};
+  const std::vector<Diagnostic> errors = refusal(root / "run", loaded_of(small_images, set));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors.front().message ==
+        "--resume cannot continue '" + (root / "run") + "' with this config: 6 keys differ from the run's");
+  CHECK(errors.front().notes == std::vector<std::string>{"seed: the run has 0, this config 1",
+                                                         "data.shuffle: the run has true, this config false",
+                                                         "data.microbatches: the run has 1, this config 2",
+                                                         "and data.seed, optimizer.clip, train.ema"});
+  set.pop_back();
+  CHECK(refusal(root / "run", loaded_of(small_images, set)).size() == 5);
 }
 
 TEST_CASE("--resume refuses data of another size, which no key shows", "[train]") {

@@ -351,6 +351,8 @@ TEST_CASE("what trains badly in silence is a warning", "[train]") {
   }
   CHECK(warned(config(small, "flatten, dense: 10, softmax", "1 epoch"), logits));
   CHECK_FALSE(warned(config(small, "flatten, softmax, dense: 10", "1 epoch"), logits));
+  CHECK_FALSE(warned(config(small, "flatten, dense: 10, sigmoid", "1 epoch"), logits));  // another function
+  CHECK(warned(config(small, "flatten, dense: 10, relu", "1 epoch"), "logits are all cut to 0"));
   const std::string nchw = "{height: 3, width: 8, channels: 8, train: 64, test: 0}}, batch_size: 16";
   CHECK(warned(config(nchw, conv, "1 epoch"), first));
   CHECK_FALSE(warned(config(nchw, "flatten, dense: 10", "1 epoch"), first));

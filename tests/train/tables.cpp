@@ -264,3 +264,26 @@ train: {duration: 20 epochs}
     if (name == "accuracy") CHECK(value >= 0.95);
   }
 }
+
+TEST_CASE("measured numbers that are named as categories are warned about", "[train]") {
+  Tables tables;
+  const auto warning = [&](int numbers, const std::string& fraction) {
+    std::string text = "x,colour,class,weight\n";
+    for (int i = 0; i < 80; ++i) {
+      text += "1," + std::to_string(i % numbers) + fraction + "," + (i % 2 == 0 ? "yes" : "no") + ",1\n";
+    }
+    tables.folder.write("train.csv", text);
+    tables.folder.write("test.csv", text);
+    std::string found;
+    for (const std::string& told : tables.setup().warnings) {
+      if (told.starts_with("column 'colour'")) found = told.substr(told.find(" is "));
+    }
+    return found;
+  };
+  CHECK(warning(21, ".5") ==
+        " is categorical and has 21 different numbers, each of which becomes an input: without its name in categorical "
+        "it is one number");
+  CHECK(warning(20, ".5").empty());
+  CHECK(warning(21, "").empty());   // postal codes
+  CHECK(warning(21, "a").empty());  // names
+}
