@@ -1,6 +1,7 @@
 #include "tests/session_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -51,7 +52,7 @@ train::Setup setup_of_text(const std::string& text, std::vector<std::string> set
 }
 
 std::string any_backend() {
-  const BackendKind kind = GENERATE(from_range(std::begin(backend_kinds), std::end(backend_kinds)));
+  const BackendKind kind = GENERATE(from_range(std::begin(host_backends), std::end(host_backends)));
   UNSCOPED_INFO(to_string(kind));
   return "mesh.backend=" + std::string(to_string(kind));
 }
@@ -128,6 +129,61 @@ std::vector<double> numbers(const train::Tensor& tensor) {
     }
     return values;
   });
+}
+
+namespace {
+
+// Equal to rounding, relative to the largest; what is not finite is so in both.
+void check_near(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (std::isfinite(expected[i])) {
+      CHECK(std::abs(found[i] - expected[i]) <= 1e-5 * largest);
+    } else {
+      CHECK_FALSE(std::isfinite(found[i]));
+    }
+  }
+}
+
+void check_near(const train::Tensors& found, const train::Tensors& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (const auto& [name, tensor] : expected) {
+    INFO(name);
+    check_near(numbers(found.at(name)), numbers(tensor));
+  }
+}
+
+}  // namespace
+
+void check_near(const train::Measures& found, const train::Measures& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    INFO(expected[i].first);
+    check_near(std::vector{found[i].second}, {expected[i].second});
+  }
+}
+
+void check_same_training(const Trained& found, const Trained& expected) {
+  CHECK(found.ended.status == expected.ended.status);
+  CHECK(found.ended.reason == expected.ended.reason);
+  CHECK(found.ended.steps == expected.ended.steps);
+  CHECK(found.ended.steps_skipped() == expected.ended.steps_skipped());
+  check_near(found.parameters, expected.parameters);
+  REQUIRE(found.recording.events.size() == expected.recording.events.size());
+  for (std::size_t i = 0; i < found.recording.events.size(); ++i) {
+    REQUIRE(found.recording.events[i].index() == expected.recording.events[i].index());
+  }
+  const auto logged = found.of<train::Logged>(), as_logged = expected.of<train::Logged>();
+  for (std::size_t i = 0; i < logged.size(); ++i) check_near(logged[i].measures, as_logged[i].measures);
+  const auto epochs = found.of<train::EpochEnded>(), as_epochs = expected.of<train::EpochEnded>();
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    CHECK(epochs[i].examples == as_epochs[i].examples);
+    check_near(epochs[i].measures, as_epochs[i].measures);
+  }
+  const auto evaluated = found.of<train::Evaluated>(), as_evaluated = expected.of<train::Evaluated>();
+  for (std::size_t i = 0; i < evaluated.size(); ++i) check_near(evaluated[i].measures, as_evaluated[i].measures);
 }
 
 }  // namespace pmaptrain::testing

@@ -79,4 +79,8 @@ Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& set
 
 std::vector<double> numbers(const train::Tensor& tensor);
 
+// Whether measures, and all that two runs told and left, are equal to rounding, relative to the largest value.
+void check_near(const train::Measures& found, const train::Measures& expected);
+void check_same_training(const Trained& found, const Trained& expected);
+
 }  // namespace pmaptrain::testing

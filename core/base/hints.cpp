@@ -120,7 +120,7 @@ constexpr HintRow rows[] = {
     // ---- values ----
     {"backend", "gpu nvidia cudnn", "cuda", ""},
     {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "",
-     "the backends are cpu and, in a build that has it, cuda"},
+     "the backends are cpu and cuda"},
     {"backend", "nccl gloo mpi ddp", "",
      "it names the hardware; devices exchange gradients by the backend's own collectives"},
     {"precision", "bf16 bfloat16 bf16_mixed mixed mixed_bf16 amp autocast", "mixed_bfloat16", ""},

@@ -1,18 +1,76 @@
 #include "core/runtime/backends.h"
 
+#include "core/base/error.h"
+#include "core/ops/fused/gpu_source.h"
 #include "core/runtime/cpu/module.h"
+#include "core/runtime/gpu/load_platform.h"
+#include "core/runtime/gpu/module.h"
 #include "core/runtime/reference/module.h"
 
 namespace pmaptrain {
 
-std::string_view to_string(BackendKind kind) { return kind == BackendKind::cpu ? "cpu" : "reference"; }
+namespace {
+
+gpu::Generated generate(const Op& op, const GpuRequest& request) {
+  constexpr std::string_view name = "generated";
+  ops::GpuSource source = ops::gpu_source(op, request, name);
+  gpu::Generated generated;
+  generated.text = std::string(ops::gpu_prelude()) + source.text;
+  generated.launch.kernel = name;
+  generated.launch.blocks[0] = source.blocks;
+  generated.launch.threads = source.threads;
+  for (std::size_t i = 0; i < request.results.size(); ++i) {
+    generated.launch.arguments.push_back(GpuArgument::result(i));
+  }
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    generated.launch.arguments.push_back(GpuArgument::operand(i));
+  }
+  return generated;
+}
+
+// Never freed: its module stays open until the process ends, and threads of it may run until then.
+gpu::Platform* replaced = nullptr;
+
+gpu::Platform& the_platform() {
+  if (replaced != nullptr) return *replaced;
+  static gpu::Platform* const platform = gpu::load_platform({generate, 0, {}}).release();
+  return *platform;
+}
+
+}  // namespace
+
+std::string_view to_string(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::cuda: return "cuda";
+    case BackendKind::reference: return "reference";
+    case BackendKind::cpu: break;
+  }
+  return "cpu";
+}
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options) {
   switch (kind) {
     case BackendKind::reference: return std::make_unique<reference::ReferenceBackend>();
+    case BackendKind::cuda:
+      return std::make_unique<gpu::GpuBackend>(the_platform,
+                                               gpu::GpuOptions{options.workers, {options.deterministic}, {}});
     case BackendKind::cpu: break;
   }
   return std::make_unique<CpuBackend>(CpuBackendOptions{options.workers, options.kernels, {}});
+}
+
+void set_gpu_platform(gpu::Platform* platform) { replaced = platform; }
+
+Gpus find_gpus() {
+  Gpus gpus;
+  try {
+    const std::unique_ptr<gpu::Platform> platform = gpu::load_platform();
+    for (int device = 0; device < platform->devices(); ++device) gpus.all.push_back(platform->properties(device));
+  } catch (const Error& error) {
+    const Diagnostic& why = error.diagnostics().front();
+    gpus = {{}, why.message, why.help};
+  }
+  return gpus;
 }
 
 }  // namespace pmaptrain

@@ -66,7 +66,6 @@ struct Key {
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end is excluded
   std::vector<std::string> words = {};       // of a map: what may stand in its place
-  std::vector<std::string> absent = {};      // words that this build does not support
   std::size_t length = 0;                    // of a list; 0: any
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]

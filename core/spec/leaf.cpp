@@ -154,23 +154,13 @@ class Leaf {
   Node word(const Node& value) const {
     if (!value.is(Kind::scalar)) return wrong(value);
     if (has_word(key_.words, value.text)) return value;
-    if (has_word(key_.absent, value.text)) {
-      return reporter_.report(value, name_of(key_) + " " + value.text + " is not supported by this build",
-                              "supported: " + join(key_.words, ", "));
-    }
-    std::vector<std::string> words = key_.words;
-    words.insert(words.end(), key_.absent.begin(), key_.absent.end());
-    std::string near = nearest(value.text, words);
-    if (const std::optional<Hint> hint = hint_for(key_.name(), value.text); hint && !same_letters(value.text, words)) {
+    std::string near = nearest(value.text, key_.words);
+    if (const std::optional<Hint> hint = hint_for(key_.name(), value.text);
+        hint && !same_letters(value.text, key_.words)) {
       if (!hint->is_supported()) {
         return reporter_.report(value, name_of(key_) + " " + value.text + " is not supported", hint->help);
       }
       near = hint->meant;
-    }
-    if (has_word(key_.absent, near)) {
-      return reporter_.report(
-          value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
-          "did you mean '" + near + "'? This build does not have it; it has " + join(key_.words, ", "));
     }
     return near.empty() ? wrong(value) : misspelt(value, near);
   }

@@ -3,8 +3,11 @@
 
 namespace pmaptrain::spec {
 
-static constexpr std::array<Word<Backend>, 3> words_of(Tag<Backend>) {
-  return {{{"cpu", Backend::cpu}, {"auto", Backend::automatic}, {"reference", Backend::reference}}};
+static constexpr std::array<Word<Backend>, 4> words_of(Tag<Backend>) {
+  return {{{"cpu", Backend::cpu},
+           {"cuda", Backend::cuda},
+           {"auto", Backend::automatic},
+           {"reference", Backend::reference}}};
 }
 
 static auto row(Tag<MeshSpec>) {
@@ -16,19 +19,28 @@ static auto row(Tag<MeshSpec>) {
            .meaning = "Named axes, outermost first; the product of their sizes is the number of logical devices. One "
                       "axis is written as a map, several as a list. --devices N sets the size if there is one axis.",
            .example = "axes: {devices: 8}\naxes: [{model_replicas: 2}, {data_shards: 4}]"}),
-      option(&MeshSpec::backend,
-             {.path = "backend",
-              .absent = {"cuda"},
-              .meaning = "The backend that runs the program; auto chooses the fastest one available.",
-              .example = "backend: cpu"}),
-      option(&MeshSpec::workers, {.path = "workers",
-                                  .fallback = "auto",
-                                  .low = 1,
-                                  .high = 65536,
-                                  .words = {"auto"},
-                                  .meaning = "The number of threads that run the logical devices; auto uses all cores "
-                                             "that affinity and cgroups allow. The results do not depend on it.",
-                                  .example = "workers: 4"}));
+      option(
+          &MeshSpec::backend,
+          {.path = "backend",
+           .meaning = "The backend that runs the program: cpu, cuda (GPUs), or reference (the interpreter: slow, for "
+                      "checking). auto is cpu.",
+           .example = "backend: cpu"}),
+      option(
+          &MeshSpec::deterministic,
+          {.path = "deterministic",
+           .meaning = "Of backend cuda: whether the bits of all results are the same on any number of GPUs of a kind. "
+                      "Other backends always have the same bits for any number of workers.",
+           .example = "deterministic: true"}),
+      option(&MeshSpec::workers,
+             {.path = "workers",
+              .fallback = "auto",
+              .low = 1,
+              .high = 65536,
+              .words = {"auto"},
+              .meaning = "The number of threads, or of GPUs, that run the logical devices; auto uses "
+                         "all cores that affinity and cgroups allow, or all GPUs over which the "
+                         "mesh divides.",
+              .example = "workers: 4"}));
 }
 
 static auto row(Tag<Ensemble>) {

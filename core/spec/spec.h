@@ -20,11 +20,12 @@
 namespace pmaptrain::spec {
 
 // ---- mesh ----------------------------------------------------------------------------------------------------------
-enum class Backend { cpu, automatic, reference };
+enum class Backend { cpu, cuda, automatic, reference };
 
 struct MeshSpec {
   Mesh mesh;
   Backend backend = Backend::cpu;
+  bool deterministic = false;  // on GPUs: the same bits on any number of them
   std::optional<int> workers;  // none: automatic
   Place place;                 // of mesh.axes or --devices
 };

@@ -41,8 +41,10 @@ void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
 }  // namespace
 
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels) {
-  const bool reference = mesh.backend == spec::Backend::reference;
-  return make_backend(reference ? BackendKind::reference : BackendKind::cpu, {mesh.workers, kernels});
+  BackendKind kind = BackendKind::cpu;
+  if (mesh.backend == spec::Backend::reference) kind = BackendKind::reference;
+  if (mesh.backend == spec::Backend::cuda) kind = BackendKind::cuda;
+  return make_backend(kind, {mesh.workers, kernels, mesh.deterministic});
 }
 
 Source run_source(const Setup& setup, bool private_copies) {

@@ -69,7 +69,7 @@ std::string error_of(const std::function<void()>& action) {
 
 // Each backend, with two workers where it has several.
 std::unique_ptr<Backend> any_backend() {
-  const BackendKind kind = GENERATE(from_range(std::begin(backend_kinds), std::end(backend_kinds)));
+  const BackendKind kind = GENERATE(from_range(std::begin(host_backends), std::end(host_backends)));
   UNSCOPED_INFO(to_string(kind));
   return make_backend(kind, {.workers = 2});
 }

@@ -55,16 +55,6 @@ train: {duration: 1 step}
 )");
 }
 
-TEST_CASE("a backend that is not built is refused", "[spec]") {
-  CHECK(errors_of(R"(mesh: {backend: cuda}
-)" + std::string(base)) ==
-        R"(c.yaml:1:17: error: backend cuda is not supported by this build
-    1 | mesh: {backend: cuda}
-      |                 ^~~~
-  help: supported: cpu, auto, reference
-)");
-}
-
 TEST_CASE("missing keys are reported in the map that lacks them", "[spec]") {
   CHECK(errors_of(R"(name: a
 data:

@@ -250,7 +250,7 @@ TEST_CASE("members of whom one may overflow keep the bits of their own runs", "[
       setup_of_text(regression, {"ensemble.vary={optimizer.learning_rate: [0.01, 1.0e+38, 0.02]}"});
   CHECK(ensemble.optimizer().overflows);
   CHECK_FALSE(alone(ensemble, 0).optimizer().overflows);
-  for (const BackendKind kind : backend_kinds) {
+  for (const BackendKind kind : host_backends) {
     const std::vector<Left> found = after_five_steps(ensemble, kind, 2);
     for (const std::size_t m : {0u, 1u, 2u}) {
       INFO(to_string(kind) << ", member " << m);

@@ -33,6 +33,14 @@ std::string key_of(const Launch& launch) {
 
 }  // namespace
 
+GpuRequest request_of(const Program& program, const Launch& launch) {
+  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}};
+  if (launch.equation->regions.empty()) return request;
+  request.region = &launch.equation->regions.front();
+  request.types = program.types;
+  return request;
+}
+
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout) {
   kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
@@ -90,14 +98,10 @@ void Executor::fill_constants(std::size_t entry) {
 const Executor::Kernel& Executor::prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel) {
   const auto [known, is_new] = kernels_.try_emplace(key_of(launch));
   if (!is_new) return known->second;
-  const Equation& equation = *launch.equation;
-  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}};
-  if (!equation.regions.empty()) {
-    request.region = &equation.regions.front();
-    request.types = program.types;
-  }
-  const GpuKernel kernel = make_kernel(equation.op, request);
-  known->second = {device_.prepare(equation.op, request, kernel), kernel.scratch_bytes};
+  const Op& op = launch.equation->op;
+  const GpuRequest request = request_of(program, launch);
+  const GpuKernel kernel = make_kernel(op, request);
+  known->second = {device_.prepare(op, request, kernel), kernel.scratch_bytes};
   return known->second;
 }
 

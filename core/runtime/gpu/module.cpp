@@ -350,7 +350,8 @@ Needs GpuBackend::needs(const Source& source) const {
   const auto gpus = static_cast<std::size_t>(count), members = static_cast<std::size_t>(source.members);
   Needs needs;
   std::set<std::string_view> counted;
-  std::size_t constants = 0;
+  std::size_t constants = 0, scratch = 0;
+  const MakeKernel make_kernel = options_.make_kernel ? options_.make_kernel : MakeKernel(make_gpu_kernel);
   for (std::size_t e = 0; e < source.entries.size(); ++e) {
     const Plan& plan = plans.of.front()[e];
     for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
@@ -363,11 +364,18 @@ Needs GpuBackend::needs(const Source& source) const {
     const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
     needs.batches = sum_of(needs.batches, product_of(gpus * copies, plan.batch_bytes));
     constants = sum_of(constants, plan.constant_bytes);
+    for_each_command(plan.commands, [&](const Command& command) {
+      const Launch* const launch = std::get_if<Launch>(&command);
+      if (launch == nullptr) return;
+      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(*plan.program, *launch));
+      scratch = std::max(scratch, kernel.scratch_bytes);
+    });
   }
   const std::size_t kept = product_of(gpus * members, plans.layout.kept);
   const std::size_t named = sum_of(needs.parameters, needs.state);
   needs.temporaries =
       sum_of(product_of(gpus, sum_of(plans.layout.passing, constants)), kept > named ? kept - named : 0);
+  needs.kernels = product_of(gpus, scratch);
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
@@ -375,6 +383,7 @@ Needs GpuBackend::needs(const Source& source) const {
   pool("kept", plans.layout.kept, gpus * members, "inputs and outputs, on each GPU");
   pool("passing", plans.layout.passing, gpus, "temporaries, on each GPU");
   pool("batches", needs.batches / gpus, gpus, "batch inputs, on each GPU");
+  pool("scratch", scratch, gpus, "scratch memory of kernels; libraries need a workspace beside it");
   return needs;
 }
 
