@@ -1,0 +1,20 @@
+// What emulated devices compute themselves: sums and extremes of arrays, by the references of the collectives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/runtime/gpu/device.h"
+
+namespace pmaptrain::emulation {
+
+// Of whole arrays of `bytes` bytes, in the order in which they are given. Throws Error (failed), which begins with
+// `what`, where the values are no numbers that can be folded so.
+std::vector<std::byte> fold_arrays(const std::string& what, gpu::Device::Fold fold, DType dtype, std::size_t bytes,
+                                   std::span<const std::byte* const> arrays);
+
+}  // namespace pmaptrain::emulation

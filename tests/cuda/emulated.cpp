@@ -1,0 +1,63 @@
+#include "tests/cuda/emulated.h"
+
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "tests/cuda/emulated_device.h"
+
+namespace pmaptrain::test {
+namespace {
+
+class EmulatedPlatform final : public gpu::Platform {
+ public:
+  explicit EmulatedPlatform(const Emulation& options) : machine_(std::make_shared<emulation::Machine>(options)) {}
+
+  int devices() const override { return machine_->options.devices; }
+
+  gpu::Properties properties(int device) const override {
+    check(device);
+    return {"emulated GPU", 90, machine_->options.memory, 0, {}};
+  }
+
+  std::unique_ptr<gpu::Device> open(int device) override {
+    check(device);
+    {
+      const std::lock_guard lock(machine_->mutex);
+      if (machine_->open[static_cast<std::size_t>(device)]) {
+        fail_running("device " + std::to_string(device) + " is open already");
+      }
+      machine_->open[static_cast<std::size_t>(device)] = true;
+    }
+    return std::make_unique<emulation::EmulatedDevice>(machine_, device);
+  }
+
+  void check_host(bool writes, gpu::Range range) const {
+    const std::lock_guard lock(machine_->mutex);
+    machine_->memory.check_host(writes, range, machine_->host);
+  }
+
+ private:
+  void check(int device) const {
+    if (device >= 0 && device < devices()) return;
+    fail_resource("there is no device " + std::to_string(device) + ": the emulation has " + std::to_string(devices()));
+  }
+
+  const std::shared_ptr<emulation::Machine> machine_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options) {
+  return std::make_unique<EmulatedPlatform>(options);
+}
+
+void host_reads(const gpu::Platform& emulated, gpu::Range range) {
+  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(false, range);
+}
+
+void host_writes(const gpu::Platform& emulated, gpu::Range range) {
+  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(true, range);
+}
+
+}  // namespace pmaptrain::test

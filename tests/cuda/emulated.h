@@ -1,0 +1,32 @@
+// GPUs emulated on the host, behind the seam of core/runtime/gpu/device.h: every call is carried out at once, on host
+// memory, and is checked for what a GPU would only sometimes show: accesses without an order, accesses that were not
+// declared, memory of another device, ranks that do not meet.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "core/runtime/gpu/device.h"
+
+namespace pmaptrain::test {
+
+struct Emulation {
+  int devices = 1;
+  std::size_t memory = std::size_t{1} << 30;  // of each device
+  unsigned seed = 0;  // of what the real thing leaves open: the order of a sum, when poll() says yes
+  std::chrono::milliseconds patience{10'000};  // how long a rank waits for the others
+  // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
+  int lost_rank = -1;
+  int lost_from = 0;
+};
+
+// Devices throw Error as device.h says. One that was opened may outlive its platform.
+std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
+
+// What the emulation cannot see: the host reads, or writes, pinned memory. Throws Error (failed) where a call that the
+// host has not waited for uses the same bytes.
+void host_reads(const gpu::Platform& emulated, gpu::Range range);
+void host_writes(const gpu::Platform& emulated, gpu::Range range);
+
+}  // namespace pmaptrain::test

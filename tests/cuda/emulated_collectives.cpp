@@ -1,0 +1,286 @@
+// Collectives of emulated GPUs: what they compute, and what ranks that do not meet are told.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/arrays.h"
+#include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+#include "tests/words.h"
+
+namespace pmaptrain {
+namespace {
+
+using namespace std::chrono_literals;
+using gpu::Collective;
+using gpu::Stream;
+using test::contains;
+
+// What each of the platform's devices, on a thread of its own, failed with; empty where it did not.
+std::vector<std::string> on_threads(gpu::Platform& platform, const std::function<void(gpu::Device&, int)>& action) {
+  std::vector<std::string> failures(static_cast<std::size_t>(platform.devices()));
+  std::vector<std::thread> threads;
+  for (int number = 0; number < platform.devices(); ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        action(*platform.open(number), number);
+      } catch (const Error& error) {
+        failures[static_cast<std::size_t>(number)] = error.diagnostics().front().message;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return failures;
+}
+
+// Some elements on a device, and what it gets of them.
+template <class T>
+struct Exchange {
+  Exchange(gpu::Device& on, const std::vector<T>& values, std::size_t results)
+      : device(on),
+        host(device.pinned(std::max(values.size(), results) * sizeof(T))),
+        from(device.allocate(values.size() * sizeof(T))),
+        to(device.allocate(results * sizeof(T))),
+        bytes(values.size() * sizeof(T)),
+        result_bytes(results * sizeof(T)) {
+    std::memcpy(host, values.data(), bytes);
+    device.copy(Stream::compute, from, host, {bytes});
+    device.order(Stream::compute, Stream::communicate);
+  }
+  std::vector<T> result() {
+    device.order(Stream::communicate, Stream::compute);
+    device.copy(Stream::compute, host, to, {result_bytes});
+    device.wait(device.mark(Stream::compute));
+    const T* const values = reinterpret_cast<const T*>(host);
+    return {values, values + result_bytes / sizeof(T)};
+  }
+
+  gpu::Device& device;
+  std::byte* host;
+  std::byte* from;
+  std::byte* to;
+  std::size_t bytes, result_bytes;
+};
+
+constexpr std::array all{0, 1, 2, 3};
+
+TEST_CASE("all_gather has the ranks' values by rank, in place too", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 4});
+  std::vector<std::vector<std::int32_t>> gathered(4), odd(4);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const auto group = device.join(0, all);
+    Exchange<std::int32_t> one(device, {number, 10 * number}, 8);
+    device.collective(Stream::communicate, group, Collective::all_gather, DType::i32, one.to, one.from, one.bytes);
+    gathered[static_cast<std::size_t>(number)] = one.result();
+
+    const auto some = device.join(1, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3});
+    Exchange<std::int32_t> two(device, {number, number}, 2);
+    const std::size_t mine = number == 2 || number == 1 ? 0 : 4;
+    device.collective(Stream::communicate, some, Collective::all_gather, DType::i32, two.from, two.from + mine, 4);
+    two.to = two.from;
+    odd[static_cast<std::size_t>(number)] = two.result();
+  });
+  CHECK(failures == std::vector<std::string>(4));
+  for (const auto& values : gathered) CHECK(values == std::vector<std::int32_t>{0, 0, 1, 10, 2, 20, 3, 30});
+  CHECK(odd == std::vector<std::vector<std::int32_t>>{{2, 0}, {1, 3}, {2, 0}, {1, 3}});
+}
+
+template <class T>
+std::vector<std::vector<T>> summed(DType dtype, const std::vector<T>& by_rank, unsigned seed) {
+  const auto platform = test::make_emulated({.devices = 4, .seed = seed});
+  std::vector<std::vector<T>> sums(4);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const auto group = device.join(0, all);
+    Exchange<T> exchange(device, {by_rank[static_cast<std::size_t>(number)]}, 1);
+    exchange.to = exchange.from;
+    device.collective(Stream::communicate, group, Collective::all_reduce_sum, dtype, exchange.to, exchange.from,
+                      sizeof(T));
+    sums[static_cast<std::size_t>(number)] = exchange.result();
+  });
+  CHECK(failures == std::vector<std::string>(4));
+  return sums;
+}
+
+TEST_CASE("all_reduce_sum gives every rank the same sum, in an order that the seed chooses", "[cuda]") {
+  std::set<float> found;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto sums = summed<float>(DType::f32, {1e8F, 1, -1e8F, 2}, seed);
+    for (const auto& sum : sums) CHECK(sum == sums.front());
+    found.insert(sums.front().front());
+  }
+  CHECK(found.size() > 1);
+  CHECK(summed<double>(DType::f64, {1, 2, 3, 4}, 1).back() == std::vector<double>{10});
+  CHECK(summed<std::uint32_t>(DType::u32, {0xffffffffU, 2, 3, 4}, 1).back() == std::vector<std::uint32_t>{8});
+  CHECK(summed<std::int64_t>(DType::i64, {std::int64_t{1} << 40, 2, 3, -4}, 1).back() ==
+        std::vector<std::int64_t>{(std::int64_t{1} << 40) + 1});
+}
+
+TEST_CASE("a collective orders what one rank did before it and another does after it", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2});
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const std::array both{0, 1};
+    const auto group = device.join(0, both);
+    Exchange<float> exchange(device, {1}, 2);
+    const auto gather = [&](Stream stream) {
+      device.collective(stream, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+    };
+    gather(Stream::communicate);
+    if (number == 0) device.copy(Stream::compute, exchange.from, exchange.host, {4});  // while it is sent
+  });
+  CHECK(
+      contains(failures[0],
+               "no order between all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 0, "
+               "which reads, and copy of 4 bytes on stream compute of device 0, which writes"));
+  CHECK(failures[1].empty());
+}
+
+// What each rank is told where they call what `call` does, in a platform where ranks wait but a moment.
+std::vector<std::string> told(const test::Emulation& options,
+                              const std::function<void(gpu::Device&, gpu::Communicator, Exchange<float>&, int)>& call) {
+  const auto platform = test::make_emulated(options);
+  return on_threads(*platform, [&](gpu::Device& device, int number) {
+    const auto group = device.join(0, std::span(all).first(static_cast<std::size_t>(options.devices)));
+    Exchange<float> exchange(device, std::vector<float>(8), 32);
+    call(device, group, exchange, number);
+  });
+}
+
+TEST_CASE("ranks that make different calls are told both", "[cuda]") {
+  const auto check = [](Collective kind, DType dtype, std::size_t bytes, const std::string& other) {
+    const auto failures = told({.devices = 2}, [&](gpu::Device& device, gpu::Communicator group,
+                                                   Exchange<float>& exchange, int number) {
+      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 8);
+      if (number == 0) {
+        device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
+                          8);
+      } else {
+        device.collective(Stream::communicate, group, kind, dtype, exchange.to, exchange.from, bytes);
+      }
+    });
+    for (const std::string& failure : failures) {
+      CHECK(contains(failure, "the ranks of communicator {0,1} make different calls, as number 2: rank "));
+      CHECK(contains(failure, "rank 0 all_gather of 8 bytes of f32"));
+      CHECK(contains(failure, "rank 1 " + other));
+    }
+  };
+  check(Collective::all_reduce_sum, DType::f32, 8, "all_reduce_sum of 8 bytes of f32");
+  check(Collective::all_gather, DType::i32, 8, "all_gather of 8 bytes of i32");
+  check(Collective::all_gather, DType::f32, 12, "all_gather of 12 bytes of f32");
+}
+
+TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[cuda]") {
+  const auto start = std::chrono::steady_clock::now();
+  const auto platform = test::make_emulated({.devices = 3, .patience = 300ms, .lost_rank = 2, .lost_from = 1});
+  std::array<std::atomic<gpu::Device*>, 3> open{};
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    open[static_cast<std::size_t>(number)] = &device;
+    const auto group = device.join(0, std::span(all).first(3));
+    Exchange<float> exchange(device, {1}, 3);
+    const auto gather = [&] {
+      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+    };
+    gather();
+    try {
+      gather();
+    } catch (const Error&) {
+      if (number == 0) open[2].load()->abort("rank 0 has given up");
+      throw;
+    }
+  });
+  for (const int rank : {0, 1}) {
+    CHECK(contains(failures[static_cast<std::size_t>(rank)],
+                   "rank 2 did not come to all_gather 2 of communicator {0,1,2}"));
+  }
+  CHECK(failures[2] == "rank 0 has given up");
+  CHECK(std::chrono::steady_clock::now() - start < 60s);
+}
+
+TEST_CASE("ranks that take communicators in different orders are told where the others wait", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2, .patience = 200ms});
+  const std::array both{0, 1};
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    std::array groups{device.join(0, both), device.join(1, both)};
+    if (number == 1) std::swap(groups[0], groups[1]);
+    Exchange<float> exchange(device, {1}, 2);
+    for (const auto group : groups) {
+      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+    }
+  });
+  const std::string text = failures[0] + failures[1];
+  CHECK(contains(text, " did not come to all_gather 1 of communicator {0,1}; rank "));
+  CHECK(contains(text, " waits in all_gather 1 of communicator {0,1}"));
+}
+
+TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any more", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2});
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    if (number == 1) return;
+    const std::jthread watchdog([&] {
+      std::this_thread::sleep_for(20ms);
+      device.abort("it took too long");
+    });
+    const std::array both{0, 1};
+    try {
+      device.join(0, both);
+    } catch (const Error&) {
+      device.allocate(1);
+    }
+  });
+  CHECK(failures == std::vector<std::string>{"it took too long", ""});
+}
+
+TEST_CASE("a communicator has each rank once, and the device that joins among them", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2, .patience = 50ms});
+  const auto device = platform->open(0);
+  const auto refused = [&](const std::vector<int>& ranks) {
+    return test::refusal([&] { device->join(0, ranks); }, ExitStatus::failed);
+  };
+  CHECK(contains(refused({0, 1, 0}), "device 0 cannot join communicator {0,1,0}: rank 0 is in it twice"));
+  CHECK(contains(refused({1}), "device 0 cannot join communicator {1}: it is not one of the ranks"));
+  CHECK(contains(refused({0, 2}), "device 0 cannot join communicator {0,2}: there is no device 2"));
+  CHECK(contains(refused({0, 1}), "rank 1 did not come to join 1 of communicator {0,1}"));
+  const auto alone = device->join(0, std::array{0});
+  std::byte* const memory = device->allocate(8);
+  device->collective(Stream::communicate, alone, Collective::all_reduce_sum, DType::f32, memory, memory, 8);
+  CHECK(contains(test::refusal(
+                     [&] {
+                       device->collective(Stream::communicate, {alone.number + 1}, Collective::all_gather, DType::f32,
+                                          memory, memory, 8);
+                     },
+                     ExitStatus::failed),
+                 "device 0 has not joined a communicator 1"));
+}
+
+TEST_CASE("a collective is captured, and its ranks meet when they replay it", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2});
+  std::vector<std::vector<float>> sums(2);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const std::array both{0, 1};
+    const auto group = device.join(0, both);
+    Exchange<float> exchange(device, {1.0F + static_cast<float>(number)}, 1);
+    const auto graph = device.capture([&] {
+      device.order(Stream::compute, Stream::communicate);
+      device.collective(Stream::communicate, group, Collective::all_reduce_sum, DType::f32, exchange.from,
+                        exchange.from, 4);
+      device.order(Stream::communicate, Stream::compute);
+    });
+    for (int i = 0; i < 3; ++i) device.replay(graph);
+    exchange.to = exchange.from;
+    sums[static_cast<std::size_t>(number)] = exchange.result();
+  });
+  CHECK(failures == std::vector<std::string>(2));
+  CHECK(sums == std::vector<std::vector<float>>{{12}, {12}});
+}
+
+}  // namespace
+}  // namespace pmaptrain

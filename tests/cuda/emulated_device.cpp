@@ -1,0 +1,348 @@
+#include "tests/cuda/emulated_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "tests/cuda/arithmetic.h"
+
+namespace pmaptrain::emulation {
+namespace {
+
+constexpr const char* stream_names[] = {"compute", "communicate", "copy"};
+const char* name_of(Stream stream) { return stream_names[static_cast<std::size_t>(stream)]; }
+constexpr const char* fold_names[] = {"sum", "max", "min"};
+
+std::string bytes_text(std::size_t bytes) { return counted(static_cast<std::int64_t>(bytes), "byte"); }
+
+// The bytes of `height` rows; one range where they lie one after another.
+std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::Rows& rows, std::size_t pitch) {
+  if (rows.width == 0) return {};
+  if (pitch == rows.width) return {{begin, rows.width * rows.height}};
+  std::vector<Range> ranges;
+  for (std::size_t row = 0; row < rows.height; ++row) ranges.push_back({begin + row * pitch, rows.width});
+  return ranges;
+}
+
+bool any_overlap_of(const std::vector<Range>& a, const std::vector<Range>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](Range x) { return std::any_of(b.begin(), b.end(), [&](Range y) { return overlap(x, y); }); });
+}
+
+// What a rank brings to a collective.
+struct Part {
+  Clock* clock;
+  std::byte* to;
+  const std::byte* from;
+};
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, int number)
+    : machine_(std::move(machine)),
+      number_(number),
+      thread_(std::this_thread::get_id()),
+      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number)) {}
+
+EmulatedDevice::~EmulatedDevice() {
+  const std::lock_guard lock(machine_->mutex);
+  machine_->memory.free_all_of(number_);
+  machine_->open[static_cast<std::size_t>(number_)] = false;
+}
+
+// A graph continues the stream compute and has lanes of its own for the others.
+std::size_t EmulatedDevice::lane_of(Stream stream, bool in_graph) {
+  const auto number = static_cast<std::size_t>(stream);
+  return in_graph && stream != Stream::compute ? gpu::streams + number - 1 : number;
+}
+
+void EmulatedDevice::enter() const {
+  if (std::this_thread::get_id() != thread_) {
+    fail_running("device " + std::to_string(number_) + " is used on another thread than the one that opened it");
+  }
+  machine_->rendezvous.check_aborted(number_);
+}
+
+void EmulatedDevice::enter_outside_capture(const char* call) const {
+  enter();
+  if (capture_)
+    fail_running(std::string(call) + " on device " + std::to_string(number_) + " while a graph is captured");
+}
+
+std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& call, Stream stream) const {
+  return std::make_shared<std::string>(call + " on stream " + name_of(stream) + " of device " +
+                                       std::to_string(number_));
+}
+
+std::byte* EmulatedDevice::allocate(std::size_t bytes) {
+  enter_outside_capture("allocate()");
+  const std::lock_guard lock(machine_->mutex);
+  return machine_->memory.allocate(number_, bytes);
+}
+
+std::byte* EmulatedDevice::pinned(std::size_t bytes) {
+  enter_outside_capture("pinned()");
+  const std::lock_guard lock(machine_->mutex);
+  return machine_->memory.pinned(number_, bytes);
+}
+
+gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+  enter_outside_capture("prepare()");
+  kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel));
+  return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
+}
+
+void EmulatedDevice::launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+                            const Accesses& accesses) {
+  enter();
+  if (kernel.number < 0 || kernel.number >= std::ssize(kernels_)) {
+    fail_running("device " + std::to_string(number_) + " has no kernel " + std::to_string(kernel.number));
+  }
+  const EmulatedKernel& prepared = *kernels_[static_cast<std::size_t>(kernel.number)];
+  Work work{stream, describe("'" + prepared.name() + "'", stream), accesses, {}};
+  prepared.check(*work.what, arguments, accesses);
+  // Two launches that run at once must not share these, so they count as written.
+  work.accesses.writes.push_back({arguments.scratch, prepared.scratch_bytes()});
+  work.accesses.writes.push_back({arguments.workspace, prepared.workspace_bytes()});
+  work.run = [&prepared, operands = std::vector(arguments.operands.begin(), arguments.operands.end()),
+              results = std::vector(arguments.results.begin(), arguments.results.end()), scratch = arguments.scratch,
+              workspace = arguments.workspace](const Call&, Clock&) {
+    prepared.run({operands, results, scratch, workspace});
+  };
+  issue(std::move(work));
+}
+
+void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) {
+  enter();
+  const auto what = describe("copy of " + bytes_text(rows.width * rows.height), stream);
+  // One row has no pitch.
+  const std::size_t to_pitch = rows.height > 1 ? rows.to_pitch : rows.width;
+  const std::size_t from_pitch = rows.height > 1 ? rows.from_pitch : rows.width;
+  if (to_pitch < rows.width || from_pitch < rows.width) {
+    fail_running(*what + ": rows of " + bytes_text(rows.width) + " lie " +
+                 std::to_string(std::min(to_pitch, from_pitch)) + " apart, so they overlap");
+  }
+  Work work{stream, what, {ranges_of_rows(from, rows, from_pitch), ranges_of_rows(to, rows, to_pitch)}, {}};
+  if (any_overlap_of(work.accesses.reads, work.accesses.writes)) fail_running(*what + " writes what it reads");
+  bool to_host, from_host;
+  {
+    const std::lock_guard lock(machine_->mutex);
+    to_host = machine_->memory.is_pinned(to);
+    from_host = machine_->memory.is_pinned(from);
+  }
+  if (to_host && from_host) fail_running(*what + " is from the host to the host");
+  work.run = [this, rows, to, from, to_pitch, from_pitch, to_host, from_host, accesses = work.accesses](
+                 const Call& call, Clock&) {
+    const std::lock_guard lock(machine_->mutex);
+    if (from_host) machine_->memory.read_from_host(call, accesses.reads);
+    std::vector<std::byte> for_host(to_host ? rows.width * rows.height : 0);
+    for (std::size_t row = 0; row < rows.height && rows.width > 0; ++row) {
+      std::byte* const row_to = to_host ? for_host.data() + row * rows.width : to + row * to_pitch;
+      std::memcpy(row_to, from + row * from_pitch, rows.width);
+    }
+    if (to_host) machine_->memory.send_to_host(call, accesses.writes, std::move(for_host));
+  };
+  issue(std::move(work), true);
+}
+
+void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from,
+                          std::int64_t elements, std::int64_t count, std::size_t pitch) {
+  enter();
+  const std::size_t bytes = size_of(dtype) * static_cast<std::size_t>(elements);
+  Work work{stream, describe(std::string("fold to the ") + fold_names[static_cast<std::size_t>(fold)], stream), {}, {}};
+  std::vector<const std::byte*> arrays;
+  for (std::int64_t i = 0; i < count; ++i) arrays.push_back(from + static_cast<std::size_t>(i) * pitch);
+  for (const std::byte* const array : arrays) work.accesses.reads.push_back({array, bytes});
+  work.accesses.writes.push_back({to, bytes});
+  for (const std::byte* const array : arrays) {
+    if (array != to && overlap({array, bytes}, {to, bytes}))
+      fail_running(*work.what + " writes over part of what it reads");
+  }
+  work.run = [what = work.what, fold, dtype, bytes, arrays, to](const Call&, Clock&) {
+    const auto folded = fold_arrays(*what, fold, dtype, bytes, arrays);
+    if (bytes > 0) std::memcpy(to, folded.data(), bytes);
+  };
+  issue(std::move(work));
+}
+
+gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
+  enter_outside_capture("join()");
+  communicators_.push_back(machine_->rendezvous.join(number_, key, ranks));
+  return {static_cast<int>(std::ssize(communicators_)) - 1};
+}
+
+void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
+                                std::byte* to, const std::byte* from, std::size_t bytes) {
+  enter();
+  if (communicator.number < 0 || communicator.number >= std::ssize(communicators_)) {
+    fail_running("device " + std::to_string(number_) + " has not joined a communicator " +
+                 std::to_string(communicator.number));
+  }
+  const std::shared_ptr<Group> group = communicators_[static_cast<std::size_t>(communicator.number)];
+  const bool gathers = kind == gpu::Collective::all_gather;
+  const std::size_t ranks = group->ranks.size();
+  const Range written{to, gathers ? bytes * ranks : bytes};
+  const std::string call = std::string(gathers ? "all_gather" : "all_reduce_sum") + " of " + bytes_text(bytes) +
+                           " of " + std::string(to_string(dtype));
+  Work work{stream, describe(call + " in " + group->name(), stream), {{{from, bytes}}, {written}}, {}};
+  const std::byte* const in_place = gathers ? to + group->place_of(number_) * bytes : to;
+  if (from != in_place && overlap({from, bytes}, written))
+    fail_running(*work.what + " writes over part of what it reads");
+
+  work.run = [this, group, gathers, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
+    const test::Emulation& options = machine_->options;
+    if (number_ == options.lost_rank && collectives_++ >= options.lost_from) machine_->rendezvous.hang(number_);
+    Part mine{&clock, to, from};
+    machine_->rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
+      Clock joined;
+      std::vector<const std::byte*> arrays;
+      for (void* const part : parts) {
+        joined.join(*static_cast<Part*>(part)->clock);
+        arrays.push_back(static_cast<Part*>(part)->from);
+      }
+      std::vector<std::byte> result;
+      if (gathers) {
+        for (const std::byte* const array : arrays) result.insert(result.end(), array, array + bytes);
+      } else {
+        std::mt19937 random(options.seed);
+        std::shuffle(arrays.begin(), arrays.end(), random);
+        result = fold_arrays(*what, Fold::sum, dtype, bytes, arrays);
+      }
+      for (void* const part : parts) {
+        auto& rank = *static_cast<Part*>(part);
+        *rank.clock = joined;
+        if (!result.empty()) std::memcpy(rank.to, result.data(), result.size());
+      }
+    });
+  };
+  issue(std::move(work));
+}
+
+// Checks whose memory the call uses, and carries it out or records it.
+void EmulatedDevice::issue(Work work, bool pinned_allowed) {
+  {
+    const std::lock_guard lock(machine_->mutex);
+    machine_->memory.check_owner(*work.what, number_, work.accesses, pinned_allowed);
+  }
+  if (!capture_) return carry_out(work, lane_of(work.stream, false));
+  const auto stream = static_cast<std::size_t>(work.stream);
+  if (!capture_->forked[stream]) {
+    fail_running(*work.what + " is captured before order() has begun the stream from compute");
+  }
+  capture_->seen[stream].tick(stream);
+  capture_->calls.emplace_back(std::move(work));
+}
+
+// What the host knows is done before whatever it calls for now.
+void EmulatedDevice::carry_out(const Work& work, std::size_t lane) {
+  Clock& clock = clocks_[lane];
+  Call call;
+  {
+    const std::lock_guard lock(machine_->mutex);
+    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    clock.join(host_);
+    clock.tick(global_lane);
+    call = {global_lane, clock.at(global_lane), work.what};
+    machine_->memory.access(work.accesses, call, clock);
+  }
+  work.run(call, clock);
+}
+
+void EmulatedDevice::order(Stream before, Stream after) {
+  enter();
+  if (capture_) return fork_or_join({before, after});
+  clocks_[lane_of(after, false)].join(clocks_[lane_of(before, false)]);
+}
+
+void EmulatedDevice::fork_or_join(Order order) {
+  const auto before = static_cast<std::size_t>(order.before), after = static_cast<std::size_t>(order.after);
+  if (!capture_->forked[before]) {
+    fail_running(std::string("order() after stream ") + name_of(order.before) + " of device " +
+                     std::to_string(number_) + ", which is not part of the capture",
+                 "order() from compute makes it part of it");
+  }
+  capture_->forked[after] = true;
+  capture_->seen[after].join(capture_->seen[before]);
+  capture_->calls.emplace_back(order);
+}
+
+gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
+  enter_outside_capture("capture()");
+  struct End {
+    std::optional<Capture>& capture;
+    ~End() { capture.reset(); }
+  } const end{capture_};
+  capture_.emplace();
+  record();
+  for (const Stream stream : {Stream::communicate, Stream::copy}) {
+    const auto number = static_cast<std::size_t>(stream);
+    if (capture_->seen[0].at(number) == capture_->seen[number].at(number)) continue;
+    fail_running(std::string("stream ") + name_of(stream) + " of device " + std::to_string(number_) +
+                     " is not joined to compute at the end of a capture",
+                 std::string("order(") + name_of(stream) + ", compute) after its last call");
+  }
+  graphs_.push_back(std::move(capture_->calls));
+  return {static_cast<int>(std::ssize(graphs_)) - 1};
+}
+
+void EmulatedDevice::replay(gpu::Graph graph) {
+  enter_outside_capture("replay()");
+  if (graph.number < 0 || graph.number >= std::ssize(graphs_)) {
+    fail_running("device " + std::to_string(number_) + " has no graph " + std::to_string(graph.number));
+  }
+  // The other lanes begin where they are forked, and know nothing of earlier replays.
+  for (const Stream stream : {Stream::communicate, Stream::copy}) {
+    const std::size_t lane = lane_of(stream, true);
+    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    const std::uint64_t calls = clocks_[lane].at(global_lane);
+    clocks_[lane] = {};
+    clocks_[lane].set(global_lane, calls);
+  }
+  for (const auto& recorded : graphs_[static_cast<std::size_t>(graph.number)]) {
+    if (const auto* const work = std::get_if<Work>(&recorded)) {
+      carry_out(*work, lane_of(work->stream, true));
+    } else {
+      const auto& order = std::get<Order>(recorded);
+      clocks_[lane_of(order.after, true)].join(clocks_[lane_of(order.before, true)]);
+    }
+  }
+}
+
+gpu::Mark EmulatedDevice::mark(Stream stream) {
+  enter_outside_capture("mark()");
+  marks_.emplace(next_mark_, clocks_[lane_of(stream, false)]);
+  return {next_mark_++};
+}
+
+bool EmulatedDevice::poll(gpu::Mark mark) {
+  enter_outside_capture("poll()");
+  // A device may take its time.
+  if (marks_.contains(mark.number) && random_() % 2 == 0) return false;
+  host_knows(mark);
+  return true;
+}
+
+void EmulatedDevice::wait(gpu::Mark mark) {
+  enter_outside_capture("wait()");
+  host_knows(mark);
+}
+
+void EmulatedDevice::host_knows(gpu::Mark mark) {
+  if (mark.number < 0 || mark.number >= next_mark_) {
+    fail_running("device " + std::to_string(number_) + " has no mark " + std::to_string(mark.number));
+  }
+  const auto found = marks_.find(mark.number);
+  if (found == marks_.end()) return;
+  host_.join(found->second);
+  std::erase_if(marks_, [&](const auto& known) { return host_.covers(known.second); });
+  const std::lock_guard lock(machine_->mutex);
+  machine_->host.join(host_);
+  machine_->memory.host_waited(host_);
+}
+
+void EmulatedDevice::abort(const std::string& reason) noexcept { machine_->rendezvous.abort(number_, reason); }
+
+}  // namespace pmaptrain::emulation

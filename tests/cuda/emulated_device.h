@@ -1,0 +1,112 @@
+// One emulated device: its streams, its captured graphs, and the calls that it carries out at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "core/runtime/gpu/device.h"
+#include "tests/cuda/emulated.h"
+#include "tests/cuda/emulated_kernel.h"
+#include "tests/cuda/emulated_memory.h"
+#include "tests/cuda/happens_before.h"
+#include "tests/cuda/rendezvous.h"
+
+namespace pmaptrain::emulation {
+
+using gpu::Stream;
+
+// What the devices of a platform share.
+struct Machine {
+  explicit Machine(const test::Emulation& emulation)
+      : options(emulation),
+        memory(emulation.memory),
+        open(static_cast<std::size_t>(emulation.devices)),
+        rendezvous(emulation.devices, emulation.patience) {}
+
+  const test::Emulation options;
+  std::mutex mutex;  // of the next three
+  Memory memory;
+  std::vector<bool> open;  // by device
+  Clock host;              // what any thread of the host has waited for
+  Rendezvous rendezvous;
+};
+
+class EmulatedDevice final : public gpu::Device {
+ public:
+  EmulatedDevice(std::shared_ptr<Machine> machine, int number);
+  ~EmulatedDevice() override;
+
+  std::byte* allocate(std::size_t bytes) override;
+  std::byte* pinned(std::size_t bytes) override;
+  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
+  void launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments, const Accesses& accesses) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
+  void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+            std::int64_t count, std::size_t pitch) override;
+  void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
+                  const std::byte* from, std::size_t bytes) override;
+  void order(Stream before, Stream after) override;
+  gpu::Graph capture(const std::function<void()>& record) override;
+  void replay(gpu::Graph graph) override;
+  gpu::Mark mark(Stream stream) override;
+  bool poll(gpu::Mark mark) override;
+  void wait(gpu::Mark mark) override;
+  gpu::Communicator join(int key, std::span<const int> ranks) override;
+  void abort(const std::string& reason) noexcept override;
+
+ private:
+  // A sequence of calls: a stream, or what a graph that is replayed has beside the stream compute.
+  static constexpr std::size_t lanes = 2 * gpu::streams - 1;
+  static std::size_t lane_of(Stream stream, bool in_graph);
+
+  struct Work {
+    Stream stream;
+    std::shared_ptr<const std::string> what;
+    Accesses accesses;
+    std::function<void(const Call&, Clock&)> run;  // the clock is that of its lane
+  };
+  struct Order {
+    Stream before, after;
+  };
+  using Recorded = std::vector<std::variant<Work, Order>>;
+  // A graph while it is captured. Its streams are the lanes of `seen`.
+  struct Capture {
+    Recorded calls;
+    std::array<bool, gpu::streams> forked{true};
+    std::array<Clock, gpu::streams> seen;
+  };
+
+  void enter() const;                                  // each call begins with it
+  void enter_outside_capture(const char* call) const;  // those that a capture cannot have
+  std::shared_ptr<const std::string> describe(const std::string& call, Stream stream) const;
+  void issue(Work work, bool pinned_allowed = false);
+  void carry_out(const Work& work, std::size_t lane);
+  void fork_or_join(Order order);
+  void host_knows(gpu::Mark mark);
+
+  const std::shared_ptr<Machine> machine_;
+  const int number_;
+  const std::thread::id thread_;
+  std::mt19937 random_;
+  std::array<Clock, lanes> clocks_;
+  Clock host_;  // what this device's thread has waited for
+  std::vector<std::unique_ptr<EmulatedKernel>> kernels_;
+  std::vector<std::shared_ptr<Group>> communicators_;
+  int collectives_ = 0;
+  std::vector<Recorded> graphs_;
+  std::optional<Capture> capture_;
+  std::map<std::int64_t, Clock> marks_;  // those that the host has not waited for
+  std::int64_t next_mark_ = 0;
+};
+
+}  // namespace pmaptrain::emulation
