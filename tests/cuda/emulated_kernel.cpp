@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "tests/cuda/emulated_memory.h"
+#include "tests/cuda/host_kernels.h"
 
 namespace pmaptrain::emulation {
 namespace {
@@ -24,11 +25,12 @@ bool same(Range a, Range b) { return a.begin == b.begin && a.size == b.size; }
 
 }  // namespace
 
-EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel)
+EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, unsigned seed)
     : name_(op.name()),
       scratch_bytes_(kernel.scratch_bytes),
       workspace_bytes_(0),
-      types_(request.types.begin(), request.types.end()) {
+      types_(request.types.begin(), request.types.end()),
+      seed_(seed) {
   const auto devices = static_cast<std::size_t>(request.devices);
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     operand_bytes_.push_back(bytes(request.operands[i]) * (request.stacked[i] ? devices : 1));
@@ -43,8 +45,10 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
     calls = true;
     if (call->by == GpuCall::By::library) workspace_bytes_ = workspace_of_libraries;
   }
-  // Here belong kernels of which every command is a launch: the source in core/ops/gpu_kernels.h, run by the shim.
-  if (!calls) fail_running("not emulated: the op '" + name_ + "' is a list of launches");
+  if (!calls) {
+    for (const GpuCommand& command : kernel.commands) launches_.push_back(std::get<GpuLaunch>(command));
+    return;
+  }
   reference_ = make_reference_kernel(op.shared(), kernels_of(op).reference,
                                      {.operands = request.operands,
                                       .results = request.results,
@@ -91,6 +95,13 @@ void EmulatedKernel::check(const std::string& what, const gpu::Arguments& argume
   }
 }
 
+void EmulatedKernel::carry_out(std::span<const std::byte* const> operands, std::span<std::byte* const> results,
+                               std::byte* scratch) const {
+  if (reference_) return reference_->run({operands.data(), results.data(), nullptr});
+  const auto order = static_cast<test::ThreadOrder>(seed_ % 3);
+  for (const GpuLaunch& launch : launches_) test::launch_on_host(launch, {operands, results, scratch}, order, seed_);
+}
+
 void EmulatedKernel::run(const gpu::Arguments& arguments) const {
   const auto copies = [](const std::vector<std::size_t>& sizes) {
     std::vector<std::unique_ptr<std::byte[]>> memory;
@@ -120,7 +131,7 @@ void EmulatedKernel::run(const gpu::Arguments& arguments) const {
   }
   if (scratch_bytes_ > 0) std::memset(arguments.scratch, 0xff, scratch_bytes_);
   if (workspace_bytes_ > 0) std::memset(arguments.workspace, 0xff, workspace_bytes_);
-  reference_->run({from.data(), to.data(), nullptr});
+  carry_out(from, to, arguments.scratch);
   for (std::size_t i = 0; i < results.size(); ++i) copy_bytes(arguments.results[i], to[i], result_bytes_[i]);
 }
 

@@ -16,7 +16,8 @@ namespace pmaptrain::emulation {
 
 class EmulatedKernel {
  public:
-  EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
+  // A kernel of launches alone is run by its source, the threads in an order by `seed`; any other by the reference.
+  EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, unsigned seed);
 
   const std::string& name() const { return name_; }  // of the op
   std::size_t scratch_bytes() const { return scratch_bytes_; }
@@ -33,7 +34,12 @@ class EmulatedKernel {
   std::optional<Region> region_;
   std::vector<Type> types_;
   std::vector<std::size_t> operand_bytes_, result_bytes_;
-  std::unique_ptr<CpuKernel> reference_;
+  void carry_out(std::span<const std::byte* const> operands, std::span<std::byte* const> results,
+                 std::byte* scratch) const;
+
+  const unsigned seed_;
+  std::vector<GpuLaunch> launches_;
+  std::unique_ptr<CpuKernel> reference_;  // null where there are launches
 };
 
 }  // namespace pmaptrain::emulation

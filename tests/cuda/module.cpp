@@ -1,0 +1,164 @@
+// The GPU backend on emulated GPUs beside the interpreter: numbers are whole,
+// so that sums are exact in any order.
+#include "core/runtime/gpu/module.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/graph/passes.h"
+#include "core/graph/text.h"
+#include "core/passes/fuse.h"
+#include "core/passes/fuse_epilogues.h"
+#include "core/passes/hoist.h"
+#include "core/passes/sink_pvary.h"
+#include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+#include "tests/runtime/program_writer.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+// Every op by its reference: what is tested is what the GPUs do between them.
+GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall::By::library}}, 0}; }
+
+struct How {
+  int gpus = 1;
+  bool deterministic = true, private_copies = false;
+  std::int64_t steps = 1;
+};
+
+test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Values& inputs, const How& how) {
+  const auto platform = test::make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
+  gpu::GpuModule module({{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
+                        {how.gpus, {how.deterministic}, by_reference});
+  return test::run(module, inputs, how.steps);
+}
+
+void check_program(const std::shared_ptr<const Program>& program) {
+  const test::Values inputs = test::random_inputs(*program, 3);
+  INFO(to_text(*program));
+  for (const std::int64_t steps : {1, 3}) {
+    const test::Values expected = test::interpreted(*program, inputs, steps);
+    for (const int gpus : gpu::divisors(program->mesh, 4)) {
+      for (const bool deterministic : {true, false}) {
+        for (const bool private_copies : {false, true}) {
+          INFO("GPUs " << gpus << ", deterministic " << deterministic << ", private copies " << private_copies
+                       << ", steps " << steps);
+          const test::Values found = run_on_gpus(program, inputs, {gpus, deterministic, private_copies, steps});
+          for (const auto& [name, value] : expected) {
+            INFO(name);
+            const bool same = test::close(test::dtype_of(*program, name), found.at(name), value);
+            REQUIRE(same);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every program of the CPU backend's tests runs on GPUs too.
+const bool is_added = (test::other_backends().push_back(check_program), true);
+
+}  // namespace
+
+TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter says", "[cuda]") {
+  for (std::uint32_t seed = 0; seed < 25; ++seed) {
+    INFO("seed " << seed);
+    const auto program = test::program_of(test::ProgramWriter(seed, DType::i32).write());
+    check_program(program);
+    Program passed = sink_pvary(hoist(simplify(*program)));
+    check_program(std::make_shared<const Program>(fuse(fuse_epilogues(std::move(passed)))));
+  }
+}
+
+TEST_CASE("a GPU adds up the rows of its logical devices in one product", "[cuda]") {
+  const auto program = test::program_of(R"(mesh a=8
+params %w:i32[3,2]{}
+batch %x:i32[4,3]{a}
+%v = pvary[axes={a}] %w
+%y = matmul %x, %v
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={a}] %g
+%w2 = sub %w, %s
+update %w = %w2
+)");
+  check_program(program);
+  gpu::Shared shared;
+  const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {false}, shared);
+  // The weights are read by all devices; the sum over their rows is one call.
+  CHECK(to_string(plan) ==
+        R"(%2[0] = matmul[transpose_a=false, transpose_b=false] %1[0], %0  # 4 slices
+%3 = matmul[transpose_a=true, transpose_b=false] %1[0], %2[0]  # 1 slices
+%4 = all_reduce_sum %3  # {a}
+%5 = sub %0, %4  # 1 slices
+)");
+}
+
+TEST_CASE("the bits of a deterministic step do not depend on the number of GPUs", "[cuda]") {
+  const auto program = test::program_of(R"(mesh a=16
+params %w:f32[7,3]{}
+params %b:f32[3]{}
+batch %x:f32[5,7]{a}
+%v = pvary[axes={a}] %w
+%c = pvary[axes={a}] %b
+%y = matmul %x, %v, %c
+%z = tanh %y
+%g = matmul[transpose_a=true] %x, %z
+%h = reduce_sum[dims=[0]] %z
+%s, %t = psum[axes={a}] %g, %h
+%w2 = sub %w, %s
+%b2 = sub %b, %t
+update %w = %w2
+update %b = %b2
+)");
+  test::Values inputs = test::random_inputs(*program, 3);
+  std::uint32_t state = 1;
+  for (auto& [name, devices] : inputs) {
+    for (std::vector<std::byte>& bytes : devices) {
+      if (name != "x" && &bytes != &devices.front()) bytes = devices.front();
+      for (std::size_t i = 0; i < bytes.size() && (name == "x" || &bytes == &devices.front()); i += sizeof(float)) {
+        state = state * 1664525U + 1013904223U;
+        const float value = static_cast<float>(state >> 8) / 16777216.0F - 0.5F;
+        std::memcpy(bytes.data() + i, &value, sizeof value);
+      }
+    }
+  }
+  const test::Values one = run_on_gpus(program, inputs, {.gpus = 1, .steps = 3});
+  for (const int gpus : {2, 4, 8}) {
+    INFO("GPUs " << gpus);
+    CHECK((run_on_gpus(program, inputs, {.gpus = gpus, .steps = 3}) == one));
+    // The order of the sums of a GPU as a whole is another.
+    CHECK_FALSE((run_on_gpus(program, inputs, {.gpus = gpus, .deterministic = false, .steps = 3}) == one));
+  }
+}
+
+TEST_CASE("axes that do not divide over the GPUs say what would", "[cuda]") {
+  const Mesh mesh({{"replicas", 2}, {"shards", 3}});
+  CHECK(gpu::divisors(mesh, 8) == std::vector<int>{1, 2, 3, 6});
+  try {
+    gpu::divide(mesh, 4);
+    FAIL("4 GPUs were taken");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    CHECK(error.diagnostics().front().message == "the 6 logical devices of the mesh do not divide over 4 GPUs");
+    CHECK(error.diagnostics().front().help == "1, 2 or 3 would do");
+  }
+}
+
+TEST_CASE("each GPU has a box of the mesh, and all of them have each device once", "[cuda]") {
+  const Mesh mesh({{"replicas", 4}, {"shards", 3}, {"heads", 2}});
+  for (const int gpus : gpu::divisors(mesh, 24)) {
+    const gpu::Division division = gpu::divide(mesh, gpus);
+    CHECK(division.gpus() == gpus);
+    for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+      const int gpu = division.gpu_of(device);
+      REQUIRE((gpu >= 0 && gpu < gpus));
+      CHECK(division.device_of(gpu, division.local_of(device)) == device);
+    }
+  }
+}
+
+}  // namespace pmaptrain
