@@ -33,6 +33,21 @@ void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::s
                  "the last checkpoint (the default), the one that train.checkpoint.best selected, or that of a step");
 }
 
+namespace {
+
+// `inside`: what `run` leads to in the folder of checkpoints; empty where it is that folder.
+[[noreturn]] void refuse_inside(const std::string& command, const std::string& run, const std::string& folder,
+                                const std::string& inside) {
+  std::string option;
+  if (inside == "last" || inside == "best") option = " --checkpoint " + inside;
+  const std::size_t digit = inside.starts_with("step-") ? inside.find_first_of("123456789") : std::string::npos;
+  if (digit != std::string::npos) option = " --checkpoint " + inside.substr(digit);
+  fail_usage("'" + run + "' is in the run folder '" + folder + "'; " + command + " takes the run folder",
+             "pmaptrain " + command + " " + shell_quoted(folder) + option);
+}
+
+}  // namespace
+
 void check_run_folder(const std::string& command, const std::string& run) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -40,17 +55,13 @@ void check_run_folder(const std::string& command, const std::string& run) {
     fail_usage("'" + run + "' is not a run folder: there is no such folder",
                command + " takes a folder that pmaptrain run wrote: runs/NAME");
   }
+  if (fs::exists(fs::path(run) / "config.yaml", ignored)) return;
   // "runs/cnn/checkpoints/best", or a file in it
   std::string inside;
   for (fs::path at = run; at.has_relative_path(); at = at.parent_path()) {
-    const fs::path folder = at.parent_path();
+    const fs::path folder = at.has_parent_path() ? at.parent_path() : ".";
     if (at.filename() == "checkpoints" && fs::exists(folder / "config.yaml", ignored)) {
-      std::string option;
-      if (inside == "last" || inside == "best") option = " --checkpoint " + inside;
-      const std::size_t digit = inside.starts_with("step-") ? inside.find_first_of("123456789") : std::string::npos;
-      if (digit != std::string::npos) option = " --checkpoint " + inside.substr(digit);
-      fail_usage("'" + run + "' is in the run folder '" + folder.string() + "'; " + command + " takes the run folder",
-                 "pmaptrain " + command + " " + shell_quoted(folder.string()) + option);
+      refuse_inside(command, run, folder.string(), inside);
     }
     inside = at.filename().string();
   }

@@ -236,6 +236,12 @@ TEST_CASE("a path into a run folder is told as the run folder and its checkpoint
   CHECK(help("eval", folder + "/checkpoints/last/params.safetensors") ==
         "pmaptrain eval " + folder + " --checkpoint last\n");
   CHECK(help("predict", folder + "/checkpoints") == "pmaptrain predict " + folder + "\n");
+  // A run folder in a folder of that name is one.
+  fs::create_directory(run.folder / "checkpoints");
+  fs::rename(folder, run.folder / "checkpoints/mine");
+  run.folder.write("config.yaml", "");
+  run.folder.write("shop.csv", shop(48, true));
+  CHECK(call({"eval", run.folder / "checkpoints/mine", "--split", "train"}).status == 0);
 }
 
 TEST_CASE("errors in the data of eval and predict name the option that helps", "[app]") {
