@@ -21,9 +21,11 @@
 #include <utility>
 #include <vector>
 
-#if !defined(__x86_64__) || defined(PMAPTRAIN_SIMT_UCONTEXT)
-#include <ucontext.h>
+#if !defined(__x86_64__) && !defined(PMAPTRAIN_SIMT_UCONTEXT)
 #define PMAPTRAIN_SIMT_UCONTEXT
+#endif
+#if defined(PMAPTRAIN_SIMT_UCONTEXT)
+#include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>

@@ -12,20 +12,8 @@ namespace pmaptrain {
 namespace {
 
 gpu::Generated generate(const Op& op, const GpuRequest& request) {
-  constexpr std::string_view name = "generated";
-  ops::GpuSource source = ops::gpu_source(op, request, name);
-  gpu::Generated generated;
-  generated.text = std::string(ops::gpu_prelude()) + source.text;
-  generated.launch.kernel = name;
-  generated.launch.blocks[0] = source.blocks;
-  generated.launch.threads = source.threads;
-  for (std::size_t i = 0; i < request.results.size(); ++i) {
-    generated.launch.arguments.push_back(GpuArgument::result(i));
-  }
-  for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    generated.launch.arguments.push_back(GpuArgument::operand(i));
-  }
-  return generated;
+  ops::GpuSource source = ops::gpu_source(op, request, "generated");
+  return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launch)};
 }
 
 // Never freed: its module stays open until the process ends, and threads of it may run until then.

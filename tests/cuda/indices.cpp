@@ -63,10 +63,11 @@ TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda]") {
 
 TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda]") {
   for (const DType dtype : numbers) {
-    for (const std::int64_t k : {1, 5, 300}) check_launches(ops::TopK{k}, {{dtype, {4, 300}, {}}});
+    check_launches(ops::TopK{3}, {{dtype, {2, 70}, {}}});
     check_launches(ops::TopK{3}, {{dtype, {3}, {}}});
     check_launches(ops::TopK{1}, {{dtype, {0, 3}, {}}});
   }
+  check_launches(ops::TopK{5}, {{DType::f32, {2, 300}, {}}});
 }
 
 // On a GPU normal values may differ in their last bit, since its logarithm and its cosine are not the C library's; on

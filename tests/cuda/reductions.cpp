@@ -64,7 +64,7 @@ TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda]") {
 
 TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda]") {
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-    for (const Shape& shape : {Shape{}, Shape{7}, Shape{33, 700}, Shape{0, 3}}) {
+    for (const Shape& shape : {Shape{}, Shape{7}, Shape{13, 700}, Shape{0, 3}}) {
       const Type x{dtype, shape, {}};
       check_launches(ops::Norms{}, {x}, plain(x), 1e-12);
       check_launches(ops::Norms{}, {x}, {}, 1e-12);

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -96,7 +94,7 @@ class Writer {
     const std::string text =
         fmt::format("__device__ const {} {}_values[] = {{{}}};\n", word, name_, words) +
         kernel_text(fmt::format("{}* r0", word), fmt::format("    r0[e] = {}_values[e % {}];\n", name_, local_), "");
-    return {text, blocks(), gpu_threads};
+    return {text, launch()};
   }
 
  private:
@@ -214,7 +212,7 @@ class Writer {
       parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
     }
     parameters.resize(parameters.size() - 2);
-    return {kernel_text(parameters, body_, head_), blocks(), gpu_threads};
+    return {kernel_text(parameters, body_, head_), launch()};
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view head) const {
@@ -227,13 +225,16 @@ class Writer {
     return text + std::string(body) + "  }\n}\n";
   }
 
-  unsigned blocks() const {
-    return launch_elements(word_name("fill", DType::u8), std::max<std::int64_t>(total_, 1), {}).blocks[0];
+  GpuLaunch launch() const {
+    std::vector<GpuArgument> arguments;
+    for (std::size_t i = 0; i < request_.results.size(); ++i) arguments.push_back(GpuArgument::result(i));
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) arguments.push_back(GpuArgument::operand(i));
+    return launch_elements(name_, total_, std::move(arguments));
   }
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
 
   const GpuRequest& request_;
-  const std::string name_;
+  const std::string_view name_;
   const std::int64_t local_, total_;  // elements of a result: of one device, and of all
   std::vector<Held> values_;
   std::unordered_map<std::int32_t, int> known_;           // values of the region

@@ -11,13 +11,12 @@
 namespace pmaptrain::ops {
 
 struct GpuSource {
-  // extern "C" __global__ void NAME(the results' addresses, then the operands'): shapes are constants of the text.
-  std::string text;
-  unsigned blocks = 1, threads = 256;
+  std::string text;  // of one function, extern "C" __global__, whose shapes are constants
+  GpuLaunch launch;  // of the function: the results' addresses, then the operands'
 };
 
 // Of an elementwise op, a fused region or a constant with a list of values: what gpu() leaves to generated code. A
-// result may be the memory of an operand of its size.
+// result may be the memory of an operand of its size. The launch refers to `name`, which the caller keeps.
 GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name);
 
 // What stands in front of any number of such texts in one translation unit. It includes nothing under NVRTC.

@@ -14,9 +14,9 @@ __device__ void fold_norms(double& squares, C& largest) {
   magnitudes[threadIdx.x] = largest;
   fold_in_halves<gpu_threads>(sums, [](double a, double b) { return a + b; });
   fold_in_halves<gpu_threads>(magnitudes, [](C a, C b) { return larger(a, b); });
+  if (threadIdx.x != 0) return;
   squares = sums[0];
   largest = magnitudes[0];
-  __syncthreads();
 }
 
 template <class T>

@@ -50,8 +50,7 @@ __device__ void fold_row_parts(Computed<T>* parts, const T* x, i64 count, i64 ch
     for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
     lanes[threadIdx.x] = sum;
     fold_in_halves<wide_group>(lanes, combine);
-    if (threadIdx.x == 0) parts[unit] = lanes[0];
-    __syncthreads();
+    if (threadIdx.x == 0) parts[unit] = lanes[0];  // which this thread alone writes next
   });
 }
 

@@ -1,6 +1,7 @@
-#include <cstddef>
-
+// To be compiled with --expt-relaxed-constexpr and -fmad=false.
 #include "core/runtime/cuda/kernels.h"
+
+#include "core/ops/gpu_kernels.cuh"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -9,9 +10,10 @@ struct NamedKernel {
   std::string_view name;
   const void* kernel;
 };
-// The kernels of core/ops/gpu_kernels.h. The last row is no kernel: the table may be empty.
-constexpr NamedKernel kernels[] = {
-    {},
+const NamedKernel kernels[] = {
+#define PMAPTRAIN_ENTRY(base, suffix) {#base "_" #suffix, reinterpret_cast<const void*>(ops::device::base##_##suffix)},
+    PMAPTRAIN_GPU_KERNELS(PMAPTRAIN_ENTRY)
+#undef PMAPTRAIN_ENTRY
 };
 
 }  // namespace

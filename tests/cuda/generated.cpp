@@ -1,0 +1,281 @@
+// The text of generated kernels, compiled by the host's compiler, against the references.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <memory>
+
+#include "core/graph/program.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "core/ops/fused/gpu_source.h"
+#include "core/ops/list.h"
+#include "tests/catch.h"
+#include "tests/cuda/kernel_case.h"
+#include "tests/files.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::test;
+
+namespace {
+
+// Behind the kernels k0, k1, ...: a function that runs one on the host.
+constexpr std::string_view driver = R"(
+#include <utility>
+template <class... P>
+void call(void (*kernel)(P...), void* const* arguments) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) { kernel(static_cast<P>(arguments[i])...); }
+  (std::index_sequence_for<P...>{});
+}
+extern "C" void run_kernel(int number, unsigned blocks, unsigned threads, int order, void* const* arguments) {
+  simt::launch({.grid = {blocks}, .threads = threads, .order = static_cast<simt::Order>(order), .seed = 1},
+               [&] { kernels[number](arguments); });
+}
+)";
+
+using RunKernel = void (*)(int number, unsigned blocks, unsigned threads, int order, void* const* arguments);
+
+// Kernels of many cases, which are compiled together: most of the time goes to the headers.
+class Generated {
+ public:
+  void add(KernelCase c) {
+    c.complete(static_cast<unsigned>(cases_.size()));
+    cases_.push_back(std::move(c));
+  }
+
+  // CHECKs the bits of each in every order of threads.
+  void check() {
+    const auto folder = own_folder();
+    const RunKernel run = compile(folder.get());
+    for (std::size_t number = 0; number < cases_.size(); ++number) check(number, run);
+  }
+
+ private:
+  struct Remove {
+    void operator()(const std::filesystem::path* path) const {
+      std::filesystem::remove_all(*path);
+      delete path;
+    }
+  };
+
+  // In the folder for temporary files: what is in memory (/dev/shm) may not be executable.
+  static std::unique_ptr<const std::filesystem::path, Remove> own_folder() {
+    std::string path = (std::filesystem::temp_directory_path() / "pmaptrain-generated-XXXXXX").string();
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+    return std::unique_ptr<const std::filesystem::path, Remove>(new std::filesystem::path(path));
+  }
+
+  RunKernel compile(const std::filesystem::path* folder) {
+    std::string text(ops::gpu_prelude()), table;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const KernelCase& c = cases_[i];
+      sources_.push_back(ops::gpu_source(c.op, c.request(), names_.emplace_back(fmt::format("k{}", i))));
+      text += sources_.back().text;
+      table += fmt::format("  [](void* const* arguments) {{ call(k{}, arguments); }},\n", i);
+    }
+    std::string end(driver);
+    end.insert(end.find("extern"), "void (*const kernels[])(void* const*) = {\n" + table + "};\n");
+    write_text(*folder / "kernels.cpp", text + end);
+    const std::string library = (*folder / "kernels.so").string();
+    const std::string command =
+        fmt::format("'{}' -std=c++20 -O0 -fno-math-errno -ffp-contract=off -shared -fPIC -I. '{}' -o '{}'",
+                    PMAPTRAIN_COMPILER, (*folder / "kernels.cpp").string(), library);
+    REQUIRE(std::system(command.c_str()) == 0);
+    void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    INFO((handle == nullptr ? ::dlerror() : ""));
+    REQUIRE(handle != nullptr);
+    return reinterpret_cast<RunKernel>(::dlsym(handle, "run_kernel"));
+  }
+
+  void check(std::size_t number, RunKernel run) {
+    const KernelCase& c = cases_[number];
+    const std::vector<Bytes> expected = run_reference(c);
+    for (int order = 0; order < 3; ++order) {
+      std::vector<Bytes> results;
+      std::vector<void*> arguments;
+      for (const Bytes& result : expected) results.emplace_back(result.size(), std::byte{0xff});
+      for (Bytes& result : results) arguments.push_back(result.data());
+      for (const Bytes& operand : c.values) arguments.push_back(const_cast<std::byte*>(operand.data()));
+      run(static_cast<int>(number), sources_[number].launch.blocks[0], sources_[number].launch.threads, order,
+          arguments.data());
+      const std::string differs = difference(c.results, results, expected);
+      INFO(sources_[number].text << "on " << c.devices << " devices, order " << order << ": " << differs);
+      CHECK(differs.empty());
+    }
+  }
+
+  std::vector<KernelCase> cases_;
+  std::deque<std::string> names_;
+  std::vector<ops::GpuSource> sources_;
+};
+
+bool accepts(const Op& op, const std::vector<Type>& operands) {
+  try {
+    const Mesh mesh;
+    op.infer({.mesh = mesh, .operands = operands});
+    return true;
+  } catch (const TypeError&) {
+    return false;
+  }
+}
+
+// The operands that an elementwise op takes, of this element type; none where it takes no such elements.
+std::vector<Type> operands_of(const Op& op, DType dtype, const Shape& shape) {
+  for (std::size_t count = 1; count <= 3; ++count) {
+    std::vector<Type> operands(count, Type{dtype, shape, {}});
+    if (op.as<ops::Select>() != nullptr) operands[0].dtype = DType::boolean;
+    if (accepts(op, operands)) return operands;
+  }
+  return {};
+}
+
+constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
+                                DType::i64,  DType::u8,  DType::u32, DType::boolean};
+
+// Every choice of stacked operands, but for none of them.
+void add_stacked(Generated& kernels, const KernelCase& c) {
+  const auto choices = 1U << c.operands.size();
+  for (unsigned choice = 0; choice + 1 < choices; ++choice) {
+    KernelCase some = c;
+    some.devices = 3;
+    for (std::size_t i = 0; i < c.operands.size(); ++i) some.stacked.push_back((choice >> i & 1U) == 0);
+    kernels.add(std::move(some));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda]") {
+  Generated kernels;
+  for (const OpRules* rules : all_ops().all) {
+    if (!rules->elementwise || rules->region || rules->name == ops::Cast::name) continue;
+    const Op op(*rules, rules->make());
+    for (const DType dtype : all_dtypes) {
+      const std::vector<Type> operands = operands_of(op, dtype, {3, 50});
+      if (operands.empty()) continue;
+      kernels.add({op, operands});
+      if (dtype != DType::f32 && dtype != DType::bf16) continue;
+      // One element for all: each operand alone, and all but it.
+      for (std::size_t i = 0; operands.size() > 1 && i < operands.size(); ++i) {
+        std::vector<Type> one = operands, others = operands;
+        one[i].shape = {};
+        for (std::size_t j = 0; j < others.size(); ++j) others[j].shape = j == i ? others[j].shape : Shape{};
+        kernels.add({op, one});
+        kernels.add({op, others});
+      }
+    }
+  }
+  for (const DType from : all_dtypes) {
+    for (const DType to : all_dtypes) kernels.add({ops::Cast{to}, {{from, {200}, {}}}});
+  }
+  kernels.check();
+}
+
+TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda]") {
+  Generated kernels;
+  for (const Shape& shape : {Shape{7}, Shape{1}, Shape{}}) {
+    add_stacked(kernels, {ops::Sub{}, {{DType::f32, shape, {}}, {DType::f32, shape, {}}}});
+    add_stacked(kernels, {ops::Sub{}, {{DType::bf16, shape, {}}, {DType::bf16, {}, {}}}});
+    add_stacked(kernels, {ops::Clamp{}, {{DType::i32, {}, {}}, {DType::i32, shape, {}}, {DType::i32, {}, {}}}});
+  }
+  kernels.add({ops::Constant{DType::bf16, {3}, 0, {1, -2, 0.5}}, {}, 3});
+  kernels.add({ops::Constant{DType::i64, {2, 2}, 0, {1, -2, 3, 1LL << 40}}, {}, 2});
+  kernels.add({ops::Add{}, {{DType::f32, {20000}, {}}, {DType::f32, {20000}, {}}}});
+  kernels.check();
+}
+
+TEST_CASE("generated code of chains has the reference's bits", "[cuda]") {
+  const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
+batch %f:f32[5,6]{}
+batch %s:f32[]{}
+batch %v:f32[3]{}
+batch %h:bf16[5,2,3]{}
+batch %r:bf16[5]{}
+batch %one:f32[1]{}
+%a, %b = fused %x, %f, %s (%p:f32[5,2,3]{}, %q:f32[5,6]{}, %r:f32[]{}) {
+  %t = reshape[shape=[5,6]] %p
+  %u = mul %t, %q
+  %e = exp %r
+  %w = broadcast[shape=[5,6], dims=[]] %e
+  %y = add %u, %w
+  %z = reshape[shape=[5,3,2]] %y
+  yield %y, %z
+}
+%c = fused %x, %v (%p:f32[5,2,3]{}, %q:f32[3]{}) {
+  %t = broadcast[shape=[5,2,3], dims=[2]] %q
+  %u = mul %p, %t
+  yield %u
+}
+%d, %e = fused %h, %r, %s (%p:bf16[5,2,3]{}, %q:bf16[5]{}, %r:f32[]{}) {
+  %t = broadcast[shape=[5,2,3], dims=[0]] %q
+  %u = mul %p, %t
+  %k = constant[dtype=bf16, shape=[], value=0.1]
+  %l = add %u, %k
+  %w = cast[dtype=f32] %l
+  %i = is_finite %w
+  %y = select %i, %w, %r
+  yield %y, %l
+}
+%g = fused %v, %s (%p:f32[3]{}, %q:f32[]{}) {
+  %t = broadcast[shape=[4,3,2], dims=[1]] %p
+  %k = constant[dtype=f32, shape=[4,3,2], value=-3]
+  %u = max %t, %k
+  %y = rsqrt %u
+  %z = sub %y, %q
+  yield %z
+}
+%j = fused %one, %s (%p:f32[1]{}, %q:f32[]{}) {
+  %t = reshape[shape=[]] %p
+  %y = pow %t, %q
+  yield %y
+}
+return a = %a
+return b = %b
+return c = %c
+return d = %d
+return e = %e
+return g = %g
+return j = %j
+)",
+                                        "chains.pmt", all_ops(), {});
+  Generated kernels;
+  for (const Equation& equation : program.equations) {
+    KernelCase c{equation.op, types_of(program, equation.operands)};
+    c.region = &equation.regions.front();
+    c.types = program.types;
+    c.results = types_of(program, equation.results);
+    kernels.add(c);
+    add_stacked(kernels, c);
+  }
+  kernels.check();
+}
+
+TEST_CASE("what is generated is one kernel whose shapes are constants", "[cuda]") {
+  KernelCase c{ops::Mul{}, {{DType::bf16, {4, 3}, {}}, {DType::bf16, {}, {}}}, 2, {true, true}};
+  c.complete(1);
+  const ops::GpuSource source = ops::gpu_source(c.op, c.request(), "scaled");
+  CHECK(source.text == R"(extern "C" __global__ void scaled(bf16* r0, const bf16* a0, const bf16* a1) {
+  for (auto e = first_element<std::uint32_t>(); e < 24u; e += all_threads<std::uint32_t>()) {
+    const auto d = e / 12u, i = e % 12u;
+    const bf16 v0 = a0[e];
+    const bf16 v1 = a1[d];
+    const bf16 v2 = apply<MulOf>(v0, v1);
+    r0[e] = v2;
+  }
+}
+)");
+  CHECK(source.launch.blocks[0] == 1);
+  CHECK(source.launch.threads == 256);
+  CHECK(source.launch.arguments.size() == 3);
+}
+
+TEST_CASE("equations of elementwise ops are left to generated code, and those of no elements to nobody", "[cuda]") {
+  KernelCase c{ops::Tanh{}, {{DType::f32, {3}, {}}}};
+  c.complete(1);
+  CHECK(is_call(c, GpuCall::By::generated));
+  KernelCase none{ops::Tanh{}, {{DType::f32, {0, 3}, {}}}};
+  none.complete(1);
+  CHECK(make_gpu_kernel(none.op, none.request()).commands.empty());
+}
