@@ -1,5 +1,6 @@
 // devices: the hardware there is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -15,7 +16,42 @@ namespace {
 
 std::string bytes(std::size_t count) { return human_bytes(static_cast<double>(count)); }
 
-std::string text(const Hardware& hardware) {
+// "9.0" of 90, and of CUDA's versions "13.0" of 13000.
+std::string capability_text(int compute_capability) {
+  return fmt::format("{}.{}", compute_capability / 10, compute_capability % 10);
+}
+std::string driver_text(int driver) { return fmt::format("{}.{}", driver / 1000, driver % 1000 / 10); }
+
+// One row for each GPU, or one that says why there are none.
+void add_gpus(std::vector<std::vector<std::string>>& rows, const Gpus& gpus) {
+  if (gpus.all.empty()) {
+    rows.push_back({"GPUs", "none: " + gpus.none_because});
+    return;
+  }
+  for (std::size_t i = 0; i < gpus.all.size(); ++i) {
+    const gpu::Properties& gpu = gpus.all[i];
+    std::string what = fmt::format("{}, {}, compute capability {}, driver for CUDA {}", gpu.name, bytes(gpu.memory),
+                                   capability_text(gpu.compute_capability), driver_text(gpu.driver));
+    if (!gpu.peers.empty()) what += fmt::format(", reaches the memory of {}", fmt::join(gpu.peers, ", "));
+    rows.push_back({fmt::format("GPU {}", i), std::move(what)});
+  }
+}
+
+Json json_of(const Gpus& gpus) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < gpus.all.size(); ++i) {
+    const gpu::Properties& gpu = gpus.all[i];
+    json.push_back({{"index", i},
+                    {"name", gpu.name},
+                    {"memory_bytes", gpu.memory},
+                    {"compute_capability", capability_text(gpu.compute_capability)},
+                    {"driver_cuda_version", driver_text(gpu.driver)},
+                    {"peers", gpu.peers}});
+  }
+  return json;
+}
+
+std::string text(const Hardware& hardware, const Gpus& gpus) {
   std::string allowed = fmt::format("{} hardware threads", hardware.allowed_threads);
   if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores of CPU quota (cgroup)", hardware.quota);
   std::vector<std::vector<std::string>> rows{
@@ -30,6 +66,7 @@ std::string text(const Hardware& hardware) {
         {fmt::format("L{} cache", cache.level), fmt::format("{} x {}{}", cache.count, bytes(cache.bytes),
                                                             cache.kind == "unified" ? "" : " (" + cache.kind + ")")});
   }
+  add_gpus(rows, gpus);
   for (const BackendKind kind : backend_kinds) {
     const std::string_view what =
         kind == BackendKind::cpu ? kernel_library : "the interpreter: slow, for checking results";
@@ -41,7 +78,7 @@ std::string text(const Hardware& hardware) {
          "the devices of the mesh of the config, not over this list.\n";
 }
 
-std::string json_text(const Hardware& hardware) {
+std::string json_text(const Hardware& hardware, const Gpus& gpus) {
   Json json;
   json["processor"] = {{"model", hardware.model},
                        {"packages", hardware.packages},
@@ -56,6 +93,8 @@ std::string json_text(const Hardware& hardware) {
     json["caches"].push_back(
         {{"level", cache.level}, {"kind", cache.kind}, {"bytes", cache.bytes}, {"count", cache.count}});
   }
+  json["gpus"] = json_of(gpus);
+  json["gpus_missing_because"] = gpus.all.empty() ? Json(gpus.none_because) : Json(nullptr);
   json["backends"] = Json::array();
   for (const BackendKind kind : backend_kinds) json["backends"].push_back(to_string(kind));
   json["kernel_library"] = kernel_library;
@@ -70,7 +109,8 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", json, "print it as a JSON document");
   if (!a.parse(arguments, streams.out)) return 0;
   const Hardware hardware = find_hardware();
-  streams.out << (json ? json_text(hardware) : text(hardware));
+  const Gpus gpus = find_gpus();
+  streams.out << (json ? json_text(hardware, gpus) : text(hardware, gpus));
   return 0;
 }
 

@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/ops/all.h"
 #include "core/runtime/backend.h"
+#include "core/runtime/gpu/device.h"
 
 namespace pmaptrain {
 
@@ -23,5 +26,12 @@ struct BackendOptions {
 };
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options = {});
+
+// The GPUs that this process may use; where there is none, why, and what would help (which may be empty).
+struct Gpus {
+  std::vector<gpu::Properties> all;
+  std::string none_because, help;
+};
+Gpus find_gpus();
 
 }  // namespace pmaptrain
