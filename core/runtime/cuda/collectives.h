@@ -11,10 +11,15 @@
 #include <tuple>
 #include <vector>
 
-#include "core/runtime/cuda/meeting.h"
 #include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/meeting.h"
 
 namespace pmaptrain::cuda {
+
+using gpu::Abort;
+using gpu::Meeting;
+using gpu::patience;
+using gpu::ranks_text;
 
 // One call of a collective, of one rank.
 struct RankCall {
