@@ -11,13 +11,18 @@
 #include <tuple>
 #include <vector>
 
-#include "core/runtime/cuda/meeting.h"
 #include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/meeting.h"
 
 namespace pmaptrain::cuda {
 
+using gpu::Abort;
+using gpu::Meeting;
+using gpu::patience;
+using gpu::ranks_text;
+
 // One call of a collective, of one rank.
-struct CollectiveCall {
+struct RankCall {
   gpu::Collective kind = gpu::Collective::all_reduce_sum;
   DType dtype = DType::f32;
   std::byte* to = nullptr;
@@ -28,7 +33,7 @@ struct CollectiveCall {
 };
 
 // "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}"
-std::string text_of(const CollectiveCall& call, std::int64_t sequence, std::span<const int> ranks);
+std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks);
 
 class Collectives {
  public:
@@ -39,11 +44,11 @@ class Collectives {
 
   // The number of the communicator, from 0.
   virtual int join(int key, std::span<const int> ranks) = 0;
-  virtual void run(int communicator, const CollectiveCall& call, cudaStream_t stream) = 0;
+  virtual void run(int communicator, const RankCall& call, cudaStream_t stream) = 0;
   // Whether run() may be captured into a CUDA graph.
   virtual bool can_be_captured() const = 0;
   // What the call that run() carries out next is called in messages.
-  virtual std::string next(int communicator, const CollectiveCall& call) const = 0;
+  virtual std::string next(int communicator, const RankCall& call) const = 0;
   // Throws Error (failed) for what has failed since.
   virtual void check() = 0;
   // May be called on any thread.

@@ -66,9 +66,10 @@ class ConvWork final : public Work {
     for (const Way& way : ways(image_.dtype, result_, bias_)) {
       ConvTypes types{way.input, way.sum, bias_type_, way.bias_in_plan};
       types.tensor_cores = image_.dtype == DType::bf16;
-      if (way.input == image_.dtype) {
-        for (const Type& type : request.operands.first(2)) {
-          types.input_alignment = std::min(types.input_alignment, alignment_of(type, 16));
+      if (way.input == image_.dtype) {  // else widened, and a kernel transposed, into the workspace
+        types.input_alignment = alignment_of(request.operands[image_.index], 16);
+        if (shape_.kind == ConvKind::kernel_grad) {
+          types.input_alignment = std::min(types.input_alignment, alignment_of(request.operands[other_.index], 16));
         }
       }
       if (bias_) types.bias_alignment = alignment_of(request.operands[2], 16);

@@ -164,7 +164,7 @@ void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, con
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                             std::byte* to, const std::byte* from, std::size_t bytes) {
   if (recorded_ != nullptr) records_collectives_ = true;
-  queue([this, on, communicator, call = CollectiveCall{kind, dtype, to, from, bytes}] {
+  queue([this, on, communicator, call = RankCall{kind, dtype, to, from, bytes}] {
     std::string what = collectives_->next(communicator.number, call);
     collectives_->run(communicator.number, call, stream(on));
     if (capturing_) {

@@ -80,7 +80,8 @@ std::string compile_now(const std::string& text, const std::vector<std::string>&
 
 std::string compile(const std::string& text, int compute_capability, const CodeCache& cache) {
   const Target target = target_for(compute_capability);
-  const std::vector<std::string> options{target.option, "--std=c++20", "--fmad=false"};
+  const std::vector<std::string> options{target.option, "--std=c++20", "--fmad=false",
+                                         "--device-as-default-execution-space"};
   const std::string key = CodeCache::key({version_text(), join(options, " "), text});
   if (std::optional<std::string> known = cache.find(key)) return *std::move(known);
   std::string code = compile_now(text, options, target.machine_code);

@@ -1,4 +1,3 @@
-// To be compiled with --expt-relaxed-constexpr and -fmad=false.
 #include "core/runtime/cuda/kernels.h"
 
 #include "core/ops/gpu_kernels.cuh"

@@ -53,9 +53,9 @@ class NcclCommunicator {
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   const std::vector<int>& ranks() const { return meeting_->meeting.ranks(); }
-  std::string next(const CollectiveCall& call) const { return text_of(call, sequence_, ranks()); }
+  std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  void run(const CollectiveCall& call, cudaStream_t stream) {
+  void run(const RankCall& call, cudaStream_t stream) {
     ncclResult_t status = ncclInvalidUsage;
     {
       const std::lock_guard lock(mutex_);
@@ -140,11 +140,9 @@ class NcclCollectives final : public Collectives {
     all_.push_back(std::move(communicator));
     return static_cast<int>(all_.size()) - 1;
   }
-  void run(int communicator, const CollectiveCall& call, cudaStream_t stream) override {
-    at(communicator).run(call, stream);
-  }
+  void run(int communicator, const RankCall& call, cudaStream_t stream) override { at(communicator).run(call, stream); }
   bool can_be_captured() const override { return captured_; }
-  std::string next(int communicator, const CollectiveCall& call) const override { return at(communicator).next(call); }
+  std::string next(int communicator, const RankCall& call) const override { return at(communicator).next(call); }
   void check() override {
     for (const auto& each : all_) each->check();
   }

@@ -50,7 +50,10 @@ gpu::Properties properties_of(int gpu) {
 
 class CudaPlatform final : public gpu::Platform {
  public:
-  explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {}
+  explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
+    // A device may have collectives of several communicators under way: they run in the order of the calls.
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  }
 
   int devices() const override { return count_; }
   gpu::Properties properties(int device) const override {

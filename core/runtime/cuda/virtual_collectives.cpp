@@ -16,9 +16,9 @@ class VirtualCommunicator {
   }
 
   const std::vector<int>& ranks() const { return shared_->meeting.ranks(); }
-  std::string next(const CollectiveCall& call) const { return text_of(call, sequence_, ranks()); }
+  std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  void run(const CollectiveCall& call, cudaStream_t stream) {
+  void run(const RankCall& call, cudaStream_t stream) {
     const std::string what = next(call);
     wait_for_others(
         what, stream, ready_,
@@ -53,13 +53,13 @@ class VirtualCommunicator {
   struct Part {
     std::size_t begin, bytes;
   };
-  Part part_of(const CollectiveCall& call, std::size_t position) const {
+  Part part_of(const RankCall& call, std::size_t position) const {
     const auto elements = static_cast<std::size_t>(call.elements()), element = size_of(call.dtype);
     const std::size_t first = elements * position / ranks().size(), end = elements * (position + 1) / ranks().size();
     return {first * element, (end - first) * element};
   }
 
-  void add_up_part(const CollectiveCall& call, cudaStream_t stream) const {
+  void add_up_part(const RankCall& call, cudaStream_t stream) const {
     const Part mine = part_of(call, position_);
     Scattered from;
     for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->ranks_calls[i].call.from + mine.begin;
@@ -70,6 +70,7 @@ class VirtualCommunicator {
   }
 
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
+    if (to == from) return;  // in place
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying between virtual GPUs");
   }
 
@@ -93,9 +94,9 @@ class VirtualCommunicator {
   }
 
   void compare_calls(const std::string& what) const {
-    const CollectiveCall& mine = shared_->ranks_calls[position_].call;
+    const RankCall& mine = shared_->ranks_calls[position_].call;
     for (std::size_t i = 0; i < ranks().size(); ++i) {
-      const CollectiveCall& other = shared_->ranks_calls[i].call;
+      const RankCall& other = shared_->ranks_calls[i].call;
       if (other.kind == mine.kind && other.dtype == mine.dtype && other.bytes == mine.bytes) continue;
       fail_running(fmt::format("GPU: rank {} is at {}, and rank {} at {}", ranks()[position_], what, ranks()[i],
                                text_of(other, sequence_, ranks())));
@@ -124,12 +125,12 @@ class VirtualCollectives final : public Collectives {
     all_.push_back(std::make_unique<VirtualCommunicator>(std::move(meeting), position, abort_));
     return static_cast<int>(all_.size()) - 1;
   }
-  void run(int communicator, const CollectiveCall& call, cudaStream_t stream) override {
+  void run(int communicator, const RankCall& call, cudaStream_t stream) override {
     all_[static_cast<std::size_t>(communicator)]->run(call, stream);
   }
   // The ranks wait for one another on their threads, in each step anew.
   bool can_be_captured() const override { return false; }
-  std::string next(int communicator, const CollectiveCall& call) const override {
+  std::string next(int communicator, const RankCall& call) const override {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}

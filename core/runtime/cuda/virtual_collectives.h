@@ -11,7 +11,7 @@ namespace pmaptrain::cuda {
 struct VirtualMeeting {
   explicit VirtualMeeting(const std::vector<int>& ranks) : meeting(ranks), ranks_calls(ranks.size()) {}
   struct Word {
-    CollectiveCall call;
+    RankCall call;
     cudaEvent_t ready = nullptr;  // what it reads is there
     cudaEvent_t read = nullptr;   // it has read what it reads of others
   };

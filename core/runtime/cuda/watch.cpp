@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/meeting.h"
+#include "core/runtime/gpu/meeting.h"
 
 namespace pmaptrain::cuda {
 
@@ -25,7 +25,7 @@ void Watch::check(int rank) {
     const cudaError_t state = cudaEventQuery(pending_.front().end.get());
     if (state == cudaErrorNotReady) {
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
-      if (waited < patience()) return;
+      if (waited < gpu::patience()) return;
       fail_running(fmt::format("GPU {}: {} has not ended within {:.0f} s", rank, pending_.front().what, waited.count()),
                    "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the "
                    "seconds");

@@ -14,7 +14,7 @@ class Watch {
  public:
   // `what` was queued last in this stream.
   void queued(std::string what, cudaStream_t stream);
-  // Throws Error (failed) when the oldest has been waited for longer than patience().
+  // Throws Error (failed) when the oldest has been waited for longer than gpu::patience().
   void check(int rank);
 
  private:

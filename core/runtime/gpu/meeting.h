@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace pmaptrain::cuda {
+namespace pmaptrain::gpu {
 
 // Why a device must not go on: another thread has aborted it. Set once.
 class Abort {
@@ -59,4 +59,4 @@ class Meeting {
   std::size_t round_ = 0;
 };
 
-}  // namespace pmaptrain::cuda
+}  // namespace pmaptrain::gpu

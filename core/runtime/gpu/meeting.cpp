@@ -1,4 +1,4 @@
-#include "core/runtime/cuda/meeting.h"
+#include "core/runtime/gpu/meeting.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace pmaptrain::cuda {
+namespace pmaptrain::gpu {
 
 void Abort::set(const std::string& reason) noexcept {
   const std::lock_guard lock(mutex_);
@@ -57,4 +57,4 @@ void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
   }
 }
 
-}  // namespace pmaptrain::cuda
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,80 @@
+#include "core/runtime/gpu/meeting.h"
+
+#include <array>
+#include <thread>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+#include "tests/cuda/module.h"
+
+namespace pmaptrain::test {
+namespace {
+
+// The error of a rank that comes alone.
+std::string error_of_waiting(gpu::Meeting& meeting, std::size_t position, const gpu::Abort& abort) {
+  try {
+    meeting.come(position, abort, "all_gather 7", [] {});
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::failed);
+    return error.diagnostics().front().message;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("devices meet as often as they come, and each sees what the others left", "[cuda]") {
+  constexpr std::size_t ranks = 4;
+  gpu::Meeting meeting({0, 1, 2, 3});
+  const gpu::Abort abort;
+  std::array<int, ranks> words{};
+  std::array<int, ranks> wrong{};
+  std::vector<std::thread> threads;
+  for (std::size_t me = 0; me < ranks; ++me) {
+    threads.emplace_back([&, me] {
+      for (int round = 1; round <= 200; ++round) {
+        meeting.come(me, abort, "a round", [&] { words[me] = round; });
+        for (const int word : words) wrong[me] += word == round ? 0 : 1;
+        meeting.come(me, abort, "the end of a round", [] {});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::array<int, ranks>{});
+}
+
+TEST_CASE("a rank that does not come is named", "[cuda]") {
+  const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", "0.1");
+  gpu::Meeting meeting({4, 5, 6});
+  const gpu::Abort abort;
+  std::string first;
+  std::thread other([&] { first = error_of_waiting(meeting, 0, abort); });
+  const std::string second = error_of_waiting(meeting, 2, abort);
+  other.join();
+  CHECK(first == "GPU: rank 5 did not come to all_gather 7 within 0.1 s");
+  CHECK(second == first);
+}
+
+TEST_CASE("who waits for other ranks is ended by an abort, with its first reason", "[cuda]") {
+  gpu::Meeting meeting({0, 1});
+  gpu::Abort abort;
+  std::string reason;
+  std::thread waiting([&] { reason = error_of_waiting(meeting, 0, abort); });
+  abort.set("GPU 1 has failed");
+  abort.set("a later reason");
+  waiting.join();
+  CHECK(reason == "GPU 1 has failed");
+  CHECK(abort.is_set());
+}
+
+TEST_CASE("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above zero, or 10 minutes", "[cuda]") {
+  const auto seconds = [](const char* text) {
+    const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", text);
+    return gpu::patience().count();
+  };
+  CHECK(seconds("2.5") == 2.5);
+  for (const char* const text : {"", "0", "-1", "soon", "nan"}) CHECK(seconds(text) == 600);
+  CHECK(gpu::ranks_text(std::array{0, 2, 7}) == "{0, 2, 7}");
+}
+
+}  // namespace pmaptrain::test

@@ -1,0 +1,42 @@
+// The module libpmaptrain_cuda.so in tests.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace pmaptrain::test {
+
+// A variable of the environment, until the end of a scope.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* const before = std::getenv(name_.c_str())) before_ = before;
+    setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_) {
+      setenv(name_.c_str(), before_->c_str(), 1);
+    } else {
+      unsetenv(name_.c_str());
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
+
+// The module of this build, or the one that PMAPTRAIN_TEST_CUDA_MODULE names; empty where there is none. The tests of
+// the module then test nothing: scripts/test builds it where nvcc is.
+inline std::string cuda_module() {
+  if (const char* const named = std::getenv("PMAPTRAIN_TEST_CUDA_MODULE")) return named;
+  const std::filesystem::path built =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "libpmaptrain_cuda.so";
+  return std::filesystem::exists(built) ? built.string() : "";
+}
+
+}  // namespace pmaptrain::test

@@ -1,0 +1,233 @@
+// What the module prepares for a GPU that is only described: no test here needs one, only the module.
+#include "core/base/error.h"
+#include "core/ops/conv/conv.h"
+#include "core/ops/elementwise/unary.h"
+#include "core/ops/matmul/batch.h"
+#include "core/ops/matmul/matmul.h"
+#include "core/runtime/gpu/load_platform.h"
+#include "tests/catch.h"
+#include "tests/cuda/module.h"
+#include "tests/files.h"
+#include "tests/session_run.h"
+#include "tests/words.h"
+
+namespace pmaptrain::test {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// An NVIDIA H100. Null without a module.
+std::unique_ptr<gpu::Device> described_device(gpu::ModuleOptions options = {}) {
+  const std::string module = cuda_module();
+  if (module.empty()) return nullptr;
+  const Variable named("PMAPTRAIN_CUDA_MODULE", module);
+  options.planned_for = read_text("tests/cuda/h100.json");
+  // The platform must outlive its device; a test's memory is the process's.
+  static std::vector<std::unique_ptr<gpu::Platform>> platforms;
+  platforms.push_back(gpu::load_platform(options));
+  CHECK(platforms.back()->properties(0).compute_capability == 90);
+  return platforms.back()->open(0);
+}
+
+const GpuKernel by_library{{GpuCall{GpuCall::By::library}}, 0};
+const GpuKernel generated{{GpuCall{GpuCall::By::generated}}, 0};
+
+struct Example {
+  std::string title;
+  Op op;
+  std::vector<Type> operands, results;
+  std::vector<bool> stacked;
+};
+
+std::size_t workspace_of(gpu::Device& device, const Example& example, std::int64_t devices) {
+  const GpuRequest request{example.operands, example.results, devices, example.stacked};
+  return device.prepare(example.op, request, by_library).workspace;
+}
+
+Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
+
+bool is_convolution(const Op& op) {
+  return op.name() == ops::Conv::name || op.name() == ops::ConvInputGrad::name ||
+         op.name() == ops::ConvKernelGrad::name;
+}
+
+// The convolutions of a training step, as the GPU backend prepares them: parameters are the same for all devices.
+void prepare_all(gpu::Device& device, const Program& program, int& count) {
+  for_each_equation(program.equations, [&](const Equation& equation) {
+    if (!is_convolution(equation.op)) return;
+    ++count;
+    Example example{std::string(equation.op.name()), equation.op, {}, {}, {}};
+    for (const Value value : equation.operands) example.operands.push_back(program.type(value));
+    for (const Value value : equation.results) example.results.push_back(program.type(value));
+    for (const Type& type : example.operands) example.stacked.push_back(type.shape[0] == example.operands[0].shape[0]);
+    for (const std::int64_t devices : {1, 8}) {
+      INFO(to_string(equation.op) << " on " << devices << " devices");
+      CHECK(workspace_of(device, example, devices) < 1024 * mebibyte);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both precisions", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  int count = 0;
+  for (const std::string& config : testing::shipped_configs()) {
+    for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
+      INFO(config << ", " << precision);
+      prepare_all(*device, *testing::setup_of_config(config, {precision}).training, count);
+    }
+  }
+  CHECK(count >= 2 * 5);  // of cnn.yaml alone
+}
+
+TEST_CASE("convolutions with strides, groups, dilation and mixed types have plans on a GPU", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  const auto bf16 = DType::bf16, f32 = DType::f32;
+  std::vector<Example> examples;
+  for (const DType dtype : {bf16, f32}) {
+    const auto add = [&](std::string title, Shape x, Shape kernel, Shape y, std::vector<std::int64_t> strides,
+                         ops::Padding padding, std::vector<std::int64_t> dilation = {1, 1}, std::int64_t groups = 1) {
+      title += dtype == bf16 ? ", bf16" : ", f32";
+      const Type bias = array(f32, {kernel[3]});
+      examples.push_back({title,
+                          ops::Conv{strides, padding, true, dilation, groups, {}},
+                          {array(dtype, x), array(dtype, kernel), bias},
+                          {array(dtype, y)},
+                          {true, false, false}});
+      examples.push_back({title + ", input",
+                          ops::ConvInputGrad{strides, padding, x, dilation, groups, {}},
+                          {array(dtype, kernel), array(dtype, y)},
+                          {array(dtype, x)},
+                          {false, true}});
+      examples.push_back({title + ", kernel",
+                          ops::ConvKernelGrad{strides, padding, kernel, true, dilation, groups, f32},
+                          {array(dtype, x), array(dtype, y)},
+                          {array(f32, kernel), bias},
+                          {true, true}});
+    };
+    add("one channel", {16, 28, 28, 1}, {3, 3, 1, 32}, {16, 28, 28, 32}, {1, 1}, {{1, 1}, {1, 1}});
+    add("odd sizes", {3, 9, 7, 5}, {3, 2, 5, 7}, {3, 7, 6, 7}, {1, 1}, {{0, 0}, {0, 0}});
+    add("strides and padding at the end", {8, 32, 32, 64}, {3, 3, 64, 128}, {8, 16, 16, 128}, {2, 2}, {{0, 1}, {0, 1}});
+    add("dilation", {8, 32, 32, 16}, {3, 3, 16, 16}, {8, 32, 32, 16}, {1, 1}, {{2, 2}, {2, 2}}, {2, 2});
+    add("groups", {8, 32, 32, 64}, {3, 3, 2, 64}, {8, 32, 32, 64}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32);
+    add("depthwise", {8, 32, 32, 64}, {3, 3, 1, 128}, {8, 32, 32, 128}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 64);
+    add("no examples", {0, 8, 8, 4}, {3, 3, 4, 4}, {0, 6, 6, 4}, {1, 1}, {{0, 0}, {0, 0}});
+  }
+  for (const Example& example : examples) {
+    INFO(example.title);
+    CHECK(workspace_of(*device, example, 2) < 1024 * mebibyte);
+  }
+}
+
+TEST_CASE("a matrix product's workspace is the library's, and that of sums which a bias of f32 is added to", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  const auto workspace = [&](DType operands, DType bias, DType result) {
+    const Example example{"",
+                          ops::Matmul{},
+                          {array(operands, {64, 96}), array(operands, {96, 128}), array(bias, {128})},
+                          {array(result, {64, 128})},
+                          {true, false, false}};
+    return workspace_of(*device, example, 4);
+  };
+  CHECK(workspace(DType::f32, DType::f32, DType::f32) == 32 * mebibyte);
+  CHECK(workspace(DType::bf16, DType::bf16, DType::bf16) == 32 * mebibyte);
+  CHECK(workspace(DType::bf16, DType::f32, DType::bf16) == 32 * mebibyte + std::size_t{4} * 64 * 128 * sizeof(float));
+  const Example nothing{"",
+                        ops::Matmul{},
+                        {array(DType::f32, {4, 0}), array(DType::f32, {0, 4})},
+                        {array(DType::f32, {4, 4})},
+                        {true, true}};
+  CHECK(workspace_of(*device, nothing, 2) == 0);
+  const Example whole{"",
+                      ops::BatchMatmul{},
+                      {array(DType::i32, {2, 4, 4}), array(DType::i32, {2, 4, 4})},
+                      {array(DType::i32, {2, 4, 4})},
+                      {true, true}};
+  CHECK_THROWS_WITH(workspace_of(*device, whole, 1), Catch::Contains("batch_matmul of i32 is not supported"));
+}
+
+namespace {
+
+const char* text_of_kernel = "";
+
+gpu::Generated generate(const Op&, const GpuRequest&) {
+  return {text_of_kernel, {"generated", {1, 1, 1}, 256, {GpuArgument::result(0)}}};
+}
+
+// Prepares one equation of generated code.
+void compile(gpu::Device& device, const char* text) {
+  text_of_kernel = text;
+  const std::vector<Type> types{array(DType::f32, {8})};
+  device.prepare(ops::Neg{}, {types, types, 1, {true}}, generated);
+}
+
+std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(cache / "pmaptrain")) files.push_back(entry.path());
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("generated kernels are compiled once and kept; what is damaged is compiled again", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.path().string());
+  const auto device = described_device({generate, 0, {}});
+  if (device == nullptr) return;
+  const char* const text = "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 1; }";
+  compile(*device, text);
+  REQUIRE(kept_in(folder.path()).size() == 1);
+  const std::filesystem::path file = kept_in(folder.path()).front();
+  const std::string whole = read_text(file);
+  CHECK(contains(whole,
+                 "\x7f"
+                 "ELF"));  // machine code
+
+  // What is found is not compiled: time stands still for the file.
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(file, long_ago);
+  compile(*device, text);
+  CHECK(std::filesystem::last_write_time(file) == long_ago);
+
+  for (const std::string& damaged : {std::string(), whole.substr(0, whole.size() - 1), "x" + whole.substr(1)}) {
+    write_text(file, damaged);
+    compile(*device, text);
+    CHECK(read_text(file) == whole);
+  }
+  compile(*device, "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 2; }");
+  CHECK(kept_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.write("file", "no folder"));
+  const auto device = described_device({generate, 0, {}});
+  if (device == nullptr) return;
+  CHECK_NOTHROW(compile(*device, "extern \"C\" __global__ void generated(float*) {}"));
+}
+
+TEST_CASE("a generated kernel that does not compile shows the compiler's message", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.path().string());
+  const auto device = described_device({generate, 0, {}});
+  if (device == nullptr) return;
+  CHECK_THROWS_WITH(
+      compile(*device, "extern \"C\" __global__ void generated(float* y) { y = unknown; }"),
+      Catch::Contains("this is a mistake of pmaptrain") && Catch::Contains("identifier \"unknown\" is undefined"));
+  CHECK(!std::filesystem::exists(folder.path() / "pmaptrain"));
+}
+
+TEST_CASE("a device that is only described runs nothing", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  CHECK_THROWS_WITH(device->allocate(1), Catch::Contains("this device is only described"));
+  CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, generated), Catch::Contains("nothing generates code for neg"));
+  const GpuKernel unknown{{GpuLaunch{"no_such_kernel", {1, 1, 1}, 256, {}}}, 0};
+  CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, unknown), Catch::Contains("there is no kernel 'no_such_kernel'"));
+}
+
+}  // namespace pmaptrain::test
