@@ -9,8 +9,6 @@ using namespace pmaptrain::test;
 
 namespace {
 
-constexpr DType numbers[] = {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::u32};
-
 // From -2 to rows + 1: some lie outside of the table.
 Bytes indices_for(DType dtype, std::int64_t count, std::int64_t rows) {
   const auto make = [&]<class T>() {
@@ -25,7 +23,7 @@ Bytes indices_for(DType dtype, std::int64_t count, std::int64_t rows) {
 
 TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda]") {
   for (const DType index : {DType::i32, DType::i64}) {
-    for (const DType dtype : numbers) {
+    for (const DType dtype : number_types) {
       const Type table{dtype, {9, 2, 3}, {}}, indices{index, {4, 5}, {}};
       check_launches(ops::Gather{}, {table, indices}, {random_values(dtype, 54, 1), indices_for(index, 20, 9)});
     }
@@ -38,7 +36,7 @@ TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda]"
 
 TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda]") {
   for (const DType index : {DType::i32, DType::i64}) {
-    for (const DType dtype : numbers) {
+    for (const DType dtype : number_types) {
       const Type indices{index, {6, 100}, {}}, updates{dtype, {6, 100, 3}, {}};
       check_launches(ops::ScatterAdd{200}, {indices, updates},
                      {indices_for(index, 600, 20), random_values(dtype, 1800, 1, false)});
@@ -54,7 +52,7 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
 
 TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda]") {
   for (const DType index : {DType::i32, DType::i64}) {
-    for (const DType dtype : numbers) {
+    for (const DType dtype : number_types) {
       check_launches(ops::OneHot{5, dtype}, {{index, {4, 6}, {}}}, {indices_for(index, 24, 5)});
     }
     check_launches(ops::OneHot{5}, {{index, {0}, {}}});
@@ -62,7 +60,7 @@ TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda]") {
 }
 
 TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda]") {
-  for (const DType dtype : numbers) {
+  for (const DType dtype : number_types) {
     check_launches(ops::TopK{3}, {{dtype, {2, 70}, {}}});
     check_launches(ops::TopK{3}, {{dtype, {3}, {}}});
     check_launches(ops::TopK{1}, {{dtype, {0, 3}, {}}});

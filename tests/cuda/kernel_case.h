@@ -22,6 +22,9 @@ Bytes bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
+inline constexpr DType number_types[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
+                                         DType::i64,  DType::u8,  DType::u32};
+
 // Values of a type in random order: small whole numbers, fractions where it has them, now and then a special one (-0,
 // NaN, an infinity, a number that integers wrap at).
 Bytes random_values(DType dtype, std::int64_t count, unsigned seed, bool special = true);

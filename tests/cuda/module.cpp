@@ -3,6 +3,7 @@
 #include "core/runtime/gpu/module.h"
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,10 @@ test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Val
 void check_program(const std::shared_ptr<const Program>& program) {
   const test::Values inputs = test::random_inputs(*program, 3);
   INFO(to_text(*program));
+  const std::vector<int> counts = gpu::divisors(program->mesh, 4);
   for (const std::int64_t steps : {1, 3}) {
     const test::Values expected = test::interpreted(*program, inputs, steps);
-    for (const int gpus : gpu::divisors(program->mesh, 4)) {
+    for (const int gpus : std::set{counts.front(), counts.back()}) {
       for (const bool deterministic : {true, false}) {
         for (const bool private_copies : {false, true}) {
           INFO("GPUs " << gpus << ", deterministic " << deterministic << ", private copies " << private_copies
@@ -65,7 +67,7 @@ const bool is_added = (test::other_backends().push_back(check_program), true);
 }  // namespace
 
 TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter says", "[cuda]") {
-  for (std::uint32_t seed = 0; seed < 25; ++seed) {
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
     INFO("seed " << seed);
     const auto program = test::program_of(test::ProgramWriter(seed, DType::i32).write());
     check_program(program);

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ops/fused/gpu_source.h"
 #include "core/runtime/cuda/check.h"
 
 namespace pmaptrain::cuda {
@@ -80,8 +81,8 @@ std::string compile_now(const std::string& text, const std::vector<std::string>&
 
 std::string compile(const std::string& text, int compute_capability, const CodeCache& cache) {
   const Target target = target_for(compute_capability);
-  const std::vector<std::string> options{target.option, "--std=c++20", "--fmad=false",
-                                         "--device-as-default-execution-space"};
+  std::vector<std::string> options{target.option};
+  options.insert(options.end(), std::begin(ops::nvrtc_options), std::end(ops::nvrtc_options));
   const std::string key = CodeCache::key({version_text(), join(options, " "), text});
   if (std::optional<std::string> known = cache.find(key)) return *std::move(known);
   std::string code = compile_now(text, options, target.machine_code);
