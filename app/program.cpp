@@ -58,7 +58,8 @@ display::Color color_of(CommandArguments arguments) {
 
 std::string version_text() {
   return "pmaptrain " + std::string(version) + "\ncompiler: " + std::string(compiler) + ", " + std::string(build_type) +
-         " build\nbackends: cpu (" + std::string(kernel_library) + "), reference (the interpreter)\n";
+         " build\nbackends: cpu (" + std::string(kernel_library) +
+         "), cuda (GPUs, by libpmaptrain_cuda.so), reference (the interpreter)\n";
 }
 
 int dispatch_command(CommandArguments arguments, const Streams& streams) {

@@ -230,16 +230,20 @@ std::string flops_text(double flops) {
 }  // namespace
 
 std::string memory_text(const train::MemoryEstimate& m) {
-  return columns({{"parameters", bytes_text(m.parameters)},
-                  {"optimizer state", bytes_text(m.optimizer)},
-                  {"gradients", bytes_text(m.gradients)},
-                  {"activations and other values on the way", bytes_text(m.activations)},
-                  {"batches", bytes_text(m.batch)},
-                  {"the kernel library's code and scratch", bytes_text(m.kernels)},
-                  {"snapshot for checkpoints", bytes_text(m.snapshot)},
-                  {"total", bytes_text(m.total)},
-                  {"available", bytes_text(m.available)}},
-                 {false, true});
+  std::vector<std::vector<std::string>> rows{{"parameters", bytes_text(m.parameters)},
+                                             {"optimizer state", bytes_text(m.optimizer)},
+                                             {"gradients", bytes_text(m.gradients)},
+                                             {"activations and other values on the way", bytes_text(m.activations)},
+                                             {"batches", bytes_text(m.batch)}};
+  if (m.gpus > 0) {
+    rows.push_back({"scratch of kernels, without the libraries' workspaces", bytes_text(m.kernels)});
+  } else {
+    rows.push_back({"the kernel library's code and scratch", bytes_text(m.kernels)});
+    rows.push_back({"snapshot for checkpoints", bytes_text(m.snapshot)});
+  }
+  rows.push_back({"total", bytes_text(m.total)});
+  if (m.available) rows.push_back({"available", bytes_text(*m.available)});
+  return columns(rows, {false, true});
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
@@ -302,7 +306,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += batch_text(setup) + "\n";
   out += steps_text(setup) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
-  out += "memory of this process:\n" + memory_text(report.memory);
+  const std::string whose =
+      report.memory.gpus == 0 ? "this process" : counted(report.memory.gpus, "GPU") + ", all together";
+  out += "memory of " + whose + ":\n" + memory_text(report.memory);
   const std::vector<std::string> notes = notes_of(setup);
   if (!notes.empty()) out += "\n";
   for (const std::string& note : notes) out += "note: " + note + "\n";
@@ -343,11 +349,15 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
   json["examples_padded_per_epoch"] = batch.padded_per_epoch;
-  json["memory_bytes"] = {{"parameters", m.parameters}, {"optimizer", m.optimizer},
-                          {"gradients", m.gradients},   {"activations", m.activations},
-                          {"batch", m.batch},           {"kernels", m.kernels},
-                          {"snapshot", m.snapshot},     {"total_per_process", m.total},
-                          {"available", m.available}};
+  json["memory_bytes"] = {{"parameters", m.parameters},
+                          {"optimizer", m.optimizer},
+                          {"gradients", m.gradients},
+                          {"activations", m.activations},
+                          {"batch", m.batch},
+                          {"kernels", m.kernels},
+                          {"snapshot", m.snapshot},
+                          {"total_per_process", m.total},
+                          {"available", m.available ? Json(*m.available) : Json(nullptr)}};
   json["flops_per_step"] = std::llround(report.cost.flops);
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {

@@ -57,6 +57,7 @@ struct Needs {
   std::size_t temporaries = 0;  // all other values
   std::size_t kernels = 0;      // scratch memory of kernels and prepared operands
   std::vector<PoolReport> pools;
+  int gpus = 0;  // whose memory it is, all together; 0: this process's
   std::size_t total() const;
 };
 

@@ -26,6 +26,7 @@ std::size_t largest_parameter(const model::Model& model) {
 
 MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
+  if (estimate.gpus > 0) return estimate;
   // Initial values are made one at a time; what leaves the module does so in slices.
   const std::size_t largest = largest_parameter(setup.model);
   const std::size_t passing = sum_of(largest, std::min(largest, SlicedReader::most_bytes));
@@ -44,6 +45,13 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
   estimate.gradients = needs.gradients;
   estimate.activations = needs.temporaries;
   estimate.batch = needs.batches;
+  if (needs.gpus > 0) {
+    estimate.gpus = needs.gpus;
+    estimate.kernels = needs.kernels;
+    estimate.total = needs.total();
+    estimate.available = std::nullopt;
+    return estimate;
+  }
   estimate.kernels = sum_of(needs.kernels, library_bytes);
   estimate.total = sum_of(needs.total(), library_bytes);
   estimate.available = available_memory();
@@ -56,8 +64,8 @@ std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan
   const bool by_batch = largest == "activations" || largest == "batches";
   const std::size_t fixed =
       sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels, estimate.snapshot);
-  if (by_batch && fixed < estimate.available) {
-    const double share = static_cast<double>(estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
+  if (by_batch && fixed < *estimate.available) {
+    const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;
     const std::int64_t fits = static_cast<std::int64_t>(share * static_cast<double>(batch.global)) / unit * unit;
     return fits >= unit ? "data.batch_size: " + std::to_string(fits) + " would fit, or more data.microbatches"
@@ -80,7 +88,7 @@ std::int64_t members_that_fit(const Setup& setup, const Backend& backend, Source
 }  // namespace
 
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help) {
-  if (estimate.total <= estimate.available) return;
+  if (!estimate.available || estimate.total <= *estimate.available) return;
   const std::pair<std::string, std::size_t> items[] = {{"parameters", estimate.parameters},
                                                        {"optimizer state", estimate.optimizer},
                                                        {"gradients", estimate.gradients},
@@ -95,17 +103,17 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
   throw Error(ExitStatus::resource,
               Diagnostic{"resource",
                          {},
-                         "the plan needs " + human(estimate.total) + " of memory, and " + human(estimate.available) +
+                         "the plan needs " + human(estimate.total) + " of memory, and " + human(*estimate.available) +
                              " is available; the largest item is " + largest.first + " with " + human(largest.second),
                          std::move(help),
                          {}});
 }
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
-  if (estimate.total <= estimate.available) return;
+  if (!estimate.available || estimate.total <= *estimate.available) return;
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {
-    const std::int64_t fit = members_that_fit(setup, backend, source, estimate.available);
+    const std::int64_t fit = members_that_fit(setup, backend, source, *estimate.available);
     if (fit > 0) {
       help = counted(fit, "member") + " would fit: mesh.axes." + ensemble->axis + ": " + std::to_string(fit) +
              ", with as many values in each list of ensemble.vary";

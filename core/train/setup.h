@@ -118,10 +118,12 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
 
 // What one process will hold beside what it holds already, the data among it, in bytes: what the backend needs (Needs);
 // under activations also initial values, which are made one at a time, and the slice in which checkpoints leave the
-// module; and under kernels also library_bytes.
+// module; and under kernels also library_bytes. Of GPUs, what is in their memory alone.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
-  std::size_t available = 0;  // to this process now: the limits of cgroups and the free memory
+  // To this process now: the limits of cgroups and the free memory. None for GPUs: what they have is not known.
+  std::optional<std::size_t> available = 0;
+  int gpus = 0;  // whose memory it is, all together, where it is not this process's
   std::size_t kernels = 0;
   std::size_t snapshot = 0;  // from which checkpoints are written while training goes on
 };

@@ -349,6 +349,7 @@ Needs GpuBackend::needs(const Source& source) const {
   const Plans plans = make_plans(source, count, options_);
   const auto gpus = static_cast<std::size_t>(count), members = static_cast<std::size_t>(source.members);
   Needs needs;
+  needs.gpus = count;
   std::set<std::string_view> counted;
   std::size_t constants = 0, scratch = 0;
   const MakeKernel make_kernel = options_.make_kernel ? options_.make_kernel : MakeKernel(make_gpu_kernel);
