@@ -121,6 +121,8 @@ void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   auto* const begin = static_cast<std::byte*>(memory.get());
   std::vector<const std::byte*> operands;
   std::vector<std::byte*> results;
+  operands.reserve(operand_places.size());
+  results.reserve(result_places.size());
   for (const std::size_t place : operand_places) operands.push_back(begin + place);
   for (const std::size_t place : result_places) results.push_back(begin + place);
   const cudaStream_t in = stream(gpu::Stream::compute);

@@ -66,6 +66,7 @@ class Program {
 
 std::string compile_now(const std::string& text, const std::vector<std::string>& options, bool machine_code) {
   std::vector<const char*> arguments;
+  arguments.reserve(options.size());
   for (const std::string& option : options) arguments.push_back(option.c_str());
   const Program program(text);
   const nvrtcResult status = nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
