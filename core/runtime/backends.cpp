@@ -1,8 +1,8 @@
 #include "core/runtime/backends.h"
 
 #include "core/base/error.h"
-#include "core/ops/fused/gpu_source.h"
 #include "core/runtime/cpu/module.h"
+#include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/runtime/gpu/module.h"
 #include "core/runtime/reference/module.h"
@@ -11,17 +11,11 @@ namespace pmaptrain {
 
 namespace {
 
-gpu::Generated generate(const Op& op, const GpuRequest& request) {
-  ops::GpuSource source = ops::gpu_source(op, request, "generated");
-  return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launch)};
-}
-
-// Never freed: its module stays open until the process ends, and threads of it may run until then.
 gpu::Platform* replaced = nullptr;
 
 gpu::Platform& the_platform() {
   if (replaced != nullptr) return *replaced;
-  static gpu::Platform* const platform = gpu::load_platform({generate, 0, {}}).release();
+  static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
   return *platform;
 }
 

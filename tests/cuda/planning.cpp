@@ -1,9 +1,12 @@
 // What the module prepares for a GPU that is only described: no test here needs one, only the module.
 #include "core/base/error.h"
+#include "core/ops/all.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/runtime/gpu/executor.h"
+#include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
@@ -80,6 +83,35 @@ TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both
     }
   }
   CHECK(count >= 2 * 5);  // of cnn.yaml alone
+}
+
+TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, generated, or by a library", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.path().string());
+  const auto device = described_device({gpu::generate, 0, {}});
+  if (device == nullptr) return;
+  int count = 0;
+  for (const std::string& config : testing::shipped_configs()) {
+    for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
+      const auto program = testing::setup_of_config(config, {precision}).training;
+      for (const bool deterministic : {false, true}) {
+        INFO(config << ", " << precision << ", deterministic " << deterministic);
+        gpu::Shared shared;
+        const int gpus = gpu::divisors(program->mesh, 2).back();
+        const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
+        gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
+          const auto* const launch = std::get_if<gpu::Launch>(&command);
+          if (launch == nullptr) return;
+          const Op& op = launch->equation->op;
+          const GpuRequest request = gpu::request_of(*program, *launch);
+          INFO(to_string(op));
+          CHECK_NOTHROW(device->prepare(op, request, make_gpu_kernel(op, request)));
+          ++count;
+        });
+      }
+    }
+  }
+  CHECK(count > 400);
 }
 
 TEST_CASE("convolutions with strides, groups, dilation and mixed types have plans on a GPU", "[cuda]") {

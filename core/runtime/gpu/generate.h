@@ -1,0 +1,12 @@
+// The generator of kernels' text that the program gives the module for GPUs.
+#pragma once
+
+#include "core/runtime/gpu/module_table.h"
+
+namespace pmaptrain::gpu {
+
+// For equations that GpuCall::By::generated carries out: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
+// it.
+Generated generate(const Op& op, const GpuRequest& request);
+
+}  // namespace pmaptrain::gpu
