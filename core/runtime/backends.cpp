@@ -15,6 +15,7 @@ gpu::Platform* replaced = nullptr;
 
 gpu::Platform& the_platform() {
   if (replaced != nullptr) return *replaced;
+  // Never freed: its module stays open until the process ends, and threads of it may run until then.
   static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
   return *platform;
 }
