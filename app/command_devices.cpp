@@ -75,7 +75,8 @@ std::string text(const Hardware& hardware, const Gpus& gpus) {
   }
   return "hardware:\n" + columns(rows, {}) +
          "\n--devices sets the number of logical devices of the mesh; one core can run many of them.\n--workers sets "
-         "the number of threads that run them; auto uses all cores that this process may use.\nThe batch is split over "
+         "the number of threads, or of GPUs, that run them; auto uses all that this process may use.\nThe batch is "
+         "split over "
          "the devices of the mesh of the config, not over this list.\n";
 }
 

@@ -20,11 +20,13 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
                  "null restores the default");
   arguments.integer("--devices", "N", 1, overrides.devices,
                     "number of logical devices: the size of the only mesh axis");
-  arguments.integer("--workers", "N", 1, overrides.workers, "number of threads that run the devices");
+  arguments.integer("--workers", "N", 1, overrides.workers,
+                    "number of threads, or of GPUs (mesh.backend: cuda), that run the devices");
   arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
-      "of\nthreads that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a config "
+      "of\nthreads, or GPUs, that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a "
+      "config "
       "key.\n");
 }
 
