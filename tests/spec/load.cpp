@@ -87,6 +87,7 @@ precision: float32
 mesh:
   axes: {devices: 8}
   backend: cpu
+  deterministic: false
   workers: auto
 
 data:

@@ -203,7 +203,7 @@ TEST_CASE("tabs in the indentation are named", "[spec]") {
 TEST_CASE("columns count characters and the caret line copies tabs", "[spec]") {
   CHECK(errors_of(R"(mesh: {backend: "日本",	workers: many}
 )" + std::string(base)) ==
-        R"(c.yaml:1:17: error: backend takes one of cpu, auto, reference, not the text "日本"
+        R"(c.yaml:1:17: error: backend takes one of cpu, cuda, auto, reference, not the text "日本"
     1 | mesh: {backend: "日本",	workers: many}
       |                 ^~~~~~
   help: for example backend: cpu
