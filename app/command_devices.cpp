@@ -25,7 +25,7 @@ std::string driver_text(int driver) { return fmt::format("{}.{}", driver / 1000,
 // One row for each GPU, or one that says why there are none.
 void add_gpus(std::vector<std::vector<std::string>>& rows, const Gpus& gpus) {
   if (gpus.all.empty()) {
-    rows.push_back({"GPUs", "none: " + gpus.none_because});
+    rows.push_back({"GPUs", "none that can be used: " + gpus.none_because});
     return;
   }
   for (std::size_t i = 0; i < gpus.all.size(); ++i) {
@@ -68,9 +68,10 @@ std::string text(const Hardware& hardware, const Gpus& gpus) {
   }
   add_gpus(rows, gpus);
   for (const BackendKind kind : backend_kinds) {
-    const std::string_view what = kind == BackendKind::cpu    ? kernel_library
-                                  : kind == BackendKind::cuda ? "GPUs, by CUDA"
-                                                              : "the interpreter: slow, for checking results";
+    const std::string_view what = kind == BackendKind::cpu ? kernel_library
+                                  : kind == BackendKind::cuda
+                                      ? (gpus.all.empty() ? "GPUs: none can be used here" : "GPUs, by CUDA")
+                                      : "the interpreter: slow, for checking results";
     rows.push_back({kind == backend_kinds[0] ? "backends" : "", fmt::format("{} ({})", to_string(kind), what)});
   }
   return "hardware:\n" + columns(rows, {}) +

@@ -171,7 +171,13 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.trace = trace;
   std::optional<train::ResumePoint> resume;
   if (options.resume) {
-    resume = train::find_resume_point(session.run_dir);
+    try {
+      resume = train::find_resume_point(session.run_dir);
+    } catch (const Error&) {
+      // What another process is replacing is not whole, and not damaged: then this throws and says so.
+      train::RunFolder::check(session.run_dir, session.folder);
+      throw;
+    }
     session.resume = resume ? &*resume : nullptr;
   }
   if (resume) {

@@ -295,7 +295,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
-                     plural(report.workers, "worker"), report.backend);
+                     plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend);
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(setup);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
@@ -306,8 +306,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += batch_text(setup) + "\n";
   out += steps_text(setup) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
-  const std::string whose =
-      report.memory.gpus == 0 ? "this process" : counted(report.memory.gpus, "GPU") + ", all together";
+  const std::string whose = report.memory.gpus == 0
+                                ? "this process"
+                                : counted(report.memory.gpus, "GPU") + ", all together (no GPU was looked for)";
   out += "memory of " + whose + ":\n" + memory_text(report.memory);
   const std::vector<std::string> notes = notes_of(setup);
   if (!notes.empty()) out += "\n";

@@ -119,8 +119,7 @@ constexpr HintRow rows[] = {
 
     // ---- values ----
     {"backend", "gpu nvidia cudnn", "cuda", ""},
-    {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "",
-     "the backends are cpu and cuda"},
+    {"backend", "tpu xla mps metal rocm hip sycl vulkan opencl", "", "the backends are cpu and cuda"},
     {"backend", "nccl gloo mpi ddp", "",
      "it names the hardware; devices exchange gradients by the backend's own collectives"},
     {"precision", "bf16 bfloat16 bf16_mixed mixed mixed_bf16 amp autocast", "mixed_bfloat16", ""},
@@ -260,7 +259,8 @@ constexpr HintRow rows[] = {
     {"option", "loss", "--set", "--set loss={}"},
     {"option", "precision amp bf16 fp16 mixed_precision", "--set", "--set precision=mixed_bfloat16"},
     {"option", "backend device accelerator", "--set", "--set mesh.backend={}"},
-    {"option", "gpus num_gpus num_devices nproc_per_node nproc world_size n_devices", "--devices", ""},
+    {"option", "num_devices nproc_per_node nproc world_size n_devices", "--devices", ""},
+    {"option", "gpus num_gpus n_gpus", "--workers", "With mesh.backend: cuda it is the number of GPUs"},
     {"option", "num_workers threads num_threads jobs j", "--workers", ""},
     {"option", "output_dir output out_dir logdir log_dir save_dir workdir run_folder", "--run-dir", ""},
     {"option", "resume_from resume_from_checkpoint ckpt ckpt_path continue restart", "--resume", ""},

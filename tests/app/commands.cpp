@@ -83,7 +83,8 @@ TEST_CASE("options and commands of other tools are told what does the same here"
   };
   CHECK(help({"run", "x.yaml", "--epochs", "3"}) == "write --set 'train.duration=3 epochs'\n");
   CHECK(help({"run", "x.yaml", "--batch_size=32"}) == "write --set data.batch_size=32\n");
-  CHECK(help({"run", "x.yaml", "--gpus", "2"}) == "did you mean '--devices'?\n");
+  CHECK(help({"run", "x.yaml", "--gpus", "2"}) ==
+        "did you mean '--workers'? With mesh.backend: cuda it is the number of GPUs\n");
   CHECK(help({"run", "x.yaml", "--run_dir", "r"}) == "did you mean '--run-dir'?\n");
   CHECK(help({"run", "x.yaml", "data.batch_size=32"}) ==
         "a key of the config is set by --set: write --set data.batch_size=32\n");
@@ -425,8 +426,8 @@ TEST_CASE("devices lists the GPUs, or says in a line why there are none", "[app]
   const Finished none = call({"devices"});
   const json document = json::parse(call({"devices", "--json"}).out);
   if (document["gpus"].empty()) {
-    CHECK(contains(none.out,
-                   "  GPUs                  none: " + document["gpus_missing_because"].get<std::string>() + "\n"));
+    CHECK(contains(none.out, "  GPUs                  none that can be used: " +
+                                 document["gpus_missing_because"].get<std::string>() + "\n"));
     CHECK(none.status == 0);
   }
   for (const json& gpu : document["gpus"]) {

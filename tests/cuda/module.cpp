@@ -146,7 +146,7 @@ TEST_CASE("axes that do not divide over the GPUs say what would", "[cuda]") {
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::usage);
     CHECK(error.diagnostics().front().message == "the 6 logical devices of the mesh do not divide over 4 GPUs");
-    CHECK(error.diagnostics().front().help == "1, 2 or 3 would do");
+    CHECK(error.diagnostics().front().help == "1, 2, 3 or 6 would do");
   }
 }
 

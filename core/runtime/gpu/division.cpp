@@ -10,6 +10,9 @@
 namespace pmaptrain::gpu {
 namespace {
 
+// GPUs that a message names.
+constexpr int most_listed = 64;
+
 std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
   std::vector<Axis> grid = mesh.axes(), local = mesh.axes();
   std::int64_t left = gpus;
@@ -79,7 +82,7 @@ Division divide(const Mesh& mesh, int gpus) {
                          {},
                          "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
                              std::to_string(gpus) + " GPUs",
-                         list_of(divisors(mesh, gpus)) + " would do",
+                         list_of(divisors(mesh, most_listed)) + " would do",
                          {}});
 }
 

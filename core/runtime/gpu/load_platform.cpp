@@ -23,8 +23,10 @@ std::filesystem::path find_module() {
     if (std::filesystem::exists(place, ignored)) return place;
     folders.push_back(place.parent_path().string());
   }
-  fail_resource(fmt::format("{} was not found in {}", module_places().front().filename().string(), join(folders, ", ")),
-                "build the program with it, where CUDA 13 is: scripts/bootstrap --cuda && scripts/build cuda");
+  fail_resource(
+      fmt::format("{} was not found in {}", module_places().front().filename().string(), join(folders, ", ")),
+      "scripts/bootstrap --cuda && scripts/build cuda builds it and build/cuda/pmaptrain, which finds it; it needs an "
+      "NVIDIA GPU and a driver for CUDA 13");
 }
 
 // "libcudnn.so.9: cannot open shared object file: No such file or directory" names what is missing.
