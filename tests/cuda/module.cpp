@@ -41,11 +41,12 @@ test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Val
 void check_program(const std::shared_ptr<const Program>& program) {
   const test::Values inputs = test::random_inputs(*program, 3);
   INFO(to_text(*program));
-  const std::vector<int> counts = gpu::divisors(program->mesh, 4);
   for (const std::int64_t steps : {1, 3}) {
     const test::Values expected = test::interpreted(*program, inputs, steps);
-    for (const int gpus : std::set{counts.front(), counts.back()}) {
-      for (const bool deterministic : {true, false}) {
+    for (const bool deterministic : {true, false}) {
+      const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
+      const std::vector<int> counts = gpu::divisors(program->mesh, 4, parts);
+      for (const int gpus : std::set{counts.front(), counts.back()}) {
         for (const bool private_copies : {false, true}) {
           INFO("GPUs " << gpus << ", deterministic " << deterministic << ", private copies " << private_copies
                        << ", steps " << steps);
@@ -135,6 +136,63 @@ update %b = %b2
     // The order of the sums of a GPU as a whole is another.
     CHECK_FALSE((run_on_gpus(program, inputs, {.gpus = gpus, .deterministic = false, .steps = 3}) == one));
   }
+}
+
+TEST_CASE("blocks of a mesh that eight does not divide lie on GPUs as a whole", "[cuda]") {
+  for (const std::string mesh : {"a=10", "a=12", "a=9", "a=16", "a=3 b=4", "a=20"}) {
+    const std::string axes = mesh.find('b') == std::string::npos ? "a" : "a, b";
+    check_program(test::program_of("mesh " + mesh + R"(
+batch %x:i32[4,3]{)" + axes + R"(}
+batch %y:i32[4,2]{)" + axes + R"(}
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={)" + axes + R"(}] %g
+return s = %s
+)"));
+  }
+  CHECK(gpu::divisors(Mesh({{"a", 10}}), 10, gpu::Parts::whole_blocks) == std::vector<int>{1, 5});
+  CHECK(gpu::divisors(Mesh({{"a", 16}}), 16, gpu::Parts::whole_blocks) == std::vector<int>{1, 2, 4, 8});
+}
+
+TEST_CASE("a sum over rows reads a value that has a private copy on each device", "[cuda]") {
+  check_program(test::program_of(R"(mesh a=2 b=2
+batch %x:i32[4,3]{a}
+batch %q:i32[4,2]{a, b}
+%s = psum[axes={b}] %q
+%m = matmul[transpose_a=true] %x, %s
+%t = psum[axes={a}] %m
+return t = %t
+)"));
+}
+
+TEST_CASE("a step is profiled and traced command by command", "[cuda]") {
+  const auto program =
+      test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
+  const auto platform = test::make_emulated({.devices = 2});
+  gpu::GpuModule module({{{"test", program, 1}}}, *platform, 2, {2, {}, by_reference});
+  const Profile profile = module.profile(0, 0, 2);
+  CHECK(profile.seconds.size() == module.instructions(0).size());
+  CHECK(profile.wall_seconds > 0);
+  for (const double seconds : profile.seconds) CHECK((seconds >= 0 && seconds <= profile.wall_seconds));
+}
+
+TEST_CASE("more GPUs than there are, and memory that is short on one, are told as what they are", "[cuda]") {
+  const auto program = test::program_of(
+      "mesh a=8\nstate %w:f32[1000000]{}\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  const auto error_of = [&](const test::Emulation& emulation, int gpus) {
+    const auto platform = test::make_emulated(emulation);
+    const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {gpus, {}, by_reference});
+    try {
+      backend.load({{{"test", program, 1}}});
+    } catch (const Error& error) {
+      return std::to_string(static_cast<int>(error.status())) + " " + error.diagnostics().front().message;
+    }
+    return std::string("none");
+  };
+  CHECK(error_of({.devices = 2}, 4) == "4 4 GPUs are asked for (mesh.workers, --workers), and there are 2");
+  const std::string short_of_memory = error_of({.devices = 2, .memory = 1 << 20}, 2);
+  INFO(short_of_memory);
+  CHECK(short_of_memory.starts_with("4 "));
+  CHECK(short_of_memory.find("out of memory") != std::string::npos);
 }
 
 TEST_CASE("axes that do not divide over the GPUs say what would", "[cuda]") {

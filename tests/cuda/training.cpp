@@ -37,7 +37,8 @@ void check_on_gpus(train::Setup setup, const std::vector<int>& counts) {
     setup.loaded.spec.mesh.deterministic = deterministic;
     std::optional<train::Tensors> one;
     for (const int count : counts) {
-      const std::vector<int> possible = gpu::divisors(setup.spec().mesh.mesh, count);
+      const std::vector<int> possible =
+          gpu::divisors(setup.spec().mesh.mesh, count, deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any);
       if (possible.back() != count) continue;
       INFO("GPUs " << count << ", deterministic " << deterministic);
       const WithGpus gpus(count);

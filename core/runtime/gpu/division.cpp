@@ -13,6 +13,8 @@ namespace {
 // GPUs that a message names.
 constexpr int most_listed = 64;
 
+constexpr int most_blocks = 8;
+
 std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
   std::vector<Axis> grid = mesh.axes(), local = mesh.axes();
   std::int64_t left = gpus;
@@ -23,6 +25,20 @@ std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
   }
   if (left != 1) return std::nullopt;
   return Division{Mesh(std::move(grid)), Mesh(std::move(local))};
+}
+
+bool has_whole_blocks(const Mesh& mesh, const Division& division) {
+  const Mesh block = block_of(mesh);
+  for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+    if (division.local.size(axis) % block.size(axis) != 0) return false;
+  }
+  return true;
+}
+
+std::optional<Division> try_divide(const Mesh& mesh, int gpus, Parts parts) {
+  std::optional<Division> division = try_divide(mesh, gpus);
+  if (division && parts == Parts::whole_blocks && !has_whole_blocks(mesh, *division)) return std::nullopt;
+  return division;
 }
 
 // The device at these coordinates.
@@ -75,23 +91,26 @@ std::int64_t Division::local_of(std::int64_t device) const {
   return index_of(local, coordinates);
 }
 
-Division divide(const Mesh& mesh, int gpus) {
-  if (std::optional<Division> division = try_divide(mesh, gpus)) return *std::move(division);
+Division divide(const Mesh& mesh, int gpus, Parts parts) {
+  if (std::optional<Division> division = try_divide(mesh, gpus, parts)) return *std::move(division);
+  const std::string why = parts == Parts::whole_blocks ? " with mesh.deterministic" : "";
   throw Error(ExitStatus::usage,
               Diagnostic{"mesh",
                          {},
                          "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
-                             std::to_string(gpus) + " GPUs",
-                         list_of(divisors(mesh, most_listed)) + " would do",
+                             std::to_string(gpus) + " GPUs" + why,
+                         list_of(divisors(mesh, most_listed, parts)) + " would do",
                          {}});
 }
 
-std::vector<int> divisors(const Mesh& mesh, int most) {
+std::vector<int> divisors(const Mesh& mesh, int most, Parts parts) {
   std::vector<int> found;
   for (int gpus = 1; gpus <= std::min<std::int64_t>(most, mesh.devices()); ++gpus) {
-    if (try_divide(mesh, gpus)) found.push_back(gpus);
+    if (try_divide(mesh, gpus, parts)) found.push_back(gpus);
   }
   return found;
 }
+
+Mesh block_of(const Mesh& mesh) { return try_divide(mesh, divisors(mesh, most_blocks).back())->local; }
 
 }  // namespace pmaptrain::gpu

@@ -20,11 +20,18 @@ struct Division {
   std::int64_t local_of(std::int64_t device) const;
 };
 
+// What a GPU must have of a mesh: any sub-box, or a number of the mesh's blocks.
+enum class Parts : std::uint8_t { any, whole_blocks };
+
 // Outer axes are divided first. Throws Error (usage) where the mesh does not divide over so many, which says what
 // would.
-Division divide(const Mesh& mesh, int gpus);
+Division divide(const Mesh& mesh, int gpus, Parts parts = Parts::any);
 
 // The numbers of GPUs, up to `most`, over which a mesh divides.
-std::vector<int> divisors(const Mesh& mesh, int most);
+std::vector<int> divisors(const Mesh& mesh, int most, Parts parts = Parts::any);
+
+// The logical devices of a block: what a GPU has at least where bits must not depend on the number of GPUs. A mesh is
+// cut into at most eight, by itself alone.
+Mesh block_of(const Mesh& mesh);
 
 }  // namespace pmaptrain::gpu

@@ -9,11 +9,6 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Blocks are what a GPU has at least; a mesh has at most so many, and so runs on as many GPUs with the same bits.
-constexpr int most_blocks = 8;
-
-Mesh block_of(const Mesh& mesh) { return divide(mesh, divisors(mesh, most_blocks).back()).local; }
-
 // How many neighbouring instances along `axes` of a mesh one block has.
 std::int64_t neighbours_in(const Mesh& block, const Mesh& mesh, AxisSet axes) {
   std::int64_t count = 1;
@@ -143,6 +138,14 @@ AxisSet Lowering::axes_of(Value value) const {
   return rows_.of(value) == RowKind::rows ? type(value).varying : stored(type(value).varying);
 }
 
+int Lowering::by_rows(const Equation& equation, int operand) {
+  const Buffer from = plan_.buffer(operand);
+  if (span_ == 1 || from.axes == rows_.axes) return operand;
+  const int side_by_side = add_buffer(from.type, rows_.axes, Pool::passing);
+  copy(operand, side_by_side, &equation);
+  return side_by_side;
+}
+
 bool Lowering::sums_rows(const Equation& equation) const {
   if (rows_.of(equation.results.front()) != RowKind::partial || !equation.regions.empty()) return false;
   return std::none_of(equation.operands.begin(), equation.operands.end(),
@@ -161,7 +164,9 @@ void Lowering::lower_local(const Equation& equation) {
   const std::int64_t instances = sums ? span_ : 1;
   Launch launch;
   launch.equation = &equation;
+  std::vector<int> operands;
   for (Value operand : equation.operands) {
+    operands.push_back(sums ? by_rows(equation, buffer(operand)) : buffer(operand));
     Type taken = type(operand);
     if (sums) taken.shape.front() *= instances;
     launch.operand_types.push_back(std::move(taken));
@@ -170,13 +175,15 @@ void Lowering::lower_local(const Equation& equation) {
 
   const auto slices_at = [&](std::int64_t slice) {
     std::vector<std::int64_t> found;
-    for (Value operand : equation.operands) {
-      found.push_back(plan_.slice_of(buffer_of(operand), plan_.reader_of(first, slice)));
+    for (const int operand : operands) {
+      found.push_back(plan_.slice_of(plan_.buffer(operand), plan_.reader_of(first, slice)));
     }
     return found;
   };
   const bool any_shape = equation.op.rules().elementwise;  // whose bits depend on no shape
-  const std::int64_t most = any_shape ? first.slices : is_partial ? 1 : most_in_a_call(axes);
+  const std::int64_t most = any_shape    ? first.slices
+                            : is_partial ? 1
+                                         : most_in_a_call(type(equation.results.front()).varying);
   for (std::int64_t slice = 0; slice < first.slices;) {
     // As many slices as there are whose operands follow those before, or stay the same.
     const std::vector<std::int64_t> begin = slices_at(slice);
@@ -198,8 +205,7 @@ void Lowering::lower_local(const Equation& equation) {
     Launch run = launch;
     run.devices = count;
     run.stacked = std::move(stacked);
-    for (std::size_t i = 0; i < begin.size(); ++i)
-      run.operands.push_back(place(buffer(equation.operands[i]), begin[i]));
+    for (std::size_t i = 0; i < begin.size(); ++i) run.operands.push_back(place(operands[i], begin[i]));
     for (Value result : equation.results) run.results.push_back(place(buffer(result), slice));
     add(std::move(run));
     slice += count;

@@ -51,6 +51,8 @@ class Lowering {
   void lower_equation(const Equation& equation);
   void lower_local(const Equation& equation);
   bool sums_rows(const Equation& equation) const;
+  // An operand of a sum over rows, with the slices of neighbouring instances one after another.
+  int by_rows(const Equation& equation, int operand);
   void lower_loop(const Equation& equation);
 
   // ---- collectives

@@ -44,11 +44,20 @@ void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
     return;
   }
   const std::size_t mine = round_;
+  // Who leaves by an exception has not been here.
+  const auto leave = [&] {
+    here_[position] = false;
+    --arrived_;
+  };
   const auto end = std::chrono::steady_clock::now() + patience();
   while (round_ == mine) {
-    abort.check();
+    if (abort.is_set()) {
+      leave();
+      abort.check();
+    }
     if (std::chrono::steady_clock::now() > end) {
       const auto absent = static_cast<std::size_t>(std::find(here_.begin(), here_.end(), false) - here_.begin());
+      leave();
       fail_running(
           fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
     }

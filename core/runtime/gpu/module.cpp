@@ -23,6 +23,8 @@ struct Plans {
   Layout layout;
 };
 
+Parts parts_of(const GpuOptions& options) { return options.plan.deterministic ? Parts::whole_blocks : Parts::any; }
+
 Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
   const PlanOptions how{options.plan.deterministic, source.private_copies};
   Plans plans;
@@ -30,7 +32,7 @@ Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
     Shared shared;
     std::vector<Plan>& entries = plans.of.emplace_back();
     for (const Entry& entry : source.entries) {
-      const Division division = divide(entry.program->mesh, gpus);
+      const Division division = divide(entry.program->mesh, gpus, parts_of(options));
       entries.push_back(make_plan(entry.program, division, gpu, how, shared));
       plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
     }
@@ -78,7 +80,19 @@ struct GpuModule::Impl {
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
       : plans(make_plans(source, gpus, options)), progress(gpus) {
-    const MakeKernel make_kernel = options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
+    try {
+      start(source, platform, gpus, options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel));
+    } catch (...) {
+      abort("another GPU has failed");
+      stop();
+      throw;
+    }
+  }
+  ~Impl() { stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void start(const Source& source, Platform& platform, int gpus, const MakeKernel& make_kernel) {
     {
       const std::lock_guard lock(workers_mutex);
       for (int gpu = 0; gpu < gpus; ++gpu) {
@@ -92,7 +106,8 @@ struct GpuModule::Impl {
             [this](const std::string& reason) { abort(reason); }));
       }
     }
-    for (const std::unique_ptr<Worker>& worker : workers) worker->started();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_start();
+    progress.wait(0);  // throws what failed first
     for (const std::vector<Plan>& of_gpu : plans.of) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
@@ -100,6 +115,12 @@ struct GpuModule::Impl {
         for_each_command(plan.commands, [&](const Command& command) { numbers.emplace(&command, row++); });
       }
     }
+  }
+
+  // No worker may be gone while another one fails and tells all of them.
+  void stop() {
+    for (const std::unique_ptr<Worker>& worker : workers) worker->end();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->join();
   }
 
   void abort(const std::string& reason) {
@@ -321,6 +342,7 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
     trace = {};
     wait(submit_traced(entry, slot, {}, trace));
     for (const WorkSpan& span : trace.workers.front()) {
+      if (span.kind != WorkKind::instruction) continue;
       profile.seconds[static_cast<std::size_t>(span.row)] +=
           seconds_between(span.begin, span.end) / static_cast<double>(steps);
     }
@@ -332,7 +354,8 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.of.front()[entry]; }
 
 int GpuBackend::workers(const Source& source) const {
-  return options_.gpus ? *options_.gpus : divisors(source.entries.front().program->mesh, open_().devices()).back();
+  if (options_.gpus) return *options_.gpus;
+  return divisors(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
 }
 
 std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
@@ -390,7 +413,14 @@ Needs GpuBackend::needs(const Source& source) const {
 
 std::unique_ptr<Module> GpuBackend::load(Source source) const {
   const int gpus = workers(source);
-  return std::make_unique<GpuModule>(std::move(source), open_(), gpus, options_);
+  Platform& platform = open_();
+  if (gpus > platform.devices()) {
+    const int most = divisors(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
+    fail_resource(std::to_string(gpus) + " GPUs are asked for (mesh.workers, --workers), and there are " +
+                      std::to_string(platform.devices()),
+                  "--workers " + std::to_string(most) + " would do");
+  }
+  return std::make_unique<GpuModule>(std::move(source), platform, gpus, options_);
 }
 
 }  // namespace pmaptrain::gpu

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/saturate.h"
 #include "core/graph/program.h"
 #include "core/runtime/gpu/device.h"
 #include "core/runtime/gpu/division.h"
@@ -41,7 +42,7 @@ struct Buffer {
   std::size_t offset = 0;
 
   std::size_t slice_bytes() const { return pmaptrain::bytes(type); }
-  std::size_t bytes() const { return static_cast<std::size_t>(slices) * slice_bytes(); }
+  std::size_t bytes() const { return product_of(static_cast<std::size_t>(slices), slice_bytes()); }
 };
 
 // A byte of a buffer.

@@ -14,6 +14,8 @@ constexpr std::size_t most_ahead = 4;
 std::string message_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
@@ -36,6 +38,11 @@ bool Progress::fail(std::int64_t ticket, std::exception_ptr failure) {
   failed_ = ticket;
   changed_.notify_all();
   return true;
+}
+
+void Progress::skip(std::int64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  failed_ = std::min(failed_, ticket);
 }
 
 bool Progress::has_failed() const {
@@ -63,18 +70,23 @@ Worker::Worker(Platform& platform, int gpu, Progress& progress, std::function<st
 }
 
 Worker::~Worker() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    queued_.notify_all();
-  }
-  thread_.join();
+  end();
+  join();
 }
 
-void Worker::started() {
+void Worker::wait_for_start() {
   std::unique_lock lock(mutex_);
-  queued_.wait(lock, [&] { return is_started_ || not_started_; });
-  if (not_started_) std::rethrow_exception(not_started_);
+  queued_.wait(lock, [&] { return has_begun_; });
+}
+
+void Worker::end() {
+  const std::lock_guard lock(mutex_);
+  ends_ = true;
+  queued_.notify_all();
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
 }
 
 void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work) {
@@ -98,19 +110,23 @@ void Worker::run(Platform& platform, const std::function<std::unique_ptr<Executo
       if (is_aborted_) fail_running("another GPU has failed");
     }
     executor_ = make(*device_);
-    const std::lock_guard lock(mutex_);
-    is_started_ = true;
-    queued_.notify_all();
   } catch (...) {
-    failed_(message_of(std::current_exception()));
+    if (progress_.fail(0, std::current_exception())) failed_(message_of(std::current_exception()));
+  }
+  {
     const std::lock_guard lock(mutex_);
-    not_started_ = std::current_exception();
+    has_begun_ = true;
     queued_.notify_all();
   }
   if (executor_) carry_out();
   executor_.reset();
-  const std::lock_guard lock(mutex_);
-  device_.reset();  // on the thread that it belongs to
+  // On the thread that it belongs to. After a failure nothing comes any more that its collectives wait for.
+  std::unique_ptr<Device> device;
+  {
+    const std::lock_guard lock(mutex_);
+    device = std::move(device_);
+  }
+  if (device && progress_.has_failed()) device->abort("another GPU has failed");
 }
 
 std::optional<Worker::Item> Worker::next(bool wait) {
@@ -123,7 +139,7 @@ std::optional<Worker::Item> Worker::next(bool wait) {
 }
 
 void Worker::carry_out(const Item& item) {
-  if (progress_.has_failed()) return;
+  if (progress_.has_failed()) return progress_.skip(item.ticket);
   try {
     item.work(*executor_);
   } catch (...) {
@@ -144,11 +160,12 @@ void Worker::carry_out() {
   };
   while (true) {
     std::optional<Item> item = next(false);
-    if (!item) {
-      settle(0);
-      item = next(true);
-      if (!item) return;
+    if (!item && !ahead.empty()) {
+      settle(ahead.size() - 1);  // and looks for work again
+      continue;
     }
+    if (!item) item = next(true);
+    if (!item) return;
     carry_out(*item);
     Mark mark;
     carry_out({item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); }});

@@ -25,6 +25,8 @@ class Progress {
   void advance(int worker, std::int64_t ticket);
   // Keeps the first one. Returns whether this is it.
   bool fail(std::int64_t ticket, std::exception_ptr failure);
+  // After a failure: this ticket's work is not carried out, so it has failed too.
+  void skip(std::int64_t ticket);
   bool has_failed() const;
   bool done(std::int64_t ticket) const;
   // Returns when all workers are done with the ticket; throws the failure of it or of an earlier one.
@@ -50,10 +52,13 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Waits until the executor is set up; throws what has failed.
-  void started();
+  // Returns when the executor is set up, or that has failed, which Progress then knows as the failure of ticket 0.
+  void wait_for_start();
+  // Carries out what is queued, and no more; join() returns when that is done.
+  void end();
+  void join();
   void add(std::int64_t ticket, std::function<void(Executor&)> work);
-  // After started().
+  // After a start that did not fail.
   Executor& executor() { return *executor_; }
   // On any thread.
   void abort(const std::string& reason) noexcept;
@@ -75,8 +80,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable queued_;
   std::deque<Item> queue_;
-  bool ends_ = false, is_started_ = false, is_aborted_ = false;
-  std::exception_ptr not_started_;
+  bool ends_ = false, has_begun_ = false, is_aborted_ = false;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;
