@@ -9,7 +9,8 @@ namespace pmaptrain {
 inline bool is_scattered(const Op& op) { return op.rules().communication == Communication::scatter; }
 inline bool is_sum(const Op& op) { return op.rules().communication == Communication::sum || is_scattered(op); }
 
-// What a kernel on some rows reads of an operand: all of it, the same rows, or as many of its rows, which are all equal.
+// What a kernel on some rows reads of an operand: all of it, the same rows, or as many of its rows, which are all
+// equal.
 enum class Reads : std::uint8_t { whole, rows, any_rows };
 
 // What an equation on rows reads of its operand `operand`.
