@@ -38,6 +38,19 @@ test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Val
   return test::run(module, inputs, how.steps);
 }
 
+void check_program(const std::shared_ptr<const Program>& program, const test::Values& inputs,
+                   const test::Values& expected, const How& how) {
+  INFO("GPUs " << how.gpus << ", deterministic " << how.deterministic << ", private copies " << how.private_copies
+               << ", steps " << how.steps);
+  const test::Values found = run_on_gpus(program, inputs, how);
+  for (const auto& [name, value] : expected) {
+    INFO(name);
+    const bool same = test::close(test::dtype_of(*program, name), found.at(name), value);
+    REQUIRE(same);
+  }
+}
+
+// On the fewest and the most GPUs up to four, in every mode.
 void check_program(const std::shared_ptr<const Program>& program) {
   const test::Values inputs = test::random_inputs(*program, 3);
   INFO(to_text(*program));
@@ -48,22 +61,24 @@ void check_program(const std::shared_ptr<const Program>& program) {
       const std::vector<int> counts = gpu::divisors(program->mesh, 4, parts);
       for (const int gpus : std::set{counts.front(), counts.back()}) {
         for (const bool private_copies : {false, true}) {
-          INFO("GPUs " << gpus << ", deterministic " << deterministic << ", private copies " << private_copies
-                       << ", steps " << steps);
-          const test::Values found = run_on_gpus(program, inputs, {gpus, deterministic, private_copies, steps});
-          for (const auto& [name, value] : expected) {
-            INFO(name);
-            const bool same = test::close(test::dtype_of(*program, name), found.at(name), value);
-            REQUIRE(same);
-          }
+          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps});
         }
       }
     }
   }
 }
 
-// Every program of the CPU backend's tests runs on GPUs too.
-const bool is_added = (test::other_backends().push_back(check_program), true);
+// Every program of the CPU backend's tests runs on GPUs too, in two ways.
+void check_in_short(const std::shared_ptr<const Program>& program) {
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::interpreted(*program, inputs, 3);
+  const int most = gpu::divisors(program->mesh, 4).back();
+  check_program(program, inputs, expected, {most, false, true, 3});
+  const int whole = gpu::divisors(program->mesh, 4, gpu::Parts::whole_blocks).back();
+  check_program(program, inputs, expected, {whole, true, false, 3});
+}
+
+const bool is_added = (test::other_backends().push_back(check_in_short), true);
 
 }  // namespace
 
