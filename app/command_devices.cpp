@@ -99,7 +99,10 @@ std::string json_text(const Hardware& hardware, const Gpus& gpus) {
   json["gpus"] = json_of(gpus);
   json["gpus_missing_because"] = gpus.all.empty() ? Json(gpus.none_because) : Json(nullptr);
   json["backends"] = Json::array();
-  for (const BackendKind kind : backend_kinds) json["backends"].push_back(to_string(kind));
+  for (const BackendKind kind : backend_kinds) {
+    const bool is_usable = kind != BackendKind::cuda || !gpus.all.empty();
+    if (is_usable) json["backends"].push_back(to_string(kind));
+  }
   json["kernel_library"] = kernel_library;
   return to_text(json);
 }
