@@ -15,6 +15,7 @@ using pmaptrain::tests::call;
 using pmaptrain::tests::contains;
 using pmaptrain::tests::Finished;
 using pmaptrain::tests::linear;
+using pmaptrain::tests::run_shell;
 using pmaptrain::tests::TemporaryFolder;
 
 TEST_CASE("the program without arguments, --help and --version print commands and versions", "[app]") {
