@@ -1,6 +1,5 @@
-#include "core/runtime/cuda/kernels.h"
-
 #include "core/ops/gpu_kernels.cuh"
+#include "core/runtime/cuda/kernels.h"
 
 namespace pmaptrain::cuda {
 namespace {
