@@ -47,7 +47,8 @@ Values same_for_all_workers(std::shared_ptr<const Program> program, const Values
 using CheckProgram = void (*)(const std::shared_ptr<const Program>& program);
 std::vector<CheckProgram>& other_backends();
 
-// Whether values of this type are equal: to rounding, since the interpreter adds device by device, and a plan otherwise.
+// Whether values of this type are equal: to rounding, since the interpreter adds device by device, and a plan
+// otherwise.
 bool close(DType dtype, const PerDevice& found, const PerDevice& expected);
 
 // Fails unless the runtime gives the interpreter's bits after one step and after three, for 1, 2, 3 and 5 workers, with
