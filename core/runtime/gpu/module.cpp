@@ -25,6 +25,10 @@ struct Plans {
 
 Parts parts_of(const GpuOptions& options) { return options.plan.deterministic ? Parts::whole_blocks : Parts::any; }
 
+MakeKernel maker_of(const GpuOptions& options) {
+  return options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
+}
+
 Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
   const PlanOptions how{options.plan.deterministic, source.private_copies};
   Plans plans;
@@ -81,7 +85,7 @@ struct GpuModule::Impl {
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
       : plans(make_plans(source, gpus, options)), progress(gpus) {
     try {
-      start(source, platform, gpus, options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel));
+      start(source, platform, gpus, maker_of(options));
     } catch (...) {
       abort("another GPU has failed");
       stop();
@@ -177,7 +181,7 @@ struct GpuModule::Impl {
     return {tickets};
   }
   // The others have nothing to do, and are done with the ticket in their turn.
-  Ticket add_to_one(int gpu, std::function<void(Executor&)> work) {
+  Ticket add_to_one(int gpu, const std::function<void(Executor&)>& work) {
     ++tickets;
     for (std::size_t i = 0; i < workers.size(); ++i) {
       workers[i]->add(
@@ -375,7 +379,7 @@ Needs GpuBackend::needs(const Source& source) const {
   needs.gpus = count;
   std::set<std::string_view> counted;
   std::size_t constants = 0, scratch = 0;
-  const MakeKernel make_kernel = options_.make_kernel ? options_.make_kernel : MakeKernel(make_gpu_kernel);
+  const MakeKernel make_kernel = maker_of(options_);
   for (std::size_t e = 0; e < source.entries.size(); ++e) {
     const Plan& plan = plans.of.front()[e];
     for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
