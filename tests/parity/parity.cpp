@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -13,34 +12,16 @@
 
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
-#include "core/train/safetensors.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
 #include "tests/catch.h"
-#include "tests/session_run.h"
+#include "tests/parity/case.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::testing;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path folder = "tests/parity";
-
-// Loss, metrics and norm of the gradient, relative to JAX's, at each of 20 steps.
-constexpr double measure_tolerance = 1e-4;
-// Parameters after the first step.
-constexpr double parameter_tolerance = 1e-5;
-// Averages of parameters after the last step.
-constexpr double ema_tolerance = 1e-4;
-constexpr std::size_t steps = 20;
-
-struct Layout {
-  std::size_t devices;
-  std::string axes;
-  int microbatches;
-};
+using parity::Case, parity::Layout, parity::Names, parity::Run;
+using parity::differences, parity::folder, parity::listed_cases, parity::read_case, parity::steps, parity::train_case;
 
 // The layouts in a fixed order: six in a row have each mesh once and each number of microbatches twice, eighteen in a
 // row each mesh with each number of microbatches.
@@ -54,13 +35,6 @@ Layout layout_at(std::size_t index, bool padded) {
   // Without padding a batch has 24 examples, of which each device's share must divide over the microbatches.
   const bool divides = padded || 24 / devices % microbatches == 0;
   return {devices, axes, divides ? static_cast<int>(microbatches) : 1};
-}
-
-std::vector<std::string> listed_cases() {
-  std::vector<std::string> names;
-  std::ifstream file(folder / "cases.txt");
-  for (std::string name; std::getline(file, name);) names.push_back(name);
-  return names;
 }
 
 struct Planned {
@@ -84,109 +58,6 @@ std::vector<Planned> planned_cases() {
   }
   return cases;
 }
-
-struct Case {
-  std::string name;
-  std::map<std::string, std::vector<double>> measures;  // by step
-  train::Tensors first_step;
-  train::Tensors ema;  // after the last step; none for most cases
-};
-
-Case read_case(const std::string& name) {
-  const fs::path path = folder / "cases" / name;
-  Case expected{name, {}, train::read_safetensors((path / "first_step.safetensors").string()), {}};
-  if (fs::exists(path / "ema.safetensors")) {
-    expected.ema = train::read_safetensors((path / "ema.safetensors").string());
-  }
-  const auto json = nlohmann::json::parse(read_text(path / "expected.json"));
-  for (const auto& [measure, values] : json.items()) expected.measures[measure] = values.get<std::vector<double>>();
-  return expected;
-}
-
-struct Run {
-  std::map<std::string, std::vector<double>> measures;
-  std::vector<std::map<std::string, std::vector<double>>> first_step;  // by device
-  std::map<std::string, std::vector<double>> ema;                      // after the last step
-};
-
-void read_ema(const train::Setup& setup, Module& module, Run& run) {
-  const spec::EmaSpec& ema = *setup.spec().train.ema;
-  const double correction = ema.debias ? 1.0 - std::pow(ema.decay, static_cast<double>(steps)) : 1.0;
-  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-    std::vector<double>& values = run.ema[setup.model.parameters[i].name];
-    values = train::numbers(module, module.input(train::train_entry, setup.roles.ema.at(i)));
-    for (double& value : values) value /= correction;
-  }
-}
-
-Run train_case(const std::string& name, const Layout& layout, std::vector<std::string> set = {}) {
-  set.push_back("mesh.axes=" + layout.axes);
-  set.push_back("data.microbatches=" + std::to_string(layout.microbatches));
-  spec::Overrides overrides;
-  overrides.set = std::move(set);
-  const train::Setup setup =
-      train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
-  Run run;
-  train::SessionOptions options;
-  options.between_steps = [&run, &setup](Module& module, std::int64_t step) {
-    if (step == static_cast<std::int64_t>(steps) && setup.spec().train.ema) read_ema(setup, module, run);
-    if (step != 1) return;
-    const Program& program = module.program(0);
-    for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
-      auto& parameters = run.first_step.emplace_back();
-      for (const Input& input : program.inputs) {
-        if (input.group != Group::params) continue;
-        parameters[input.name] = train::numbers(module, module.input(input.name), device);
-      }
-    }
-  };
-  const Trained trained = train_setup(setup, options);
-  for (const train::Logged& logged : trained.of<train::Logged>()) {
-    for (const auto& [measure, value] : logged.measures) run.measures[measure].push_back(value);
-    run.measures["grad_norm"].push_back(logged.grad_norm);
-  }
-  return run;
-}
-
-// The first step at which a measure is further from JAX's than it may be, for each measure; the parameters that are
-// not those after JAX's first step, on any device. Nothing where all agree.
-std::vector<std::string> differences(const Case& expected, const Run& run) {
-  std::vector<std::string> found;
-  for (const auto& [measure, values] : expected.measures) {
-    const auto ours = run.measures.find(measure);
-    if (ours == run.measures.end() || ours->second.size() != values.size()) {
-      found.push_back(measure + " was not reported at each step");
-      continue;
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      // Written so that a NaN is a difference.
-      if (std::abs(ours->second[i] - values[i]) <= measure_tolerance * std::abs(values[i])) continue;
-      std::ostringstream text;
-      text << measure << " at step " << i + 1 << " is " << ours->second[i] << ", JAX has " << values[i];
-      found.push_back(text.str());
-      break;
-    }
-  }
-  const auto are_near = [](const train::Tensor& tensor, const std::map<std::string, std::vector<double>>& found_in,
-                           const std::string& name, double tolerance) {
-    const std::vector<double> values = numbers(tensor);
-    const auto ours = found_in.find(name);
-    return ours != found_in.end() && std::equal(values.begin(), values.end(), ours->second.begin(), ours->second.end(),
-                                                [&](double a, double b) { return std::abs(a - b) <= tolerance; });
-  };
-  for (const auto& [name, tensor] : expected.ema) {
-    if (!are_near(tensor, run.ema, name, ema_tolerance)) found.push_back("the average of " + name);
-  }
-  for (std::size_t device = 0; device < run.first_step.size(); ++device) {
-    for (const auto& [name, tensor] : expected.first_step) {
-      const bool near = are_near(tensor, run.first_step[device], name, parameter_tolerance);
-      if (!near) found.push_back(name + " after the first step on device " + std::to_string(device));
-    }
-  }
-  return found;
-}
-
-using Names = std::vector<std::string>;
 
 using Words = std::set<std::string>;
 
