@@ -133,57 +133,58 @@ std::vector<double> numbers(const train::Tensor& tensor) {
 
 namespace {
 
-// Equal to rounding, relative to the largest; what is not finite is so in both.
-void check_near(const std::vector<double>& found, const std::vector<double>& expected) {
+// Relative to the largest; what is not finite is so in both.
+void check_near(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (std::isfinite(expected[i])) {
-      CHECK(std::abs(found[i] - expected[i]) <= 1e-5 * largest);
+      CHECK(std::abs(found[i] - expected[i]) <= tolerance * largest);
     } else {
       CHECK_FALSE(std::isfinite(found[i]));
     }
   }
 }
 
-void check_near(const train::Tensors& found, const train::Tensors& expected) {
+void check_near(const train::Tensors& found, const train::Tensors& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   for (const auto& [name, tensor] : expected) {
     INFO(name);
-    check_near(numbers(found.at(name)), numbers(tensor));
+    check_near(numbers(found.at(name)), numbers(tensor), tolerance);
   }
 }
 
 }  // namespace
 
-void check_near(const train::Measures& found, const train::Measures& expected) {
+void check_near(const train::Measures& found, const train::Measures& expected, const Tolerance& tolerance) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO(expected[i].first);
-    check_near(std::vector{found[i].second}, {expected[i].second});
+    check_near(std::vector{found[i].second}, {expected[i].second}, tolerance.measures);
   }
 }
 
-void check_same_training(const Trained& found, const Trained& expected) {
+void check_same_training(const Trained& found, const Trained& expected, const Tolerance& tolerance) {
   CHECK(found.ended.status == expected.ended.status);
   CHECK(found.ended.reason == expected.ended.reason);
   CHECK(found.ended.steps == expected.ended.steps);
   CHECK(found.ended.steps_skipped() == expected.ended.steps_skipped());
-  check_near(found.parameters, expected.parameters);
+  check_near(found.parameters, expected.parameters, tolerance.parameters);
   REQUIRE(found.recording.events.size() == expected.recording.events.size());
   for (std::size_t i = 0; i < found.recording.events.size(); ++i) {
     REQUIRE(found.recording.events[i].index() == expected.recording.events[i].index());
   }
   const auto logged = found.of<train::Logged>(), as_logged = expected.of<train::Logged>();
-  for (std::size_t i = 0; i < logged.size(); ++i) check_near(logged[i].measures, as_logged[i].measures);
+  for (std::size_t i = 0; i < logged.size(); ++i) check_near(logged[i].measures, as_logged[i].measures, tolerance);
   const auto epochs = found.of<train::EpochEnded>(), as_epochs = expected.of<train::EpochEnded>();
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     CHECK(epochs[i].examples == as_epochs[i].examples);
-    check_near(epochs[i].measures, as_epochs[i].measures);
+    check_near(epochs[i].measures, as_epochs[i].measures, tolerance);
   }
   const auto evaluated = found.of<train::Evaluated>(), as_evaluated = expected.of<train::Evaluated>();
-  for (std::size_t i = 0; i < evaluated.size(); ++i) check_near(evaluated[i].measures, as_evaluated[i].measures);
+  for (std::size_t i = 0; i < evaluated.size(); ++i)
+    check_near(evaluated[i].measures, as_evaluated[i].measures, tolerance);
 }
 
 }  // namespace pmaptrain::testing

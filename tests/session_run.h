@@ -79,8 +79,13 @@ Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& set
 
 std::vector<double> numbers(const train::Tensor& tensor);
 
-// Whether measures, and all that two runs told and left, are equal to rounding, relative to the largest value.
-void check_near(const train::Measures& found, const train::Measures& expected);
-void check_same_training(const Trained& found, const Trained& expected);
+// How far runs may be apart, relative to the largest value.
+struct Tolerance {
+  double measures = 1e-5, parameters = 1e-5;
+};
+
+// Whether measures, and all that two runs told and left, are equal up to this.
+void check_near(const train::Measures& found, const train::Measures& expected, const Tolerance& tolerance = {});
+void check_same_training(const Trained& found, const Trained& expected, const Tolerance& tolerance = {});
 
 }  // namespace pmaptrain::testing

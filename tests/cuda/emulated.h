@@ -19,6 +19,7 @@ struct Emulation {
   // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
   int lost_rank = -1;
   int lost_from = 0;
+  int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
 };
 
 // Devices throw Error as device.h says. One that was opened may outlive its platform.

@@ -91,7 +91,7 @@ std::byte* EmulatedDevice::pinned(std::size_t bytes) {
 
 gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   enter_outside_capture("prepare()");
-  kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options.seed));
+  kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options));
   return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
 }
 

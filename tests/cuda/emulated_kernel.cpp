@@ -25,12 +25,14 @@ bool same(Range a, Range b) { return a.begin == b.begin && a.size == b.size; }
 
 }  // namespace
 
-EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, unsigned seed)
+EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel,
+                               const test::Emulation& options)
     : name_(op.name()),
       scratch_bytes_(kernel.scratch_bytes),
       workspace_bytes_(0),
       types_(request.types.begin(), request.types.end()),
-      seed_(seed) {
+      seed_(options.seed),
+      forgotten_barrier_(options.forgotten_barrier) {
   const auto devices = static_cast<std::size_t>(request.devices);
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     operand_bytes_.push_back(bytes(request.operands[i]) * (request.stacked[i] ? devices : 1));
@@ -99,7 +101,9 @@ void EmulatedKernel::carry_out(std::span<const std::byte* const> operands, std::
                                std::byte* scratch) const {
   if (reference_) return reference_->run({operands.data(), results.data(), nullptr});
   const auto order = static_cast<test::ThreadOrder>(seed_ % 3);
-  for (const GpuLaunch& launch : launches_) test::launch_on_host(launch, {operands, results, scratch}, order, seed_);
+  for (const GpuLaunch& launch : launches_) {
+    test::launch_on_host(launch, {operands, results, scratch}, order, seed_, forgotten_barrier_);
+  }
 }
 
 void EmulatedKernel::run(const gpu::Arguments& arguments) const {

@@ -11,13 +11,14 @@
 #include "core/graph/program.h"
 #include "core/ops/all.h"
 #include "core/runtime/gpu/device.h"
+#include "tests/cuda/emulated.h"
 
 namespace pmaptrain::emulation {
 
 class EmulatedKernel {
  public:
-  // A kernel of launches alone is run by its source, the threads in an order by `seed`; any other by the reference.
-  EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, unsigned seed);
+  // A kernel of launches alone is run by its source, the threads in an order by the seed; any other by the reference.
+  EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, const test::Emulation& options);
 
   const std::string& name() const { return name_; }  // of the op
   std::size_t scratch_bytes() const { return scratch_bytes_; }
@@ -38,6 +39,7 @@ class EmulatedKernel {
                  std::byte* scratch) const;
 
   const unsigned seed_;
+  const int forgotten_barrier_;
   std::vector<GpuLaunch> launches_;
   std::unique_ptr<CpuKernel> reference_;  // null where there are launches
 };

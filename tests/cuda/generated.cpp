@@ -13,7 +13,9 @@
 #include "core/ops/fused/gpu_source.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
+#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/cuda/on_gpu.h"
 #include "tests/files.h"
 
 using namespace pmaptrain;
@@ -45,8 +47,12 @@ class Generated {
     cases_.push_back(std::move(c));
   }
 
-  // CHECKs the bits of each in every order of threads.
+  // CHECKs the bits of each in every order of threads; on CUDA, what its compiler makes of the same text.
   void check() {
+    if (tests_use_cuda()) {
+      for (const KernelCase& c : cases_) check_on_gpu(c, run_reference(c));
+      return;
+    }
     const auto folder = own_folder();
     const RunKernel run = compile(folder.get());
     for (std::size_t number = 0; number < cases_.size(); ++number) check(number, run);
@@ -147,7 +153,8 @@ void add_stacked(Generated& kernels, const KernelCase& c) {
 
 }  // namespace
 
-TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda]") {
+TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu]") {
+  if (!has_gpus()) return;
   Generated kernels;
   for (const OpRules* rules : all_ops().all) {
     if (!rules->elementwise || rules->region || rules->name == ops::Cast::name) continue;
@@ -173,7 +180,8 @@ TEST_CASE("generated code of every elementwise op has the reference's bits", "[c
   kernels.check();
 }
 
-TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda]") {
+TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu]") {
+  if (!has_gpus()) return;
   Generated kernels;
   for (const Shape& shape : {Shape{7}, Shape{1}, Shape{}}) {
     add_stacked(kernels, {ops::Sub{}, {{DType::f32, shape, {}}, {DType::f32, shape, {}}}});
@@ -186,7 +194,8 @@ TEST_CASE("generated code reads each device's operands, and those that all share
   kernels.check();
 }
 
-TEST_CASE("generated code of chains has the reference's bits", "[cuda]") {
+TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu]") {
+  if (!has_gpus()) return;
   const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
 batch %f:f32[5,6]{}
 batch %s:f32[]{}

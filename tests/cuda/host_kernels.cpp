@@ -52,7 +52,8 @@ std::uint64_t bits_of(const GpuArgument& argument, const HostMemory& memory) {
 
 }  // namespace
 
-void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrder order, unsigned seed) {
+void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrder order, unsigned seed,
+                    int forgotten_barrier) {
   const std::string name(launch.kernel);
   const auto found = host_kernels().find(launch.kernel);
   if (found == host_kernels().end()) throw std::logic_error("there is no kernel " + name);
@@ -73,7 +74,8 @@ void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrd
   simt::launch({.grid = {launch.blocks[0], launch.blocks[1], launch.blocks[2]},
                 .threads = launch.threads,
                 .order = static_cast<simt::Order>(order),
-                .seed = seed},
+                .seed = seed,
+                .forgotten_barrier = forgotten_barrier},
                [&] { kernel.call(arguments.data()); });
 }
 

@@ -19,8 +19,8 @@ struct HostMemory {
 };
 
 // Runs the launch on the calling thread. Throws std::logic_error where there is no such kernel or the arguments are not
-// of its parameters, and what the kernel's threads throw.
+// of its parameters, and what the kernel's threads throw. A barrier is forgotten as simt::Launch says.
 void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrder order = ThreadOrder::forward,
-                    unsigned seed = 0);
+                    unsigned seed = 0, int forgotten_barrier = -1);
 
 }  // namespace pmaptrain::test

@@ -9,7 +9,9 @@
 
 #include "core/ops/all.h"
 #include "tests/catch.h"
+#include "tests/cuda/gpus.h"
 #include "tests/cuda/host_kernels.h"
+#include "tests/cuda/on_gpu.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -170,6 +172,8 @@ void check_launches(const Op& op, const std::vector<Type>& operands, const std::
       }
       c.complete(7);
       const std::vector<Bytes> expected = run_reference(c);
+      check_on_gpu(c, expected, tolerance);
+      if (tests_use_cuda()) continue;
       const GpuKernel kernel = make_gpu_kernel(op, c.request());
       for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
         const std::string differs = difference(c.results, run_launches(c, kernel, order), expected, tolerance);

@@ -53,8 +53,8 @@ std::vector<Bytes> run_reference(const KernelCase& c);
 std::string difference(const std::vector<Type>& types, const std::vector<Bytes>& found,
                        const std::vector<Bytes>& expected, double tolerance = 0);
 
-// CHECKs that the launches of the op's kernel give the bits of the reference in every order of threads, on one device
-// and on three, with every choice of stacked operands.
+// CHECKs that the launches of the op's kernel give the bits of the reference on a GPU (tests/cuda/gpus.h), and on the
+// host in every order of threads: on one logical device and on three, with every choice of stacked operands.
 void check_launches(const Op& op, const std::vector<Type>& operands, const std::vector<Bytes>& values = {},
                     double tolerance = 0);
 

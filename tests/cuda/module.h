@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/runtime/gpu/load_platform.h"
+
 namespace pmaptrain::test {
 
 // A variable of the environment, until the end of a scope.
@@ -34,9 +36,10 @@ class Variable {
 // the module then test nothing: scripts/test builds it where nvcc is.
 inline std::string cuda_module() {
   if (const char* const named = std::getenv("PMAPTRAIN_TEST_CUDA_MODULE")) return named;
-  const std::filesystem::path built =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "libpmaptrain_cuda.so";
-  return std::filesystem::exists(built) ? built.string() : "";
+  for (const std::filesystem::path& place : gpu::module_places()) {
+    if (std::filesystem::exists(place)) return place.string();
+  }
+  return "";
 }
 
 }  // namespace pmaptrain::test

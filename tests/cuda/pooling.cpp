@@ -2,6 +2,7 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
+#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
 
 using namespace pmaptrain;
@@ -28,7 +29,8 @@ Shape pooled(const Pooling& p) {
 
 }  // namespace
 
-TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda]") {
+TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   for (const Pooling& p : poolings) {
     for (const DType dtype : floating) {
       const Type x{dtype, image, {}}, dy{dtype, pooled(p), {}};
@@ -42,7 +44,8 @@ TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", 
   check_launches(ops::MaxPoolGrad{}, {{DType::f32, {0, 4, 4, 3}, {}}, {DType::f32, {0, 2, 2, 3}, {}}});
 }
 
-TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda]") {
+TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   for (const Pooling& p : poolings) {
     for (const DType dtype : floating) {
       for (const bool counts : {false, true}) {

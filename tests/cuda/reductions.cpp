@@ -2,6 +2,7 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
+#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
 
 using namespace pmaptrain;
@@ -14,7 +15,8 @@ std::vector<Bytes> plain(const Type& type) { return {random_values(type.dtype, n
 
 }  // namespace
 
-TEST_CASE("the GPU's sums are added in the reference's order", "[cuda]") {
+TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   struct Sum {
     Shape shape;
     std::vector<std::int64_t> dims;
@@ -53,14 +55,16 @@ TEST_CASE("the GPU's sums are added in the reference's order", "[cuda]") {
   }
 }
 
-TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda]") {
+TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   for (const DType dtype : number_types) {
     for (const std::int64_t dim : {0, 1, 2}) check_launches(ops::Argmax{dim}, {{dtype, {5, 70, 3}, {}}});
     check_launches(ops::Argmax{1}, {{dtype, {0, 3}, {}}});
   }
 }
 
-TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda]") {
+TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     for (const Shape& shape : {Shape{}, Shape{7}, Shape{13, 700}, Shape{0, 3}}) {
       const Type x{dtype, shape, {}};
@@ -73,7 +77,8 @@ TEST_CASE("the GPU's norms are those of the reference up to the order of their s
   check_launches(ops::Norms{}, {{DType::f32, {2}, {}}}, {bytes_of<float>({-0.0F, -0.0F})});
 }
 
-TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda]") {
+TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
   for (const DType dtype : number_types) {
     for (const bool reverse : {false, true}) {
       for (const std::int64_t dim : {0, 1, 2}) {

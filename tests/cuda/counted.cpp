@@ -1,0 +1,82 @@
+#include "tests/cuda/counted.h"
+
+#include <utility>
+
+namespace pmaptrain::test {
+namespace {
+
+class CountedDevice final : public gpu::Device {
+ public:
+  CountedDevice(std::unique_ptr<gpu::Device> device, CallCounts& counts)
+      : device_(std::move(device)), counts_(counts) {}
+
+  std::byte* allocate(std::size_t bytes) override {
+    ++counts_.memory;
+    return device_->allocate(bytes);
+  }
+  std::byte* pinned(std::size_t bytes) override {
+    ++counts_.memory;
+    return device_->pinned(bytes);
+  }
+  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    ++counts_.kernels;
+    return device_->prepare(op, request, kernel);
+  }
+  void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+              const gpu::Accesses& accesses) override {
+    device_->launch(stream, kernel, arguments, accesses);
+  }
+  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override {
+    device_->copy(stream, to, from, rows);
+  }
+  void fold(gpu::Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+            std::int64_t count, std::size_t pitch) override {
+    device_->fold(stream, fold, dtype, to, from, elements, count, pitch);
+  }
+  void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
+                  const std::byte* from, std::size_t bytes) override {
+    device_->collective(stream, communicator, kind, dtype, to, from, bytes);
+  }
+  void order(gpu::Stream before, gpu::Stream after) override { device_->order(before, after); }
+  gpu::Graph capture(const std::function<void()>& record) override {
+    ++counts_.graphs;
+    return device_->capture(record);
+  }
+  void replay(gpu::Graph graph) override { device_->replay(graph); }
+  gpu::Mark mark(gpu::Stream stream) override { return device_->mark(stream); }
+  bool poll(gpu::Mark mark) override { return device_->poll(mark); }
+  void wait(gpu::Mark mark) override { device_->wait(mark); }
+  gpu::Communicator join(int key, std::span<const int> ranks) override {
+    ++counts_.communicators;
+    return device_->join(key, ranks);
+  }
+  void abort(const std::string& reason) noexcept override { device_->abort(reason); }
+
+ private:
+  const std::unique_ptr<gpu::Device> device_;
+  CallCounts& counts_;
+};
+
+class CountedPlatform final : public gpu::Platform {
+ public:
+  CountedPlatform(std::unique_ptr<gpu::Platform> platform, CallCounts& counts)
+      : platform_(std::move(platform)), counts_(counts) {}
+
+  int devices() const override { return platform_->devices(); }
+  gpu::Properties properties(int device) const override { return platform_->properties(device); }
+  std::unique_ptr<gpu::Device> open(int device) override {
+    return std::make_unique<CountedDevice>(platform_->open(device), counts_);
+  }
+
+ private:
+  const std::unique_ptr<gpu::Platform> platform_;
+  CallCounts& counts_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Platform> make_counted(std::unique_ptr<gpu::Platform> platform, CallCounts& counts) {
+  return std::make_unique<CountedPlatform>(std::move(platform), counts);
+}
+
+}  // namespace pmaptrain::test

@@ -1,0 +1,125 @@
+// The cases of tests/parity, whose losses and parameters JAX and Flax gave, on GPUs.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "core/train/start.h"
+#include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+#include "tests/cuda/gpus.h"
+#include "tests/parity/case.h"
+#include "tests/session_run.h"
+
+namespace pmaptrain::parity {
+namespace {
+
+// Of the mesh of each case here.
+const Layout four_devices{4, "{devices: 4}", 1};
+
+Names keys_for(int gpus, bool deterministic) {
+  return {"mesh.backend=cuda", "mesh.workers=" + std::to_string(gpus),
+          std::string("mesh.deterministic=") + (deterministic ? "true" : "false")};
+}
+
+// The ops of a case's step, and the layers, losses and optimizers of its config.
+std::set<std::string> parts_of(const std::string& name) {
+  const std::string path = (folder / "cases" / name / "config.yaml").string();
+  std::set<std::string> parts;
+  const train::Setup setup = train::make_setup(spec::load(path, {}));
+  for_each_equation(setup.training->equations,
+                    [&](const Equation& equation) { parts.insert("op " + std::string(equation.op.name())); });
+  const std::string text = testing::read_text(path);
+  for (const char* const choice : {"model.layers", "loss", "optimizer"}) {
+    for (const spec::Key* const kind : spec::alternatives(*spec::find_key(choice))) {
+      const std::regex word("\\b" + std::string(kind->name()) + "\\b");
+      if (std::regex_search(text, word)) parts.insert(std::string(kind->path));
+    }
+  }
+  return parts;
+}
+
+// Cases that together have every part which any case has: again and again the one with the most parts that are missing.
+Names covering_cases() {
+  std::map<std::string, std::set<std::string>> missing;  // by case
+  for (const std::string& name : listed_cases()) missing[name] = parts_of(name);
+  Names chosen;
+  while (true) {
+    const auto most = std::max_element(missing.begin(), missing.end(),
+                                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    if (most->second.empty()) return chosen;
+    chosen.push_back(most->first);
+    const std::set<std::string> added = most->second;
+    for (auto& [name, parts] : missing) {
+      std::erase_if(parts, [&](const std::string& part) { return added.contains(part); });
+    }
+  }
+}
+
+}  // namespace
+
+// On CUDA all cases; on emulated GPUs a set that covers them, since there a step takes a hundred times as long.
+TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
+  const Names names = test::tests_use_cuda() ? listed_cases() : covering_cases();
+  CHECK(names.size() >= 8);
+  for (const std::string& name : names) {
+    const Case expected = read_case(name);
+    for (const int gpus : {1, 4}) {
+      const bool deterministic = gpus == 4;
+      INFO(name << " on " << gpus << " GPUs");
+      const test::WithGpus with(gpus);
+      CHECK(differences(expected, train_case(name, four_devices, keys_for(gpus, deterministic))) == Names{});
+    }
+  }
+}
+
+TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
+  for (const std::string name : {"cnn", "mlp_in_part"}) {
+    const std::filesystem::path path = folder / "mixed" / name;
+    const auto expected = nlohmann::json::parse(testing::read_text(path / "expected.json"))
+                              .at("float32_sums_loss")
+                              .get<std::vector<double>>();
+    for (const int gpus : {1, 4}) {
+      INFO(name << " on " << gpus << " GPUs");
+      const test::WithGpus with(gpus);
+      spec::Overrides overrides;
+      overrides.set = keys_for(gpus, false);
+      overrides.set.emplace_back("mesh.axes=" + four_devices.axes);
+      const auto trained = testing::train_setup(train::make_setup(spec::load(path / "config.yaml", overrides)));
+      const auto logged = trained.of<train::Logged>();
+      REQUIRE(logged.size() == expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        // As tests/parity/mixed_precision.cpp compares them.
+        CHECK(std::abs(logged[i].measures.front().second - expected[i]) <= 1e-3 * std::max(1.0, expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a step on GPUs whose kernels forget a barrier is not JAX's in one of the orders of threads", "[cuda]") {
+  const auto found = [](const std::string& name, unsigned seed, int forgotten_barrier) {
+    const test::WithGpus with(
+        test::make_emulated({.devices = 1, .seed = seed, .forgotten_barrier = forgotten_barrier}));
+    return differences(read_case(name), train_case(name, {1, "{devices: 1}", 1}, keys_for(1, true)));
+  };
+  // Clipping takes the norms of gradients; a bias and a loss have sums.
+  const std::string name = "clip_by_global_norm";
+  int wrong = 0;
+  for (const unsigned seed : {0U, 1U, 2U}) {
+    INFO("order " << seed);
+    CHECK(found(name, seed, -1) == Names{});
+    wrong += found(name, seed, 0).empty() ? 0 : 1;
+  }
+  CHECK(wrong > 0);
+}
+
+}  // namespace pmaptrain::parity
