@@ -51,6 +51,11 @@ endif()
 
 include_directories("${CMAKE_SOURCE_DIR}")
 
+# scripts/bundle puts libraries into a folder lib beside that of a copy of the program. The old tag, by which a library
+# finds what it needs itself there too.
+set(CMAKE_BUILD_RPATH "\$ORIGIN/../lib")
+add_link_options(-Wl,--disable-new-dtags)
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
