@@ -1,19 +1,26 @@
-"""One work in JAX on the CPU: pmap over host devices with donated buffers, or one plain jit.
+"""One work in JAX: pmap over devices with donated buffers, or one plain jit.
 
-    jax_peer.py linear_regression|cnn|mlp|wide_mlp pmap|jit|jit-bf16 DEVICES SECONDS
+    jax_peer.py linear_regression|cnn|cnn_BATCH|mlp|wide_mlp VARIANT DEVICES SECONDS
 
-With bf16, parameters are cast to bfloat16 for the layers; they, Adam and the loss stay float32.
+VARIANT joins words with '-': pmap or jit, then perhaps bf16, and cuda. With bf16, parameters are cast to bfloat16 for
+the layers; they, Adam and the loss stay float32. With cuda it runs on the first GPU, of which pmap's axis is then the
+one device, and float32 is no TF32; else on the CPU, which pmap takes for DEVICES. DEVICES sets the size of linear
+regression's batch.
 """
 
 import os
 import sys
 
 work, devices, seconds = sys.argv[1], int(sys.argv[3]), float(sys.argv[4])
-variant, _, precision = sys.argv[2].partition("-")
-if variant == "pmap":
+variant, *words = sys.argv[2].split("-")
+on_gpu = "cuda" in words
+parts = 1 if on_gpu else devices  # of pmap
+if on_gpu:
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+elif variant == "pmap":
     # Read when the library is loaded.
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={devices}"
-os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_PLATFORMS"] = "cuda" if on_gpu else "cpu"
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -21,6 +28,13 @@ import numpy as np  # noqa: E402
 
 from measure import measure, report  # noqa: E402
 
+if on_gpu:
+    try:
+        jax.devices()
+    except Exception:  # of several kinds, by what is missing
+        sys.exit("jax_peer.py: error: JAX finds no GPU; it may lack its packages for CUDA")
+if on_gpu and "bf16" not in words:
+    jax.config.update("jax_default_matmul_precision", "highest")  # the default is TF32
 random = np.random.default_rng(0)
 
 
@@ -73,9 +87,10 @@ def labels(count):
 if work == "linear_regression":
     examples = 100 * devices
     loss, parameters, batch, adam = linear_loss, [layer(5, 1)], (normal(examples, 5), normal(examples, 1)), False
-elif work == "cnn":
+elif work.partition("_")[0] == "cnn":
+    examples = int(work.partition("_")[2] or 128)
     loss, parameters = cnn_loss, [layer(3, 3, 3, 32), layer(3, 3, 32, 64), layer(4096, 10)]
-    batch, adam = (normal(128, 32, 32, 3), labels(128)), True
+    batch, adam = (normal(examples, 32, 32, 3), labels(examples)), True
 elif work in ("mlp", "wide_mlp"):
     width = 512 if work == "mlp" else 4096
     loss, parameters = mlp_loss, [layer(784, width), layer(width, width), layer(width, 10)]
@@ -103,7 +118,7 @@ def adam_update(state, gradients, rate=1e-3, b1=0.9, b2=0.999, eps=1e-8):
 
 def step(state, x, y):
     def in_precision(parameters, x, y):
-        if precision == "bf16":
+        if "bf16" in words:
             parameters, x = jax.tree.map(lambda array: array.astype(jnp.bfloat16), (parameters, x))
         return loss(parameters, x, y)
 
@@ -120,8 +135,8 @@ if adam:
 if variant == "pmap":
     train = jax.pmap(step, axis_name="devices", donate_argnums=0)
     place = jax.pmap(lambda array: array)  # leaves each device its part
-    state = place(jax.tree.map(lambda array: np.broadcast_to(array, (devices, *array.shape)), state))
-    batch = place(tuple(array.reshape(devices, -1, *array.shape[1:]) for array in batch))
+    state = place(jax.tree.map(lambda array: np.broadcast_to(array, (parts, *array.shape)), state))
+    batch = place(tuple(array.reshape(parts, -1, *array.shape[1:]) for array in batch))
 else:
     train = jax.jit(step, donate_argnums=0)
     batch = jax.device_put(batch)

@@ -1,12 +1,14 @@
-"""One work in PyTorch on the CPU.
+"""One work in PyTorch.
 
-    torch_peer.py linear_regression|cnn|mlp|wide_mlp VARIANT DEVICES SECONDS
+    torch_peer.py linear_regression|cnn|cnn_BATCH|mlp|wide_mlp VARIANT DEVICES SECONDS
 
-VARIANT joins words with '-': eager or compile, then perhaps channels_last, and autocast (to bfloat16) or bf16 (all of
-it, parameters and Adam too); or ddp, DistributedDataParallel over gloo
-with one process for each device. Otherwise DEVICES sets the size of linear regression's batch, which is one process's.
+VARIANT joins words with '-': eager, compile or graph (a CUDA graph of the whole eager step), then perhaps channels_last,
+autocast (to bfloat16) or bf16 (all of it, parameters and Adam too), and cuda, which runs it on the first GPU, in float32
+without TF32; else on the CPU. Or ddp, DistributedDataParallel over gloo with one process for each device. Otherwise
+DEVICES sets the size of linear regression's batch, which is one process's.
 """
 
+import functools
 import os
 import sys
 import tempfile
@@ -21,19 +23,19 @@ from measure import measure, report
 def linear_regression(examples):
     x, y = torch.randn(examples, 5), torch.randn(examples, 1)
     model = nn.Linear(5, 1)
-    return model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.05, fused=True), x, y
+    return model, F.mse_loss, functools.partial(torch.optim.SGD, lr=0.05, fused=True), x, y
 
 
-def cnn(channels_last):
+def cnn(examples, channels_last):
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(4096, 10),
     )  # fmt: skip
-    x, y = torch.randn(128, 3, 32, 32), torch.randint(0, 10, (128,))
+    x, y = torch.randn(examples, 3, 32, 32), torch.randint(0, 10, (examples,))
     if channels_last:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
+    return model, F.cross_entropy, functools.partial(torch.optim.Adam, lr=1e-3, fused=True), x, y
 
 
 def mlp(width):
@@ -41,29 +43,66 @@ def mlp(width):
         nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
     )
     x, y = torch.randn(256, 784), torch.randint(0, 10, (256,))
-    return model, F.cross_entropy, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True), x, y
+    return model, F.cross_entropy, functools.partial(torch.optim.Adam, lr=1e-3, fused=True), x, y
 
 
 def in_bf16(model, loss, optimizer, x, y):
-    # The optimizer keeps the parameters, whose elements change type, and has no slots yet.
     return model.to(torch.bfloat16), loss, optimizer, x.to(torch.bfloat16), y
 
 
-def stepper(model, loss, optimizer, x, y, compiled=False, autocast=False):
+def on_gpu(model, loss, optimizer, x, y):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    if optimizer.func is torch.optim.Adam:
+        optimizer = functools.partial(optimizer, capturable=True)  # it counts on the GPU, as a graph needs it
+    return model.cuda(), loss, optimizer, x.cuda(), y.cuda()
+
+
+def graphed(step):
+    """The step as a CUDA graph: a function that replays it and returns the loss, which stays where it is."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):  # libraries allocate and choose before the capture
+            step()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        value = step()
+
+    def replay():
+        graph.replay()
+        return value
+
+    return replay
+
+
+def stepper(model, loss, optimizer, x, y, words=()):
+    optimizer = optimizer(model.parameters())
+
     def forward(inputs, targets):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        # What a graph has cast must not come from a step before it.
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled="autocast" in words,
+                            cache_enabled="graph" not in words):  # fmt: skip
             return loss(model(inputs), targets)
 
-    if compiled:
+    if "compile" in words:
         forward = torch.compile(forward)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        value = forward(x, y)
+        value.backward()
+        optimizer.step()
+        return value
+
+    if "graph" in words:
+        step = graphed(step)
 
     def steps(count):
         for _ in range(count):
-            optimizer.zero_grad(set_to_none=True)
-            value = forward(x, y)
-            value.backward()
-            optimizer.step()
-        if not torch.isfinite(value):
+            value = step()
+        if not torch.isfinite(value):  # waits for the GPU
             sys.exit("torch_peer.py: the loss is not finite")
 
     return steps
@@ -73,16 +112,15 @@ def distributed(rank, size, seconds, store, results):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
     torch.manual_seed(rank)
-    model, loss, _, x, y = linear_regression(100)
+    model, *others = linear_regression(100)
     model = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, fused=True)
 
     def agree(number):
         common = torch.tensor([float(number)])
         torch.distributed.broadcast(common, src=0)
         return common.item()
 
-    results.put((rank, measure(stepper(model, loss, optimizer, x, y), seconds, agree)))
+    results.put((rank, measure(stepper(model, *others), seconds, agree)))
     torch.distributed.destroy_process_group()
 
 
@@ -103,9 +141,9 @@ def run_distributed(devices, seconds):
 
 
 def main():
-    work, variant, devices, seconds = sys.argv[1], sys.argv[2].split("-"), int(sys.argv[3]), float(sys.argv[4])
+    work, words, devices, seconds = sys.argv[1], sys.argv[2].split("-"), int(sys.argv[3]), float(sys.argv[4])
     torch.manual_seed(0)
-    if "ddp" in variant:
+    if "ddp" in words:
         if work != "linear_regression":
             sys.exit("torch_peer.py: ddp runs linear_regression only")
         result = run_distributed(devices, seconds)
@@ -113,17 +151,21 @@ def main():
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         if work == "linear_regression":
             parts = linear_regression(100 * devices)
-        elif work == "cnn":
-            parts = cnn("channels_last" in variant)
+        elif work.partition("_")[0] == "cnn":
+            parts = cnn(int(work.partition("_")[2] or 128), "channels_last" in words)
         elif work == "mlp":
             parts = mlp(512)
         elif work == "wide_mlp":
             parts = mlp(4096)
         else:
             sys.exit(f"torch_peer.py: there is no work '{work}'")
-        if "bf16" in variant:
+        if "bf16" in words:
             parts = in_bf16(*parts)
-        result = measure(stepper(*parts, compiled="compile" in variant, autocast="autocast" in variant), seconds)
+        if "cuda" in words and not torch.cuda.is_available():
+            sys.exit("torch_peer.py: error: PyTorch finds no GPU")
+        if "cuda" in words:
+            parts = on_gpu(*parts)
+        result = measure(stepper(*parts, words), seconds)
     report(result | {"version": torch.__version__})
 
 
