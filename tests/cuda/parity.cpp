@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/program.h"
+#include "core/graph/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/train/start.h"
@@ -16,6 +17,7 @@
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
 #include "tests/parity/case.h"
+#include "tests/parity/nodes.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::parity {
@@ -86,7 +88,7 @@ TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[c
 
 TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX", "[cuda][gpu]") {
   if (!test::has_gpus()) return;
-  for (const std::string name : {"cnn", "mlp_in_part"}) {
+  for (const std::string name : {"cnn", "mlp", "mlp_in_part"}) {
     const std::filesystem::path path = folder / "mixed" / name;
     const auto expected = nlohmann::json::parse(testing::read_text(path / "expected.json"))
                               .at("float32_sums_loss")
@@ -105,6 +107,18 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
         CHECK(std::abs(logged[i].measures.front().second - expected[i]) <= 1e-3 * std::max(1.0, expected[i]));
       }
     }
+  }
+}
+
+TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
+  const test::WithGpus with(1);
+  const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
+  const train::Tensors tensors = node_tensors();
+  for (const auto& [name, program] : node_tests()) {
+    INFO(name << "\n" << to_text(*program));
+    const auto module = backend->load({{{"test", program, 1}}});
+    CHECK(mistakes(name, tensors, *module) == Names{});
   }
 }
 
