@@ -29,19 +29,20 @@ struct How {
   int gpus = 1;
   bool deterministic = true, private_copies = false;
   std::int64_t steps = 1;
+  std::size_t bucket_bytes = gpu::PlanOptions{}.bucket_bytes;
 };
 
 test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Values& inputs, const How& how) {
   const auto platform = test::make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
   gpu::GpuModule module({{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
-                        {how.gpus, {how.deterministic}, by_reference});
+                        {how.gpus, {how.deterministic, how.private_copies, how.bucket_bytes}, by_reference});
   return test::run(module, inputs, how.steps);
 }
 
 void check_program(const std::shared_ptr<const Program>& program, const test::Values& inputs,
                    const test::Values& expected, const How& how) {
   INFO("GPUs " << how.gpus << ", deterministic " << how.deterministic << ", private copies " << how.private_copies
-               << ", steps " << how.steps);
+               << ", steps " << how.steps << ", buckets of " << how.bucket_bytes);
   const test::Values found = run_on_gpus(program, inputs, how);
   for (const auto& [name, value] : expected) {
     INFO(name);
@@ -61,7 +62,9 @@ void check_program(const std::shared_ptr<const Program>& program) {
       const std::vector<int> counts = gpu::divisors(program->mesh, 4, parts);
       for (const int gpus : std::set{counts.front(), counts.back()}) {
         for (const bool private_copies : {false, true}) {
-          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps});
+          // One collective for all values of a psum, or one for each.
+          const std::size_t bucket_bytes = steps == 1 ? gpu::PlanOptions{}.bucket_bytes : 0;
+          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps, bucket_bytes});
         }
       }
     }
@@ -111,6 +114,7 @@ update %w = %w2
         R"(%2[0] = matmul[transpose_a=false, transpose_b=false] %1[0], %0  # 4 slices
 %3 = matmul[transpose_a=true, transpose_b=false] %1[0], %2[0]  # 1 slices
 %4 = all_reduce_sum %3  # {a}
+await
 %5 = sub %0, %4  # 1 slices
 )");
 }

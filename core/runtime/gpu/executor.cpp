@@ -145,7 +145,8 @@ void Executor::run(const StepOf& step) {
 
 void Executor::run_one_by_one(const StepOf& step, const std::function<void(const Command&)>& f) {
   issue(step, plans_[step.entry].commands, [&](const Command& command) {
-    device_.wait(device_.mark(Stream::compute));
+    const bool collects = std::holds_alternative<Collect>(command);
+    device_.wait(device_.mark(collects ? Stream::communicate : Stream::compute));
     f(command);
   });
 }
@@ -199,8 +200,9 @@ void Executor::issue(const StepOf& step, const Collect& collect) {
   device_.order(Stream::compute, Stream::communicate);
   device_.collective(Stream::communicate, communicators_.at(collect.axes.bits()), collect.kind, collect.dtype,
                      address(step, collect.to), address(step, collect.from), collect.bytes);
-  device_.order(Stream::communicate, Stream::compute);
 }
+
+void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
 void Executor::upload(const StepOf& step, std::size_t input, const std::byte* from) {
   const Plan& plan = plans_[step.entry];

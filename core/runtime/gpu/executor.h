@@ -78,9 +78,11 @@ class Executor {
   std::byte* address(const StepOf& step, Place place) const;
   void issue(const StepOf& step, const std::vector<Command>& commands, const std::function<void(const Command&)>& f);
   void issue(const StepOf& step, const Launch& launch);
-  void issue(const StepOf& step, const Copy& copy, std::size_t further = 0);
+  void issue(const StepOf& step, const Copy& copy) { issue(step, copy, 0); }
+  void issue(const StepOf& step, const Copy& copy, std::size_t further);
   void issue(const StepOf& step, const Fold& fold);
   void issue(const StepOf& step, const Collect& collect);
+  void issue(const StepOf& step, const Await& await);
 
   Device& device_;
   const std::vector<Plan>& plans_;

@@ -11,14 +11,17 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(const Plan& plan) : lifetimes_(plan.buffers.size()) { visit(plan.commands); }
+  explicit Walk(const Plan& plan) : plan_(plan), lifetimes_(plan.buffers.size()) { visit(plan.commands); }
   std::vector<Lifetime> take() { return std::move(lifetimes_); }
 
  private:
+  // A buffer, and all that it is a part of.
   void touch(int buffer) {
-    Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(buffer)];
-    if (lifetime.first == 0) lifetime.first = position_, lifetime.first_by = equation_;
-    lifetime.last = position_, lifetime.last_by = equation_;
+    for (int each = buffer; each >= 0; each = plan_.buffer(each).within) {
+      Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(each)];
+      if (lifetime.first == 0) lifetime.first = position_, lifetime.first_by = equation_;
+      lifetime.last = position_, lifetime.last_by = equation_;
+    }
   }
 
   void begin(const Equation* equation) {
@@ -42,6 +45,16 @@ class Walk {
     touch(command.from.buffer);
     touch(command.to.buffer);
   }
+  void touch_all(const Collect& collect) {
+    for (const Place& place : {collect.from, collect.to}) {
+      touch(place.buffer);
+      running_.push_back(place.buffer);
+    }
+  }
+  void touch_all(const Await&) {
+    for (const int buffer : running_) touch(buffer);
+    running_.clear();
+  }
   void touch_all(const Loop& loop) {
     const int begun = position_;
     for (const Loop::Slice& slice : loop.slices) touch_all(slice.copy);
@@ -59,7 +72,9 @@ class Walk {
     ++position_;
   }
 
+  const Plan& plan_;
   std::vector<Lifetime> lifetimes_;
+  std::vector<int> running_;  // what collectives use that nothing has awaited
   const Equation* equation_ = nullptr;
   int position_ = 0;
 };
@@ -68,11 +83,12 @@ class Walk {
 
 std::vector<Lifetime> lifetimes_of(const Plan& plan) { return Walk(plan).take(); }
 
-void place_passing(Plan& plan) {
+void place_buffers(Plan& plan) {
   const std::vector<Lifetime> lifetimes = lifetimes_of(plan);
   std::vector<std::vector<std::size_t>> born, dying;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
-    if (plan.buffers[i].pool != Pool::passing || lifetimes[i].first == 0) continue;
+    const Buffer& buffer = plan.buffers[i];
+    if (buffer.pool != Pool::passing || buffer.within >= 0 || lifetimes[i].first == 0) continue;
     const auto last = static_cast<std::size_t>(lifetimes[i].last);
     if (born.size() <= last) born.resize(last + 1), dying.resize(last + 1);
     born[static_cast<std::size_t>(lifetimes[i].first)].push_back(i);
@@ -84,6 +100,16 @@ void place_passing(Plan& plan) {
     for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
   }
   plan.passing_bytes = arena.end();
+  std::vector<Place> roots;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    Buffer& buffer = plan.buffers[i];
+    if (buffer.within < 0) continue;
+    const Buffer& root = plan.buffer(roots[i].buffer);
+    buffer.pool = root.pool;
+    buffer.offset = root.offset + roots[i].offset;
+  }
+  for (Buffer& buffer : plan.buffers) buffer.within = -1;
 }
 
 }  // namespace pmaptrain::gpu

@@ -44,15 +44,17 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
 Plan Lowering::run() {
   for (const Input& input : program_.inputs) lower_input(input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
+  schedule_collectives(plan_);
   lower_updates();
   lower_outputs();
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
-  place_passing(plan_);
+  place_buffers(plan_);
+  join_launches(plan_);
   return std::move(plan_);
 }
 
 int Lowering::add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span) {
-  Buffer buffer{type, axes, span, plan_.division.local.group_size(axes), pool, 0};
+  Buffer buffer{type, axes, span, plan_.division.local.group_size(axes), pool};
   if (span > 0) buffer.slices /= span;
   if (pool == Pool::constant) {
     buffer.offset = plan_.constant_bytes;

@@ -1,7 +1,5 @@
-// Collectives: within a GPU by folds and copies, between GPUs by all_gather, or by all_reduce where the order of a sum
-// is left to the library.
+// Collectives that exchange or divide what devices have: copies within a GPU, and all_gather between GPUs.
 #include <algorithm>
-#include <set>
 
 #include "core/analysis/row_cut.h"
 #include "core/base/error.h"
@@ -11,11 +9,6 @@
 
 namespace pmaptrain::gpu {
 namespace {
-
-Device::Fold fold_of(const Op& op) {
-  if (op.as<ops::Pmax>() != nullptr) return Device::Fold::max;
-  return op.as<ops::Pmin>() != nullptr ? Device::Fold::min : Device::Fold::sum;
-}
 
 // An array as [outer, size, inner]: the bytes of an element of `size`, and how many there are before it.
 struct Around {
@@ -35,97 +28,13 @@ Around around(const Type& type, std::int64_t dim) {
 
 }  // namespace
 
-Lowering::Gathered Lowering::gather(const Equation& equation, int operand) {
-  const AxisSet axes = equation.op.axes();
-  const Buffer one = plan_.buffer(operand);
-  const std::int64_t gpus = plan_.division.grid.group_size(axes);
-  if (gpus == 1) return {operand, one, 1};
-  Buffer all = one;
-  all.pool = Pool::passing;
-  all.slices *= gpus;
-  plan_.buffers.push_back(all);
-  const int gathered = static_cast<int>(plan_.buffers.size()) - 1;
-  add(Collect{&equation, Collective::all_gather, axes, one.type.dtype, {gathered, 0}, {operand, 0}, one.bytes()});
-  return {gathered, one, gpus};
-}
-
-std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered& from,
-                                        std::int64_t local_device) const {
-  const AxisSet axes = equation.op.axes();
-  const Division& division = plan_.division;
-  std::vector<Place> places;
-  std::set<std::int64_t> seen;
-  for (const std::int64_t member : program_.mesh.group(division.device_of(plan_.gpu, local_device), axes)) {
-    const int gpu = division.gpu_of(member);
-    if (from.gpus == 1 && gpu != plan_.gpu) continue;  // the library adds what the others have
-    const std::int64_t first = from.gpus == 1 ? 0 : division.grid.position(gpu, axes) * from.of.slices;
-    const std::int64_t slice = first + plan_.slice_of(from.of, division.local_of(member));
-    if (from.of.span > 0 && !seen.insert(slice).second) continue;  // an addend is the sum of several members
-    places.push_back({from.buffer, static_cast<std::size_t>(slice) * from.of.slice_bytes()});
-  }
-  return places;
-}
-
-void Lowering::fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
-  const std::size_t bytes = pmaptrain::bytes(type);
-  const std::size_t pitch = from.size() > 1 ? from[1].offset - from[0].offset : bytes;
-  bool evenly = true;
-  for (std::size_t i = 1; i < from.size(); ++i) evenly = evenly && from[i].offset == from[i - 1].offset + pitch;
-  Place first = from.front();
-  if (!evenly) {
-    Buffer aside{type, {}, 0, static_cast<std::int64_t>(from.size()), Pool::passing, 0};
-    plan_.buffers.push_back(aside);
-    first = {static_cast<int>(plan_.buffers.size()) - 1, 0};
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}});
-    }
-  }
-  add(Fold{&equation, fold_of(equation.op), to, first, type, static_cast<std::int64_t>(from.size()),
-           evenly ? pitch : bytes});
-}
-
-int Lowering::reduce(const Equation& equation, Value operand, AxisSet axes) {
-  const Type& of = type(operand);
-  const bool between = plan_.division.grid.group_size(equation.op.axes()) > 1;
-  const bool by_library = between && !options_.deterministic && fold_of(equation.op) == Device::Fold::sum;
-  const Gathered from =
-      by_library ? Gathered{buffer(operand), buffer_of(operand), 1} : gather(equation, buffer(operand));
-  const int result = add_buffer(of, axes, Pool::passing);
-  // Where there is one addend for each instance, the library takes it as it is.
-  const auto members = [&](std::int64_t slice) {
-    return members_of(equation, from, plan_.reader_of(plan_.buffer(result), slice));
-  };
-  const bool is_summed = by_library && from.of.slices == plan_.buffer(result).slices && members(0).size() == 1;
-  const int sums = is_summed ? from.buffer : by_library ? add_buffer(of, axes, Pool::passing) : result;
-  for (std::int64_t slice = 0; !is_summed && slice < plan_.buffer(result).slices; ++slice) {
-    fold(equation, members(slice), of, place(sums, slice));
-  }
-  if (by_library) {
-    add(Collect{&equation,
-                Collective::all_reduce_sum,
-                equation.op.axes(),
-                of.dtype,
-                {result, 0},
-                {sums, 0},
-                plan_.buffer(sums).bytes()});
-  }
-  return result;
-}
-
-void Lowering::lower_reduction(const Equation& equation) {
-  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-    const Value operand = equation.operands[i], result = equation.results[i];
-    set(result, reduce(equation, operand, stored(type(result).varying)));
-  }
-}
-
 std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t local_device) const {
   return program_.mesh.position(plan_.division.device_of(plan_.gpu, local_device), equation.op.axes());
 }
 
 void Lowering::lower_scatter(const Equation& equation) {
   const Value operand = equation.operands.front(), result = equation.results.front();
-  const int sum = reduce(equation, operand, stored(type(operand).varying - equation.op.axes()));
+  const int sum = reduce(equation, {operand}, {stored(type(operand).varying - equation.op.axes())}).front();
   set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
   const Around part = around(type(result), equation.op.as<ops::PsumScatter>()->dim);
   const std::size_t width = part.size * part.inner;

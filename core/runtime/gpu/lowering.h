@@ -1,4 +1,5 @@
-// How a program becomes the commands of one GPU: the work of lower.cpp, lower_collectives.cpp and updates.cpp.
+// How a program becomes the commands of one GPU: the work of lower*.cpp and updates.cpp, then of schedule.cpp and
+// join_launches.cpp.
 #pragma once
 
 #include <cstdint>
@@ -57,19 +58,35 @@ class Lowering {
 
   // ---- collectives
 
-  // The slices of an operand on all GPUs that a collective reads: `gpus` times those of one GPU, one after another.
+  // The slices of an operand on all GPUs that a collective reads, those of a GPU one after another.
   struct Gathered {
     int buffer = -1;
     Buffer of;  // the operand's, on one GPU
     std::int64_t gpus = 1;
+    std::size_t offset = 0, pitch = 0;  // of the first GPU's part, and from one to the next
   };
   Gathered gather(const Equation& equation, int operand);
   // What the group of a local device has, in the order of the mesh.
   std::vector<Place> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 
   void lower_reduction(const Equation& equation);
-  // The group's values folded, one slice for each instance along `axes`.
-  int reduce(const Equation& equation, Value operand, AxisSet axes);
+  // The group's values folded: of each operand one slice for each instance along its `axes`.
+  std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
+                          const std::vector<AxisSet>& axes);
+  // Whether what this GPU has of an operand is one addend for each slice of the result.
+  bool is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const;
+  int fold_slices(const Equation& equation, const Gathered& from, AxisSet axes);
+  // Buffers of one type side by side in one memory; what cannot be moved there is copied, and replaced in `buffers`.
+  void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
+  // Where a buffer is in such a memory, or itself.
+  Place beside(int buffer) const;
+  // A range of such a memory that one collective takes, and which of the buffers it has.
+  struct Bucket {
+    Place begin;
+    std::size_t bytes = 0;
+    std::vector<std::size_t> items;
+  };
+  std::vector<Bucket> buckets_of(const std::vector<int>& buffers) const;
   void fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to);
   void lower_scatter(const Equation& equation);
   void lower_exchange(const Equation& equation);
@@ -97,7 +114,13 @@ class Lowering {
   const std::shared_ptr<std::deque<Equation>> zeros_;  // equations that no program has; the plan keeps them
 };
 
-// Gives the buffers of the passing pool their places.
-void place_passing(Plan& plan);
+// Begins collectives as soon as what they read is there, and awaits them where their results are first used.
+void schedule_collectives(Plan& plan);
+
+// Gives the buffers of the passing pool, and those within others, their places.
+void place_buffers(Plan& plan);
+
+// Launches of one chain of elementwise ops on arrays that lie side by side become one.
+void join_launches(Plan& plan);
 
 }  // namespace pmaptrain::gpu

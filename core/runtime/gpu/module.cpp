@@ -60,6 +60,7 @@ std::string implementation_of(const Command& command) {
   if (const Collect* const collect = std::get_if<Collect>(&command)) {
     return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
   }
+  if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
   return std::holds_alternative<Fold>(command) ? "fold" : "copy";
 }
 

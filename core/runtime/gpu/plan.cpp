@@ -52,6 +52,7 @@ class Writer {
              (collect.kind == Collective::all_gather ? " = all_gather " : " = all_reduce_sum ") +
              text_of(plan_, collect.from) + "  # " + plan_.program->mesh.to_string(collect.axes) + "\n";
   }
+  void add(const Await&, const std::string&) { text_ += "await\n"; }
   void add(const Loop& loop, const std::string& indent) {
     text_ += std::to_string(loop.iterations) + " times\n";
     for (const Loop::Slice& slice : loop.slices) {
@@ -70,6 +71,15 @@ class Writer {
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                Shared& shared) {
   return Lowering(std::move(program), division, gpu, options, shared).run();
+}
+
+Place Plan::root_of(int index) const {
+  Place place{index, 0};
+  while (buffer(place.buffer).within >= 0) {
+    place.offset += buffer(place.buffer).offset;
+    place.buffer = buffer(place.buffer).within;
+  }
+  return place;
 }
 
 const Equation* equation_of(const Command& command) {

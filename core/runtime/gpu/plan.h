@@ -40,6 +40,7 @@ struct Buffer {
   std::int64_t slices = 1;
   Pool pool = Pool::passing;
   std::size_t offset = 0;
+  int within = -1;  // until the plan is made: the buffer of which this is the part from `offset` on
 
   std::size_t slice_bytes() const { return pmaptrain::bytes(type); }
   std::size_t bytes() const { return product_of(static_cast<std::size_t>(slices), slice_bytes()); }
@@ -75,7 +76,8 @@ struct Fold {
   std::size_t pitch = 0;
 };
 
-// With the GPUs that have another position along `axes` of the grid.
+// Begins a collective with the GPUs that have another position along `axes` of the grid. It runs beside the commands
+// that follow, up to the next Await.
 struct Collect {
   const Equation* equation = nullptr;
   Collective kind = Collective::all_gather;
@@ -83,6 +85,11 @@ struct Collect {
   DType dtype = DType::f32;
   Place to, from;
   std::size_t bytes = 0;  // of one GPU
+};
+
+// The commands that follow begin when all collectives before it are done.
+struct Await {
+  const Equation* equation = nullptr;  // of the last of them
 };
 
 struct Command;
@@ -99,7 +106,7 @@ struct Loop {
   std::vector<Command> body;
 };
 
-struct Command : std::variant<Launch, Copy, Fold, Collect, Loop> {
+struct Command : std::variant<Launch, Copy, Fold, Collect, Await, Loop> {
   using variant::variant;
 };
 
@@ -114,6 +121,9 @@ struct PlanOptions {
   // and libraries are called for the same shapes.
   bool deterministic = true;
   bool private_copies = false;  // as in Source
+  // What one collective takes of the values that are reduced together: the larger, the fewer collectives, and the later
+  // the first one begins. As in PyTorch's DistributedDataParallel.
+  std::size_t bucket_bytes = std::size_t{25} << 20;
 };
 
 struct Plan {
@@ -129,6 +139,8 @@ struct Plan {
   std::size_t constant_bytes = 0, batch_bytes = 0, passing_bytes = 0;
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
+  // Where a buffer is in the one that it is a part of, or itself.
+  Place root_of(int index) const;
   // The slice of a buffer that a local logical device reads.
   std::int64_t slice_of(const Buffer& buffer, std::int64_t local_device) const {
     const std::int64_t position = division.local.position(local_device, buffer.axes);

@@ -35,7 +35,8 @@ void Lowering::lower_updates() {
     const bool alike = source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
     const bool free = read.last < written.first || (read.last == written.first && read.last_by == written.first_by &&
                                                     overwrites(written.first_by, target, source));
-    if (source.pool == Pool::passing && alike && free && !held.contains(to) && taken.insert(from).second) {
+    if (source.pool == Pool::passing && source.within < 0 && alike && free && !held.contains(to) &&
+        taken.insert(from).second) {
       at(from).pool = Pool::kept;
       at(from).offset = target.offset;
     } else {
@@ -65,6 +66,12 @@ void Lowering::lower_outputs() {
       commands_ = all;
       commands_->insert(commands_->begin(), first.begin(), first.end());
       kept = old;
+    }
+    if (plan_.buffer(kept).within >= 0) {
+      const Buffer like = plan_.buffer(kept);
+      const int apart = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      copy(kept, apart, nullptr);
+      kept = apart;
     }
     if (plan_.buffer(kept).pool == Pool::passing) keep(kept);
     plan_.outputs.push_back(kept);

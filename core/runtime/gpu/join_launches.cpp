@@ -1,0 +1,190 @@
+// The update of many parameters as one launch, as multi-tensor optimizers have it: parameters, their state and their
+// gradients lie side by side in the same order, so one launch of the elementwise chain covers all of them, and the
+// padding between.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// The same text for two regions that compute the same of their parameters, whatever the shapes.
+std::string key_of(const Program& program, const Region& region) {
+  std::string key;
+  std::map<int, std::size_t> numbers;
+  const auto define = [&](Value value) {
+    numbers.emplace(value.id, numbers.size());
+    key += std::string(to_string(program.type(value).dtype)) + ' ';
+  };
+  const auto read = [&](Value value) { key += std::to_string(numbers.at(value.id)) + ' '; };
+  for (const Value param : region.params) define(param);
+  for (const Equation& equation : region.equations) {
+    append_key(equation.op, key);
+    for (const Value operand : equation.operands) read(operand);
+    for (const Value result : equation.results) define(result);
+  }
+  for (const Value result : region.results) read(result);
+  return key;
+}
+
+// An operand or a result.
+struct Argument {
+  const Type* type;
+  Pool pool;
+  std::size_t begin;
+  bool is_result;
+
+  std::size_t end() const { return begin + bytes(*type); }
+};
+
+// A launch of a chain on one slice.
+struct Chain {
+  const Equation* equation;
+  std::vector<Argument> arguments;  // operands, then results
+  std::int64_t elements;            // of a result
+};
+
+bool is_chain(const Launch& launch) {
+  const Equation& equation = *launch.equation;
+  if (equation.regions.empty() || !equation.op.rules().elementwise || launch.devices > 1) return false;
+  const std::int64_t elements = numel(launch.result_types.front());
+  const auto is_simple = [&](const Type& type) {
+    return numel(type) == 1 || (numel(type) == elements && is_floating(type.dtype));
+  };
+  return elements > 0 && std::all_of(launch.operand_types.begin(), launch.operand_types.end(), is_simple) &&
+         std::all_of(launch.result_types.begin(), launch.result_types.end(), is_simple);
+}
+
+class Joiner {
+ public:
+  explicit Joiner(const Plan& plan) : plan_(plan) {}
+
+  void run(std::vector<Command>& commands) {
+    std::vector<Command> done;
+    for (std::size_t i = 0; i < commands.size();) {
+      if (Loop* const loop = std::get_if<Loop>(&commands[i])) Joiner(plan_).run(loop->body);
+      std::size_t end = begin(commands[i]) ? i + 1 : i;
+      while (end > i && end < commands.size() && extend(commands[end])) ++end;
+      if (end > i + 1 && is_free_of_overlaps()) {
+        done.emplace_back(joined(std::get<Launch>(commands[i])));
+        i = end;
+      } else {
+        done.push_back(std::move(commands[i++]));
+      }
+    }
+    commands = std::move(done);
+  }
+
+ private:
+  Chain chain_of(const Launch& launch) const {
+    Chain chain{launch.equation, {}, numel(launch.result_types.front())};
+    const auto add = [&](const std::vector<Place>& places, const std::vector<Type>& types, bool are_results) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const Buffer& buffer = plan_.buffer(places[i].buffer);
+        chain.arguments.push_back({&types[i], buffer.pool, buffer.offset + places[i].offset, are_results});
+      }
+    };
+    add(launch.operands, launch.operand_types, false);
+    add(launch.results, launch.result_types, true);
+    return chain;
+  }
+
+  // A run of launches that `command` is the first of.
+  bool begin(const Command& command) {
+    run_.clear();
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (launch == nullptr || !is_chain(*launch)) return false;
+    run_.push_back(chain_of(*launch));
+    largest_ = 0;
+    key_ = key_of(*plan_.program, launch->equation->regions.front());
+    return true;
+  }
+
+  // Whether each array of `command` begins where the padding after that of the last launch ends, in step with the
+  // others, and all else is the same.
+  bool extend(const Command& command) {
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (launch == nullptr || !is_chain(*launch)) return false;
+    if (key_of(*plan_.program, launch->equation->regions.front()) != key_) return false;
+    run_.push_back(chain_of(*launch));
+    const std::size_t largest_before = largest_;
+    if (run_.back().elements > largest().elements) largest_ = run_.size() - 1;
+    if (is_in_step()) return true;
+    largest_ = largest_before;
+    run_.pop_back();
+    return false;
+  }
+
+  const Chain& largest() const { return run_[largest_]; }
+  // Whether an argument has an element for each of the result's. Of one element, the larger launches tell.
+  bool is_array(std::size_t argument) const {
+    const Chain& chain = largest();
+    return chain.elements > 1 && numel(*chain.arguments[argument].type) == chain.elements;
+  }
+
+  // Whether the last launch of the run follows the one before it.
+  bool is_in_step() const {
+    const Chain &first = run_.front(), &previous = run_[run_.size() - 2], &last = run_.back();
+    std::int64_t elements_before = -1;
+    for (std::size_t i = 0; i < last.arguments.size(); ++i) {
+      const Argument &before = previous.arguments[i], &here = last.arguments[i];
+      if (here.pool != before.pool) return false;
+      if (here.begin != (is_array(i) ? round_up(before.end(), alignment) : before.begin)) return false;
+      if (!is_array(i)) continue;
+      if (numel(*here.type) != last.elements || numel(*before.type) != previous.elements) return false;
+      const std::size_t bytes = here.begin - first.arguments[i].begin;
+      const auto elements = static_cast<std::int64_t>(bytes / size_of(here.type->dtype));
+      if (elements_before >= 0 && elements != elements_before) return false;
+      elements_before = elements;
+    }
+    return elements_before >= 0;
+  }
+
+  // One after another the launches may use memory again. At once, a result has memory of its own, or that of an
+  // operand that is the same array.
+  bool is_free_of_overlaps() const {
+    const Chain& first = run_.front();
+    const Chain& last = run_.back();
+    for (std::size_t r = 0; r < first.arguments.size(); ++r) {
+      if (!first.arguments[r].is_result) continue;
+      for (std::size_t i = 0; i < r; ++i) {
+        const Argument &result = first.arguments[r], &other = first.arguments[i];
+        if (result.pool != other.pool || (result.begin == other.begin && !other.is_result)) continue;
+        if (result.begin < last.arguments[i].end() && other.begin < last.arguments[r].end()) return false;
+      }
+    }
+    return true;
+  }
+
+  Launch joined(const Launch& first) const {
+    Launch launch = first;
+    launch.equation = largest().equation;
+    std::size_t argument = 0;
+    for (std::vector<Type>* const types : {&launch.operand_types, &launch.result_types}) {
+      for (Type& type : *types) {
+        const std::size_t i = argument++;
+        if (!is_array(i)) continue;
+        const std::size_t bytes = run_.back().arguments[i].end() - run_.front().arguments[i].begin;
+        type.shape = {static_cast<std::int64_t>(bytes / size_of(type.dtype))};
+      }
+    }
+    return launch;
+  }
+
+  const Plan& plan_;
+  std::vector<Chain> run_;
+  std::size_t largest_ = 0;  // in it
+  std::string key_;          // of all
+};
+
+}  // namespace
+
+void join_launches(Plan& plan) { Joiner(plan).run(plan.commands); }
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,197 @@
+// Reductions: within a GPU by folds, between GPUs by all_gather and folds in the order of the mesh, or by all_reduce
+// where that order is left to the library.
+#include <algorithm>
+#include <set>
+
+#include "core/base/saturate.h"
+#include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+Device::Fold fold_of(const Op& op) {
+  if (op.as<ops::Pmax>() != nullptr) return Device::Fold::max;
+  return op.as<ops::Pmin>() != nullptr ? Device::Fold::min : Device::Fold::sum;
+}
+
+}  // namespace
+
+Lowering::Gathered Lowering::gather(const Equation& equation, int operand) {
+  const AxisSet axes = equation.op.axes();
+  const Buffer one = plan_.buffer(operand);
+  const std::int64_t gpus = plan_.division.grid.group_size(axes);
+  if (gpus == 1) return {operand, one};
+  const int gathered = add_buffer(one.type, {}, Pool::passing);
+  at(gathered).slices = one.slices * gpus;
+  add(Collect{&equation, Collective::all_gather, axes, one.type.dtype, {gathered, 0}, {operand, 0}, one.bytes()});
+  return {gathered, one, gpus, 0, one.bytes()};
+}
+
+std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered& from,
+                                        std::int64_t local_device) const {
+  const AxisSet axes = equation.op.axes();
+  const Division& division = plan_.division;
+  std::vector<Place> places;
+  std::set<std::size_t> seen;
+  for (const std::int64_t member : program_.mesh.group(division.device_of(plan_.gpu, local_device), axes)) {
+    const int gpu = division.gpu_of(member);
+    if (from.gpus == 1 && gpu != plan_.gpu) continue;  // the library adds what the others have
+    const auto rank = static_cast<std::size_t>(from.gpus == 1 ? 0 : division.grid.position(gpu, axes));
+    const auto slice = static_cast<std::size_t>(plan_.slice_of(from.of, division.local_of(member)));
+    const std::size_t offset = from.offset + rank * from.pitch + slice * from.of.slice_bytes();
+    if (from.of.span > 0 && !seen.insert(offset).second) continue;  // an addend is the sum of several members
+    places.push_back({from.buffer, offset});
+  }
+  return places;
+}
+
+void Lowering::fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
+  const std::size_t bytes = pmaptrain::bytes(type);
+  const std::size_t pitch = from.size() > 1 ? from[1].offset - from[0].offset : bytes;
+  bool evenly = true;
+  for (std::size_t i = 1; i < from.size(); ++i) evenly = evenly && from[i].offset == from[i - 1].offset + pitch;
+  Place first = from.front();
+  if (!evenly) {
+    first = {add_buffer(type, {}, Pool::passing), 0};
+    at(first.buffer).slices = static_cast<std::int64_t>(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}});
+    }
+  }
+  add(Fold{&equation, fold_of(equation.op), to, first, type, static_cast<std::int64_t>(from.size()),
+           evenly ? pitch : bytes});
+}
+
+bool Lowering::is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const {
+  const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
+  if (from.gpus > 1 || from.of.pool != Pool::passing || from.of.slices != result.slices) return false;
+  for (std::int64_t slice = 0; slice < result.slices; ++slice) {
+    const std::vector<Place> members = members_of(equation, from, plan_.reader_of(result, slice));
+    if (members.size() > 1 || members.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
+      return false;
+  }
+  return true;
+}
+
+int Lowering::fold_slices(const Equation& equation, const Gathered& from, AxisSet axes) {
+  const int result = add_buffer(from.of.type, axes, Pool::passing);
+  for (std::int64_t slice = 0; slice < plan_.buffer(result).slices; ++slice) {
+    const std::int64_t reader = plan_.reader_of(plan_.buffer(result), slice);
+    fold(equation, members_of(equation, from, reader), from.of.type, place(result, slice));
+  }
+  return result;
+}
+
+void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers) {
+  std::set<DType> types;
+  for (const int each : buffers) types.insert(plan_.buffer(each).type.dtype);
+  for (const DType dtype : types) {
+    const auto is_alike = [&](int each) { return plan_.buffer(each).type.dtype == dtype; };
+    const auto can_move = [&](int each) {
+      return plan_.buffer(each).within < 0 && plan_.buffer(each).pool == Pool::passing;
+    };
+    if (std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
+    std::size_t bytes = 0;
+    const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::passing);
+    for (int& each : buffers) {
+      if (!is_alike(each)) continue;
+      if (!can_move(each)) {
+        const Buffer like = plan_.buffer(each);
+        const int moved = add_buffer(like.type, like.axes, Pool::passing, like.span);
+        copy(each, moved, &equation);
+        each = moved;
+      }
+      at(each).within = memory;
+      at(each).offset = bytes;
+      bytes = sum_of(bytes, round_up(at(each).bytes(), alignment));
+    }
+    at(memory).type.shape = {static_cast<std::int64_t>(bytes / size_of(dtype))};
+  }
+}
+
+Place Lowering::beside(int buffer) const {
+  const Buffer& of = plan_.buffer(buffer);
+  return of.within < 0 ? Place{buffer, 0} : Place{of.within, of.offset};
+}
+
+std::vector<Lowering::Bucket> Lowering::buckets_of(const std::vector<int>& buffers) const {
+  std::vector<Bucket> buckets;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Place begin = beside(buffers[i]);
+    const std::size_t bytes = plan_.buffer(buffers[i]).bytes();
+    // Of this memory, the one that was begun last.
+    auto bucket = std::find_if(buckets.rbegin(), buckets.rend(),
+                               [&](const Bucket& known) { return known.begin.buffer == begin.buffer; });
+    if (bucket == buckets.rend() || begin.offset + bytes - bucket->begin.offset > options_.bucket_bytes) {
+      buckets.push_back({begin, 0, {}});
+      bucket = buckets.rbegin();
+    }
+    bucket->bytes = begin.offset + bytes - bucket->begin.offset;
+    bucket->items.push_back(i);
+  }
+  return buckets;
+}
+
+std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Value>& operands,
+                                  const std::vector<AxisSet>& axes) {
+  const AxisSet over = equation.op.axes();
+  const std::int64_t gpus = plan_.division.grid.group_size(over);
+  const bool by_library = gpus > 1 && !options_.deterministic && fold_of(equation.op) == Device::Fold::sum;
+  const bool gathers = gpus > 1 && !by_library;
+  const auto here = [&](int buffer) { return Gathered{buffer, plan_.buffer(buffer)}; };
+
+  // What this GPU has, folded as far as that goes without the others.
+  std::vector<int> own;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const int operand = buffer(operands[i]);
+    const bool as_it_is = gathers || is_folded(equation, here(operand), axes[i]);
+    own.push_back(as_it_is ? operand : fold_slices(equation, here(operand), axes[i]));
+  }
+  lay_side_by_side(equation, own);
+  std::vector<int> results;
+  if (!gathers) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      results.push_back(add_buffer(type(operands[i]), axes[i], Pool::passing));
+    }
+  }
+  if (gpus == 1) {
+    for (std::size_t i = 0; i < operands.size(); ++i) at(results[i]).within = own[i];
+    return results;
+  }
+  const std::vector<Bucket> buckets = buckets_of(own);
+  if (by_library) {
+    lay_side_by_side(equation, results);
+    for (const Bucket& bucket : buckets) {
+      const int first = results[bucket.items.front()];
+      add(Collect{&equation, Collective::all_reduce_sum, over, plan_.buffer(first).type.dtype, beside(first),
+                  bucket.begin, bucket.bytes});
+    }
+    return results;
+  }
+  results.resize(operands.size());
+  std::vector<Gathered> gathered(operands.size());
+  for (const Bucket& bucket : buckets) {
+    const DType dtype = plan_.buffer(bucket.begin.buffer).type.dtype;
+    const int all =
+        add_buffer({dtype, {static_cast<std::int64_t>(bucket.bytes / size_of(dtype))}, {}}, {}, Pool::passing);
+    at(all).slices = gpus;
+    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, bucket.begin, bucket.bytes});
+    for (const std::size_t i : bucket.items) {
+      gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, bucket.bytes};
+    }
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) results[i] = fold_slices(equation, gathered[i], axes[i]);
+  lay_side_by_side(equation, results);
+  return results;
+}
+
+void Lowering::lower_reduction(const Equation& equation) {
+  std::vector<AxisSet> axes;
+  for (const Value result : equation.results) axes.push_back(stored(type(result).varying));
+  const std::vector<int> reduced = reduce(equation, equation.operands, axes);
+  for (std::size_t i = 0; i < reduced.size(); ++i) set(equation.results[i], reduced[i]);
+}
+
+}  // namespace pmaptrain::gpu

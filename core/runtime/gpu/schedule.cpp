@@ -1,0 +1,178 @@
+// When collectives run: beside the commands that compute what the next ones need.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// Bytes of a buffer that is not part of another.
+struct Access {
+  int buffer = -1;
+  std::size_t begin = 0, end = 0;
+  bool writes = false;
+};
+
+bool conflict(const Access& a, const Access& b) {
+  return a.buffer == b.buffer && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
+}
+
+class Accesses {
+ public:
+  explicit Accesses(const Plan& plan) : plan_(plan) {}
+
+  std::vector<Access> of(const Command& command) {
+    found_.clear();
+    std::visit([&](const auto& known) { add(known); }, static_cast<const Command::variant&>(command));
+    return std::move(found_);
+  }
+
+ private:
+  // All of a buffer, or some of its bytes.
+  void add(Place place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
+  void add(int buffer, std::size_t offset, std::size_t bytes, bool writes) {
+    const Place root = plan_.root_of(buffer);
+    found_.push_back({root.buffer, root.offset + offset, root.offset + offset + bytes, writes});
+  }
+  void add(const Launch& launch) {
+    for (const Place& place : launch.operands) add(place, false);
+    for (const Place& place : launch.results) add(place, true);
+  }
+  void add(const Copy& copy) {
+    add(copy.from, false);
+    add(copy.to, true);
+  }
+  void add(const Fold& fold) {
+    add(fold.from, false);
+    add(fold.to, true);
+  }
+  void add(const Collect& collect) {
+    add(collect.from.buffer, collect.from.offset, collect.bytes, false);
+    const auto copies = static_cast<std::size_t>(
+        collect.kind == Collective::all_gather ? plan_.division.grid.group_size(collect.axes) : 1);
+    add(collect.to.buffer, collect.to.offset, collect.bytes * copies, true);
+  }
+  void add(const Await&) {}
+  void add(const Loop& loop) {
+    for (const Loop::Slice& slice : loop.slices) add(slice.copy);
+    for (const Command& command : loop.body) {
+      std::visit([&](const auto& known) { add(known); }, static_cast<const Command::variant&>(command));
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<Access> found_;
+};
+
+// What of a collective's work other GPUs wait for comes right after the last command that it needs; the rest, and all
+// other commands, stay in order.
+class Hoist {
+ public:
+  explicit Hoist(const Plan& plan) : accesses_(plan) {}
+
+  void run(std::vector<Command>& commands) {
+    // A command that moves has the place of the one that it follows.
+    std::vector<std::pair<std::size_t, std::size_t>> places;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      const std::vector<Access> accesses = accesses_.of(commands[i]);
+      const bool moves = leads_to_collective(commands, i);
+      std::pair<std::size_t, std::size_t> place{i + 1, 0};
+      if (moves) place = {last_needed(accesses), i + 1};
+      places.push_back(place);
+      for (const Access& access : accesses) known_[access.buffer].push_back({access, place.first});
+    }
+    std::vector<std::size_t> order(commands.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
+    std::vector<Command> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(commands[i]));
+    commands = std::move(sorted);
+  }
+
+ private:
+  struct Known {
+    Access access;
+    std::size_t place;
+  };
+
+  // A collective, or what comes before one of the same equation.
+  static bool leads_to_collective(const std::vector<Command>& commands, std::size_t i) {
+    const Equation* const equation = equation_of(commands[i]);
+    if (equation == nullptr || equation->op.rules().communication == Communication::none) return false;
+    for (; i < commands.size() && equation_of(commands[i]) == equation; ++i) {
+      if (std::holds_alternative<Collect>(commands[i])) return true;
+    }
+    return false;
+  }
+
+  std::size_t last_needed(const std::vector<Access>& accesses) const {
+    std::size_t last = 0;
+    for (const Access& access : accesses) {
+      const auto found = known_.find(access.buffer);
+      if (found == known_.end()) continue;
+      for (const Known& earlier : found->second) {
+        if (conflict(access, earlier.access)) last = std::max(last, earlier.place);
+      }
+    }
+    return last;
+  }
+
+  Accesses accesses_;
+  std::map<int, std::vector<Known>> known_;  // by buffer
+};
+
+// Awaits come as late as they can.
+class AddAwaits {
+ public:
+  explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
+
+  void run(std::vector<Command>& commands) {
+    std::vector<Command> all;
+    for (Command& command : commands) {
+      if (Loop* const loop = std::get_if<Loop>(&command)) {
+        // Each iteration awaits what it has begun.
+        AddAwaits(plan_).run(loop->body);
+      }
+      const std::vector<Access> accesses = accesses_.of(command);
+      if (const Collect* const collect = std::get_if<Collect>(&command)) {
+        running_.insert(running_.end(), accesses.begin(), accesses.end());
+        last_ = collect->equation;
+      } else if (uses_running(accesses)) {
+        await(all);
+      }
+      all.push_back(std::move(command));
+    }
+    if (!running_.empty()) await(all);
+    commands = std::move(all);
+  }
+
+ private:
+  bool uses_running(const std::vector<Access>& accesses) const {
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      return std::any_of(running_.begin(), running_.end(),
+                         [&](const Access& running) { return conflict(access, running); });
+    });
+  }
+
+  void await(std::vector<Command>& commands) {
+    commands.push_back(Await{last_});
+    running_.clear();
+  }
+
+  const Plan& plan_;
+  Accesses accesses_;
+  std::vector<Access> running_;
+  const Equation* last_ = nullptr;
+};
+
+}  // namespace
+
+void schedule_collectives(Plan& plan) {
+  Hoist(plan).run(plan.commands);
+  AddAwaits(plan).run(plan.commands);
+}
+
+}  // namespace pmaptrain::gpu

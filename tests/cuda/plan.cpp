@@ -1,0 +1,136 @@
+// What a GPU's plan looks like: buckets of gradients, collectives beside the backward pass, one launch for the update.
+#include "core/runtime/gpu/plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/graph/passes.h"
+#include "core/passes/fuse.h"
+#include "core/spec/load.h"
+#include "core/train/setup.h"
+#include "tests/catch.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+gpu::Plan plan_of(const std::shared_ptr<const Program>& program, int gpus, const gpu::PlanOptions& options) {
+  gpu::Shared shared;
+  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
+  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
+}
+
+std::shared_ptr<const Program> training_of(const std::string& config) {
+  return train::make_setup(spec::load(config, {})).training;
+}
+
+// The positions of commands for which `is_meant(command)` holds.
+template <class F>
+std::vector<std::size_t> places(const gpu::Plan& plan, F&& is_meant) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < plan.commands.size(); ++i) {
+    if (is_meant(plan.commands[i])) found.push_back(i);
+  }
+  return found;
+}
+
+template <class T>
+std::vector<std::size_t> places_of(const gpu::Plan& plan) {
+  return places(plan, [](const gpu::Command& command) { return std::holds_alternative<T>(command); });
+}
+
+std::vector<std::size_t> launches_of(const gpu::Plan& plan, std::string_view op) {
+  return places(plan, [&](const gpu::Command& command) {
+    const auto* const launch = std::get_if<gpu::Launch>(&command);
+    return launch != nullptr && launch->equation->op.name() == op;
+  });
+}
+
+std::vector<std::size_t> updates_of(const gpu::Plan& plan) {
+  return places(plan, [](const gpu::Command& command) {
+    const auto* const launch = std::get_if<gpu::Launch>(&command);
+    return launch != nullptr && !launch->equation->regions.empty() &&
+           launch->equation->regions.front().equations.back().origin->scope == "adam";
+  });
+}
+
+}  // namespace
+
+TEST_CASE("gradients are sent in buckets, each as soon as the backward pass has computed it", "[cuda]") {
+  const auto program = training_of("configs/cnn.yaml");
+  for (const bool deterministic : {false, true}) {
+    INFO("deterministic " << deterministic);
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 200000});
+    const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan), awaits = places_of<gpu::Await>(plan);
+    const std::vector<std::size_t> convolutions = launches_of(plan, "conv_kernel_grad");
+    // The dense layer's gradients, which are large, are there before those of the convolutions.
+    REQUIRE(collectives.size() >= 2);
+    CHECK(collectives.front() < convolutions.front());
+    CHECK(collectives.back() == convolutions.back() + 1);
+    // Nothing waits for them before the norm of the gradients.
+    REQUIRE(awaits.size() == 1);
+    CHECK(awaits.front() == collectives.back() + 1);
+
+    // They fit into one bucket of the usual size.
+    CHECK(places_of<gpu::Collect>(plan_of(program, 4, {.deterministic = deterministic})).size() == 1);
+  }
+}
+
+TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[cuda]") {
+  for (const std::string config : {"configs/cnn.yaml", "configs/nested_axes.yaml", "configs/fashion_mnist.yaml"}) {
+    INFO(config);
+    const gpu::Plan plan = plan_of(training_of(config), 1, {.deterministic = false});
+    CHECK(places_of<gpu::Collect>(plan).empty());
+    CHECK(places_of<gpu::Fold>(plan).empty());
+  }
+}
+
+TEST_CASE("the update of all parameters is one launch", "[cuda]") {
+  for (const std::string config : {"configs/cnn.yaml", "configs/fashion_mnist.yaml"}) {
+    const auto program = training_of(config);
+    const auto parameters = std::count_if(program->inputs.begin(), program->inputs.end(),
+                                          [](const Input& input) { return input.group == Group::params; });
+    REQUIRE(parameters > 1);
+    for (const int gpus : {1, 4}) {
+      for (const bool deterministic : {false, true}) {
+        INFO(config << " on " << gpus << " GPUs, deterministic " << deterministic);
+        const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
+        const std::vector<std::size_t> updates = updates_of(plan);
+        REQUIRE(updates.size() == 1);
+        // The parameters, and the padding between them.
+        std::int64_t elements = 0;
+        for (const Input& input : program->inputs) {
+          if (input.group == Group::params) elements += numel(program->type(input.value));
+        }
+        const auto& update = std::get<gpu::Launch>(plan.commands[updates.front()]);
+        const std::int64_t padding = static_cast<std::int64_t>(gpu::alignment / sizeof(float)) * parameters;
+        CHECK(numel(update.result_types.front()) >= elements);
+        CHECK(numel(update.result_types.front()) < elements + padding);
+      }
+    }
+  }
+}
+
+TEST_CASE("launches that differ in more than their arrays stay apart", "[cuda]") {
+  const auto launches = [](const std::string& second) {
+    const auto program = test::program_of(R"(mesh a=1
+params %p:f32[6,3]{}
+params %q:f32[5]{}
+hyper %r:f32[]{}
+hyper %s:f32[]{}
+%u = mul %p, %r
+%p2 = sub %p, %u
+)" + second + "update %p = %p2\nupdate %q = %q2\n");
+    return launches_of(plan_of(std::make_shared<const Program>(fuse(simplify(*program))), 1, {}), "fused").size();
+  };
+  CHECK(launches("%t = mul %q, %r\n%q2 = sub %q, %t\n") == 1);
+  CHECK(launches("%t = mul %q, %s\n%q2 = sub %q, %t\n") == 2);
+  CHECK(launches("%t = mul %q, %r\n%q2 = sub %t, %q\n") == 2);
+  CHECK(launches("%t = mul %q, %r\n%q2 = add %q, %t\n") == 2);
+}
+
+}  // namespace pmaptrain::testing
