@@ -19,11 +19,12 @@ enum class WorkKind : std::uint8_t {
   task,         // the work on some instances between two waits; what follows, until its end, is part of it
   instruction,  // of the plan
   wait,         // for the other workers, at a barrier
+  collective,   // between GPUs, beside the instructions
 };
 
 struct WorkSpan {
   WorkKind kind = WorkKind::instruction;
-  std::int32_t row = -1;  // of an instruction: its index in Module::instructions()
+  std::int32_t row = -1;  // its index in Module::instructions(), where it has one
   std::int64_t member = 0;
   Instances of;  // of a task; none of work that belongs to no device
   Clock::time_point begin, end;

@@ -52,7 +52,8 @@ std::map<DeviceKey, std::vector<DeviceSpan>> device_spans(const Traced& traced, 
       const WorkSpan& task = spans[i];
       if (task.kind != WorkKind::task || task.of.count == 0) continue;
       DeviceSpan span{task.begin, task.end, 1};
-      for (std::size_t j = i + 1; j < spans.size() && spans[j].kind == WorkKind::instruction; ++j) {
+      for (std::size_t j = i + 1; j < spans.size() && spans[j].kind != WorkKind::task; ++j) {
+        if (spans[j].kind != WorkKind::instruction) continue;
         if (span.first_row < 0) span.first_row = spans[j].row;
         span.last_row = std::max(span.last_row, spans[j].row);
       }
@@ -86,7 +87,7 @@ std::string json_text(const std::string& text) {
 }
 
 enum Process : int { workers = 1, devices = 2, host = 3 };
-enum HostRow : int { loop_row = 0, loader_row = 1, checkpoints_row = 2 };
+enum HostRow : int { loop_row = 0, loader_row = 1, checkpoints_row = 2, host_rows = 3 };
 // Perfetto wants numbers of rows that are not 0, no number of a process, and no other row's of any process.
 constexpr std::int64_t first_row_number = 10;
 
@@ -138,12 +139,19 @@ class Writer {
   void add_names() {
     add_process(workers, "workers");
     for (std::int64_t w = 0; w < workers_count(); ++w) add_row(workers, worker_row(w), fmt::format("worker {}", w));
-    add_process(devices, "logical devices");
+    bool communicates = false;
     for (const TracedStep& step : traced_.steps) {
       for (const std::vector<WorkSpan>& spans : step.trace.workers) {
-        for (const WorkSpan& span : spans) members_ = std::max(members_, span.member + 1);
+        for (const WorkSpan& span : spans) {
+          members_ = std::max(members_, span.member + 1);
+          communicates = communicates || span.kind == WorkKind::collective;
+        }
       }
     }
+    for (std::int64_t w = 0; communicates && w < workers_count(); ++w) {
+      add_row(workers, collectives_row(w), fmt::format("worker {}, collectives", w));
+    }
+    add_process(devices, "logical devices");
     for (std::int64_t member = 0; member < members_; ++member) {
       for (std::int64_t device = 0; device < traced_.mesh.devices(); ++device) {
         const std::string of_member = traced_.is_ensemble ? fmt::format("member {}, ", member) : "";
@@ -161,7 +169,9 @@ class Writer {
   std::int64_t device_row(const DeviceKey& key) const {
     return worker_row(workers_count()) + key.first * traced_.mesh.devices() + key.second;
   }
-  std::int64_t host_row(HostRow row) const { return device_row({members_, 0}) + row; }
+  std::int64_t host_row(std::int64_t row) const { return device_row({members_, 0}) + row; }
+
+  std::int64_t collectives_row(std::int64_t worker) const { return host_row(host_rows) + worker; }
 
   // In microseconds, exactly.
   static std::string micro(Clock::duration time) {
@@ -194,7 +204,9 @@ class Writer {
         const InstructionReport& report = traced_.instructions[row];
         args += fmt::format(R"(,"op":{},"result":{},"by":{})", ops_[row], json_text(report.result),
                             json_text(report.implementation));
-        add_span(workers, worker_row(worker), names_[row], ops_[row], span.begin, span.end, args);
+        const bool beside = span.kind == WorkKind::collective;
+        add_span(workers, beside ? collectives_row(worker) : worker_row(worker), names_[row], ops_[row], span.begin,
+                 span.end, args);
       }
     }
     const Time end = end_of(step, spans);

@@ -149,12 +149,12 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
 }
 
 void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from,
-                          std::int64_t elements, std::int64_t count, std::size_t pitch) {
+                          std::int64_t elements, const gpu::Arrays& spaced) {
   enter();
   const std::size_t bytes = size_of(dtype) * static_cast<std::size_t>(elements);
   Work work{stream, describe(std::string("fold to the ") + fold_names[static_cast<std::size_t>(fold)], stream), {}, {}};
   std::vector<const std::byte*> arrays;
-  for (std::int64_t i = 0; i < count; ++i) arrays.push_back(from + static_cast<std::size_t>(i) * pitch);
+  for (std::int64_t i = 0; i < spaced.count; ++i) arrays.push_back(from + spaced.offset(i));
   for (const std::byte* const array : arrays) work.accesses.reads.push_back({array, bytes});
   work.accesses.writes.push_back({to, bytes});
   for (const std::byte* const array : arrays) {
@@ -330,10 +330,14 @@ void EmulatedDevice::wait(gpu::Mark mark) {
   host_knows(mark);
 }
 
-void EmulatedDevice::host_knows(gpu::Mark mark) {
+void EmulatedDevice::check_known(gpu::Mark mark) const {
   if (mark.number < 0 || mark.number >= next_mark_) {
     fail_running("device " + std::to_string(number_) + " has no mark " + std::to_string(mark.number));
   }
+}
+
+void EmulatedDevice::host_knows(gpu::Mark mark) {
+  check_known(mark);
   const auto found = marks_.find(mark.number);
   if (found == marks_.end()) return;
   host_.join(found->second);
@@ -341,6 +345,39 @@ void EmulatedDevice::host_knows(gpu::Mark mark) {
   const std::lock_guard lock(machine_->mutex);
   machine_->host.join(host_);
   machine_->memory.host_waited(host_);
+}
+
+void EmulatedDevice::follow(gpu::Mark mark, Stream stream) {
+  enter_outside_capture("follow()");
+  check_known(mark);
+  const auto found = marks_.find(mark.number);
+  clocks_[lane_of(stream, false)].join(found == marks_.end() ? host_ : found->second);
+}
+
+void EmulatedDevice::stamp(Stream stream, int number) {
+  enter();
+  if (number < 0) fail_running("a stamp has the number " + std::to_string(number));
+  issue({stream, describe("stamp", stream), {}, [this, number](const Call&, Clock&) {
+           stamps_[number] = std::chrono::steady_clock::now();
+         }});
+}
+
+double EmulatedDevice::seconds_between(int from, int to) {
+  enter_outside_capture("seconds_between()");
+  for (const int number : {from, to}) {
+    if (!stamps_.contains(number)) fail_running("stamp " + std::to_string(number) + " was never kept");
+  }
+  return std::chrono::duration<double>(stamps_[to] - stamps_[from]).count();
+}
+
+void EmulatedDevice::begin_range(const std::string&) {
+  enter();
+  ++ranges_;
+}
+
+void EmulatedDevice::end_range() {
+  enter();
+  if (--ranges_ < 0) fail_running("a range ends on device " + std::to_string(number_) + " that did not begin");
 }
 
 void EmulatedDevice::abort(const std::string& reason) noexcept { machine_->rendezvous.abort(number_, reason); }

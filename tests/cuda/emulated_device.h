@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -52,15 +53,20 @@ class EmulatedDevice final : public gpu::Device {
   void launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments, const Accesses& accesses) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
   void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            std::int64_t count, std::size_t pitch) override;
+            const gpu::Arrays& arrays) override;
   void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(Stream before, Stream after) override;
+  void stamp(Stream stream, int number) override;
+  double seconds_between(int from, int to) override;
+  void begin_range(const std::string& name) override;
+  void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
   void replay(gpu::Graph graph) override;
   gpu::Mark mark(Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;
+  void follow(gpu::Mark mark, Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -92,6 +98,7 @@ class EmulatedDevice final : public gpu::Device {
   void issue(Work work, bool pinned_allowed = false);
   void carry_out(const Work& work, std::size_t lane);
   void fork_or_join(Order order);
+  void check_known(gpu::Mark mark) const;
   void host_knows(gpu::Mark mark);
 
   const std::shared_ptr<Machine> machine_;
@@ -107,6 +114,8 @@ class EmulatedDevice final : public gpu::Device {
   std::optional<Capture> capture_;
   std::map<std::int64_t, Clock> marks_;  // those that the host has not waited for
   std::int64_t next_mark_ = 0;
+  std::map<int, std::chrono::steady_clock::time_point> stamps_;
+  int ranges_ = 0;  // that have not ended
 };
 
 }  // namespace pmaptrain::emulation

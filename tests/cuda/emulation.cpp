@@ -323,7 +323,7 @@ TEST_CASE("folds run in order, as the collectives' references do", "[cuda]") {
     std::byte* const from = device->allocate(bytes);
     std::memcpy(host, values.data(), bytes);
     device->copy(Stream::compute, from, host, {bytes});
-    device->fold(Stream::compute, kind, dtype, from, from, 1, std::ssize(values), sizeof(T));
+    device->fold(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)});
     std::byte* const result = device->pinned(sizeof(T));
     device->copy(Stream::compute, result, from, {sizeof(T)});
     device->wait(device->mark(Stream::compute));

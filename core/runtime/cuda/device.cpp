@@ -1,6 +1,7 @@
 #include "core/runtime/cuda/device.h"
 
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <limits>
@@ -156,10 +157,11 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
 }
 
 void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, const std::byte* from,
-                      std::int64_t elements, std::int64_t count, std::size_t pitch) {
+                      std::int64_t elements, const gpu::Arrays& arrays) {
   const FoldKind how = kind == Fold::sum ? FoldKind::sum : kind == Fold::max ? FoldKind::max : FoldKind::min;
-  queue([=, this] {
-    check(cuda::fold(how, dtype, to, EvenlySpaced{from, pitch}, elements, count, stream(on)), "a fold");
+  const EvenlySpaced spaced{from, arrays.in_a_row, arrays.pitch, arrays.row_pitch};
+  queue([=, this, count = arrays.count] {
+    check(cuda::fold(how, dtype, to, spaced, elements, count, stream(on)), "a fold");
   });
 }
 
@@ -183,6 +185,33 @@ void CudaDevice::order(gpu::Stream before, gpu::Stream after) {
     check(cudaEventRecord(event, stream(before)), "ordering streams");
     check(cudaStreamWaitEvent(stream(after), event, 0), "ordering streams");
   });
+}
+
+void CudaDevice::stamp(gpu::Stream on, int number) {
+  while (stamps_.size() <= static_cast<std::size_t>(number)) {
+    check(cudaEventCreate(stamps_.emplace_back().create()), "creating an event");
+  }
+  queue([this, on, event = stamps_[static_cast<std::size_t>(number)].get()] {
+    // External: a node of the graph that records it in each replay, not an edge of the capture.
+    check(cudaEventRecordWithFlags(event, stream(on), capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault),
+          "keeping a time");
+  });
+}
+
+double CudaDevice::seconds_between(int from, int to) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, stamps_.at(static_cast<std::size_t>(from)).get(),
+                             stamps_.at(static_cast<std::size_t>(to)).get()),
+        "reading a time");
+  return static_cast<double>(milliseconds) / 1000;
+}
+
+void CudaDevice::begin_range(const std::string& name) {
+  queue([name] { nvtxRangePushA(name.c_str()); });
+}
+
+void CudaDevice::end_range() {
+  queue([] { nvtxRangePop(); });
 }
 
 // Calls become a CUDA graph where they can. Else they are kept and made again in each replay: virtual GPUs wait for one
@@ -283,6 +312,12 @@ void CudaDevice::wait(gpu::Mark mark) {
     const auto passed = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
   }
+}
+
+void CudaDevice::follow(gpu::Mark mark, gpu::Stream on) {
+  refuse_while_recording("a stream is to follow a mark");
+  const auto found = marks_.find(mark.number);
+  if (found != marks_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
 gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {

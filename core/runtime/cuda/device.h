@@ -31,15 +31,20 @@ class CudaDevice final : public gpu::Device {
               const gpu::Accesses& accesses) override;
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
   void fold(gpu::Stream stream, Fold kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            std::int64_t count, std::size_t pitch) override;
+            const gpu::Arrays& arrays) override;
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(gpu::Stream before, gpu::Stream after) override;
+  void stamp(gpu::Stream stream, int number) override;
+  double seconds_between(int from, int to) override;
+  void begin_range(const std::string& name) override;
+  void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
   void replay(gpu::Graph graph) override;
   gpu::Mark mark(gpu::Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;
+  void follow(gpu::Mark mark, gpu::Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -65,6 +70,7 @@ class CudaDevice final : public gpu::Device {
   Abort abort_;
   std::array<OwnStream, gpu::streams> streams_;
   std::array<OwnEvent, gpu::streams> orders_;  // by the stream before
+  std::vector<OwnEvent> stamps_;               // with times
   std::vector<DeviceMemory> memory_;
   std::vector<PinnedMemory> pinned_;
   Libraries libraries_;

@@ -5,7 +5,8 @@ namespace pmaptrain::cuda {
 namespace {
 
 __device__ const std::byte* array(const EvenlySpaced& from, std::int64_t i) {
-  return from.begin + static_cast<std::size_t>(i) * from.pitch;
+  const auto row = static_cast<std::size_t>(i / from.in_a_row), column = static_cast<std::size_t>(i % from.in_a_row);
+  return from.begin + row * from.row_pitch + column * from.pitch;
 }
 __device__ const std::byte* array(const Scattered& from, std::int64_t i) { return from.begin[i]; }
 

@@ -12,10 +12,11 @@ namespace pmaptrain::cuda {
 
 enum class FoldKind : std::uint8_t { sum, max, min };
 
-// `count` arrays, the i-th at begin + i · pitch bytes.
+// Arrays in evenly spaced rows, as in gpu::Arrays.
 struct EvenlySpaced {
   const std::byte* begin = nullptr;
-  std::size_t pitch = 0;
+  std::int64_t in_a_row = 1;
+  std::size_t pitch = 0, row_pitch = 0;
 };
 // Arrays anywhere.
 inline constexpr int most_arrays = 64;

@@ -20,7 +20,7 @@ class PlannedDevice final : public gpu::Device {
   std::byte* pinned(std::size_t) override { refuse(); }
   void launch(gpu::Stream, gpu::Prepared, const gpu::Arguments&, const gpu::Accesses&) override { refuse(); }
   void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::Rows&) override { refuse(); }
-  void fold(gpu::Stream, Fold, DType, std::byte*, const std::byte*, std::int64_t, std::int64_t, std::size_t) override {
+  void fold(gpu::Stream, Fold, DType, std::byte*, const std::byte*, std::int64_t, const gpu::Arrays&) override {
     refuse();
   }
   void collective(gpu::Stream, gpu::Communicator, gpu::Collective, DType, std::byte*, const std::byte*,
@@ -28,11 +28,16 @@ class PlannedDevice final : public gpu::Device {
     refuse();
   }
   void order(gpu::Stream, gpu::Stream) override { refuse(); }
+  void stamp(gpu::Stream, int) override { refuse(); }
+  double seconds_between(int, int) override { refuse(); }
+  void begin_range(const std::string&) override { refuse(); }
+  void end_range() override { refuse(); }
   gpu::Graph capture(const std::function<void()>&) override { refuse(); }
   void replay(gpu::Graph) override { refuse(); }
   gpu::Mark mark(gpu::Stream) override { refuse(); }
   bool poll(gpu::Mark) override { refuse(); }
   void wait(gpu::Mark) override { refuse(); }
+  void follow(gpu::Mark, gpu::Stream) override { refuse(); }
   gpu::Communicator join(int, std::span<const int>) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 

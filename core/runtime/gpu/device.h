@@ -52,6 +52,18 @@ struct Rows {
   std::size_t width = 0, height = 1, to_pitch = 0, from_pitch = 0;
 };
 
+// `count` arrays: `in_a_row` of them are `pitch` bytes apart, and such rows `row_pitch` bytes.
+struct Arrays {
+  std::int64_t count = 1;
+  std::int64_t in_a_row = 1;
+  std::size_t pitch = 0, row_pitch = 0;
+
+  // Where array `i` begins, after the first one.
+  std::size_t offset(std::int64_t i) const {
+    return static_cast<std::size_t>(i / in_a_row) * row_pitch + static_cast<std::size_t>(i % in_a_row) * pitch;
+  }
+};
+
 enum class Collective : std::uint8_t {
   all_reduce_sum,  // of the ranks' values, in an order that the library chooses
   all_gather,      // the ranks' values one after another, by rank
@@ -94,11 +106,11 @@ class Device {
 
   virtual void launch(Stream stream, Prepared kernel, const Arguments& arguments, const Accesses& accesses) = 0;
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, const Rows& rows) = 0;
-  // Adds up `count` arrays, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ...; or the largest, or the
-  // smallest of them. The arrays are `pitch` bytes apart.
+  // Adds up arrays of `elements`, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ...; or the largest, or
+  // the smallest of them.
   enum class Fold : std::uint8_t { sum, max, min };
   virtual void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-                    std::int64_t count, std::size_t pitch) = 0;
+                    const Arrays& arrays) = 0;
   // Of all ranks of the communicator, each with its own memory: `bytes` of `from`. To the memory of `to` are written as
   // many, and of all_gather as many for each rank.
   virtual void collective(Stream stream, Communicator communicator, Collective kind, DType dtype, std::byte* to,
@@ -106,6 +118,15 @@ class Device {
 
   // What follows in `after` begins when what is in `before` now is done.
   virtual void order(Stream before, Stream after) = 0;
+
+  // Keeps the time at which all before it in the stream is done, under a number from 0 on. In a graph each replay keeps
+  // it anew.
+  virtual void stamp(Stream stream, int number) = 0;
+  // From one stamp to another; both are done.
+  virtual double seconds_between(int from, int to) = 0;
+  // For profilers: what is called until the matching end_range() is part of `name`.
+  virtual void begin_range(const std::string& name) = 0;
+  virtual void end_range() = 0;
 
   // What `record` calls on this device becomes a graph and does not run. It begins in the stream compute, and every
   // stream that is used must be joined to that one by order() at the end.
@@ -116,6 +137,8 @@ class Device {
   virtual Mark mark(Stream stream) = 0;
   virtual bool poll(Mark mark) = 0;
   virtual void wait(Mark mark) = 0;
+  // What follows in `stream` begins when all before the mark is done. Not while a graph is captured.
+  virtual void follow(Mark mark, Stream stream) = 0;
 
   // This device's part of the communicator of `ranks`, devices of the platform; `key` tells it from others of the same
   // ranks. Waits until all have called.

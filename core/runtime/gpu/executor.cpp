@@ -12,6 +12,19 @@ namespace {
 
 constexpr std::size_t staging_bytes = std::size_t{4} << 20;
 
+// Launching a graph costs the host some microseconds: as much as a short step. So steps on one batch are launched
+// together where they have few commands.
+constexpr std::int64_t steps_in_a_graph = 16;
+constexpr std::size_t short_step = 200;
+
+// The layer, as the config names it, and the op.
+std::string name_of(const Command& command) {
+  const Equation* const equation = equation_of(command);
+  if (equation == nullptr) return "copy";
+  const std::string op(equation->op.name());
+  return equation->origin == nullptr || equation->origin->scope.empty() ? op : equation->origin->scope + ": " + op;
+}
+
 std::string key_of(const Launch& launch) {
   std::string key;
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -134,39 +147,70 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
   return base + buffer.offset + place.offset;
 }
 
-void Executor::run(const StepOf& step) {
-  auto graph = graphs_.find(step);
-  if (graph == graphs_.end()) {
-    const Graph recorded = device_.capture([&] { issue(step, plans_[step.entry].commands, {}); });
-    graph = graphs_.emplace(step, recorded).first;
+void Executor::run(const StepOf& step, std::int64_t steps) {
+  const std::vector<Command>& commands = plans_[step.entry].commands;
+  const std::int64_t most = commands.size() <= short_step ? steps_in_a_graph : 1;
+  while (steps > 0) {
+    const std::int64_t count = steps >= most ? most : 1;
+    auto graph = graphs_.find({step, count});
+    if (graph == graphs_.end()) {
+      const Graph recorded = device_.capture([&] {
+        for (std::int64_t i = 0; i < count; ++i) issue(step, commands, nullptr);
+      });
+      graph = graphs_.emplace(std::pair(step, count), recorded).first;
+    }
+    device_.replay(graph->second);
+    steps -= count;
   }
-  device_.replay(graph->second);
 }
 
-void Executor::run_one_by_one(const StepOf& step, const std::function<void(const Command&)>& f) {
-  issue(step, plans_[step.entry].commands, [&](const Command& command) {
-    const bool collects = std::holds_alternative<Collect>(command);
-    device_.wait(device_.mark(collects ? Stream::communicate : Stream::compute));
-    f(command);
-  });
+std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
+  auto timed = timed_.find(step);
+  if (timed == timed_.end()) {
+    Stamps stamps;
+    const Graph graph = device_.capture([&] {
+      stamp(stamps, Stream::compute);
+      issue(step, plans_[step.entry].commands, &stamps);
+    });
+    timed = timed_.emplace(step, std::pair(graph, std::move(stamps))).first;
+  }
+  const auto& [graph, stamps] = timed->second;
+  device_.replay(graph);
+  device_.wait(device_.mark(Stream::compute));
+  std::vector<Timed> times;
+  for (const Stamps::Of& of : stamps.commands) {
+    times.push_back({of.command, device_.seconds_between(0, of.begin), device_.seconds_between(0, of.end)});
+  }
+  return times;
 }
 
-void Executor::issue(const StepOf& step, const std::vector<Command>& commands,
-                     const std::function<void(const Command&)>& f) {
+int Executor::stamp(Stamps& stamps, Stream stream) {
+  device_.stamp(stream, stamps.count);
+  if (stream == Stream::compute) stamps.last = stamps.count;
+  return stamps.count++;
+}
+
+void Executor::issue(const StepOf& step, const std::vector<Command>& commands, Stamps* stamps) {
   for (const Command& command : commands) {
     if (const Loop* const loop = std::get_if<Loop>(&command)) {
       for (std::int64_t k = 0; k < loop->iterations; ++k) {
         for (const Loop::Slice& slice : loop->slices) issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
-        issue(step, loop->body, f);
+        issue(step, loop->body, stamps);
       }
       continue;
     }
+    const Stream stream = std::holds_alternative<Collect>(command) ? Stream::communicate : Stream::compute;
+    if (stream == Stream::communicate) device_.order(Stream::compute, stream);
+    int begin = 0;
+    if (stamps != nullptr) begin = stream == Stream::compute ? stamps->last : stamp(*stamps, stream);
+    device_.begin_range(name_of(command));
     std::visit(
         [&]<class T>(const T& known) {
           if constexpr (!std::is_same_v<T, Loop>) issue(step, known);
         },
         static_cast<const Command::variant&>(command));
-    if (f) f(command);
+    device_.end_range();
+    if (stamps != nullptr) stamps->commands.push_back({&command, begin, stamp(*stamps, stream)});
   }
 }
 
@@ -193,16 +237,25 @@ void Executor::issue(const StepOf& step, const Copy& copy, std::size_t further) 
 
 void Executor::issue(const StepOf& step, const Fold& fold) {
   device_.fold(Stream::compute, fold.kind, fold.type.dtype, address(step, fold.to), address(step, fold.from),
-               numel(fold.type), fold.count, fold.pitch);
+               numel(fold.type), fold.arrays);
 }
 
 void Executor::issue(const StepOf& step, const Collect& collect) {
-  device_.order(Stream::compute, Stream::communicate);
   device_.collective(Stream::communicate, communicators_.at(collect.axes.bits()), collect.kind, collect.dtype,
                      address(step, collect.to), address(step, collect.from), collect.bytes);
 }
 
 void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
+
+// The steps that read the slot's batch before are done; nothing else has to be.
+void Executor::begin_uploads(std::size_t entry, int slot) {
+  const auto released = released_.find({entry, slot});
+  if (released != released_.end()) device_.follow(released->second, Stream::copy);
+}
+
+void Executor::end_uploads() { device_.order(Stream::copy, Stream::compute); }
+
+void Executor::release(std::size_t entry, int slot) { released_[{entry, slot}] = device_.mark(Stream::compute); }
 
 void Executor::upload(const StepOf& step, std::size_t input, const std::byte* from) {
   const Plan& plan = plans_[step.entry];

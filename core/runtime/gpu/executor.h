@@ -49,13 +49,24 @@ class Executor {
   // The plans, one for each entry, outlive this.
   Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
 
-  // Queues one step: the first one records a graph.
-  void run(const StepOf& step);
-  // The same, command by command, and waits for each. Calls f(command) after each.
-  void run_one_by_one(const StepOf& step, const std::function<void(const Command&)>& f);
+  // Queues steps: the first ones record graphs, of one step and of several.
+  void run(const StepOf& step, std::int64_t steps);
+  // Runs one step and waits for it. When each command ran, in seconds since the step began; collectives run beside the
+  // others. The commands of a loop come once for each iteration.
+  struct Timed {
+    const Command* command;
+    double begin, end;
+  };
+  std::vector<Timed> run_timed(const StepOf& step);
 
-  // A batch input of this GPU from host memory that the device has pinned: `from` has the slices of the whole mesh.
+  // Batch inputs of this GPU from host memory that the device has pinned. They are copied while steps on other slots
+  // run: between begin_uploads(), which is for all members, and end_uploads().
+  void begin_uploads(std::size_t entry, int slot);
+  // `from` has the slices of the whole mesh.
   void upload(const StepOf& step, std::size_t input, const std::byte* from);
+  void end_uploads();
+  // After the steps that read the batch in a slot.
+  void release(std::size_t entry, int slot);
   // A slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
   void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes);
   void read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into);
@@ -76,7 +87,18 @@ class Executor {
   void join(const std::vector<Command>& commands);
 
   std::byte* address(const StepOf& step, Place place) const;
-  void issue(const StepOf& step, const std::vector<Command>& commands, const std::function<void(const Command&)>& f);
+  // Numbers of stamps, by command in the order of the calls.
+  struct Stamps {
+    struct Of {
+      const Command* command;
+      int begin, end;
+    };
+    int count = 0;
+    int last = 0;  // in the stream compute
+    std::vector<Of> commands;
+  };
+  int stamp(Stamps& stamps, Stream stream);
+  void issue(const StepOf& step, const std::vector<Command>& commands, Stamps* stamps);
   void issue(const StepOf& step, const Launch& launch);
   void issue(const StepOf& step, const Copy& copy) { issue(step, copy, 0); }
   void issue(const StepOf& step, const Copy& copy, std::size_t further);
@@ -97,8 +119,10 @@ class Executor {
   std::byte* staging_ = nullptr;  // of the host, pinned
   std::map<std::string, Kernel> kernels_;
   std::map<const Launch*, const Kernel*> kernel_of_;
-  std::map<std::uint32_t, Communicator> communicators_;  // by axes of the grid
-  std::map<StepOf, Graph> graphs_;
+  std::map<std::uint32_t, Communicator> communicators_;      // by axes of the grid
+  std::map<std::pair<StepOf, std::int64_t>, Graph> graphs_;  // by how many steps it has
+  std::map<StepOf, std::pair<Graph, Stamps>> timed_;         // of one step, with times
+  std::map<std::pair<std::size_t, int>, Mark> released_;     // by entry and slot
 };
 
 }  // namespace pmaptrain::gpu

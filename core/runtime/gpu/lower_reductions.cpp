@@ -1,6 +1,7 @@
 // Reductions: within a GPU by folds, between GPUs by all_gather and folds in the order of the mesh, or by all_reduce
 // where that order is left to the library.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/base/saturate.h"
@@ -14,6 +15,21 @@ namespace {
 Device::Fold fold_of(const Op& op) {
   if (op.as<ops::Pmax>() != nullptr) return Device::Fold::max;
   return op.as<ops::Pmin>() != nullptr ? Device::Fold::min : Device::Fold::sum;
+}
+
+// Places of one buffer as arrays in evenly spaced rows, if they are that.
+std::optional<Arrays> arrays_at(const std::vector<Place>& places) {
+  const auto count = static_cast<std::int64_t>(places.size());
+  const auto offset = [&](std::int64_t i) { return places[static_cast<std::size_t>(i)].offset - places[0].offset; };
+  Arrays arrays{count, count, count > 1 ? offset(1) : 0, 0};
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (arrays.in_a_row == count && offset(i) != arrays.offset(i)) {
+      arrays.in_a_row = i;
+      arrays.row_pitch = offset(i);
+    }
+    if (offset(i) != arrays.offset(i)) return std::nullopt;
+  }
+  return arrays;
 }
 
 }  // namespace
@@ -49,19 +65,17 @@ std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered
 
 void Lowering::fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
   const std::size_t bytes = pmaptrain::bytes(type);
-  const std::size_t pitch = from.size() > 1 ? from[1].offset - from[0].offset : bytes;
-  bool evenly = true;
-  for (std::size_t i = 1; i < from.size(); ++i) evenly = evenly && from[i].offset == from[i - 1].offset + pitch;
+  std::optional<Arrays> arrays = arrays_at(from);
   Place first = from.front();
-  if (!evenly) {
+  if (!arrays) {
     first = {add_buffer(type, {}, Pool::passing), 0};
     at(first.buffer).slices = static_cast<std::int64_t>(from.size());
+    arrays = {static_cast<std::int64_t>(from.size()), static_cast<std::int64_t>(from.size()), bytes, 0};
     for (std::size_t i = 0; i < from.size(); ++i) {
       add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}});
     }
   }
-  add(Fold{&equation, fold_of(equation.op), to, first, type, static_cast<std::int64_t>(from.size()),
-           evenly ? pitch : bytes});
+  add(Fold{&equation, fold_of(equation.op), to, first, type, *arrays});
 }
 
 bool Lowering::is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const {

@@ -64,6 +64,11 @@ std::string implementation_of(const Command& command) {
   return std::holds_alternative<Fold>(command) ? "fold" : "copy";
 }
 
+WorkKind kind_of(const Command& command) {
+  if (std::holds_alternative<Await>(command)) return WorkKind::wait;
+  return std::holds_alternative<Collect>(command) ? WorkKind::collective : WorkKind::instruction;
+}
+
 // Calls f(command, depth, how often it runs in a step).
 template <class F>
 void for_each_row(const std::vector<Command>& commands, int depth, double times, F&& f) {
@@ -164,7 +169,7 @@ struct GpuModule::Impl {
   void upload(Executor& executor, std::size_t entry, int slot, std::span<const std::int64_t> members) const {
     const Plan& plan = executor.plan(entry);
     const std::vector<Input>& inputs = plan.program->inputs;
-    executor.device().order(Stream::compute, Stream::copy);
+    executor.begin_uploads(entry, slot);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const HostBatch* const batch = inputs[i].group == Group::batch ? batch_of(entry, inputs[i].name) : nullptr;
       if (batch == nullptr) continue;
@@ -173,7 +178,7 @@ struct GpuModule::Impl {
         executor.upload({entry, slot, member}, i, host_memory(*batch, entry, slot, member));
       }
     }
-    executor.device().order(Stream::copy, Stream::compute);
+    executor.end_uploads();
   }
 
   Ticket add_to_all(const std::function<void(Executor&)>& work) {
@@ -218,9 +223,8 @@ Ticket GpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::s
   impl_->entries[entry].last_slot = slot;
   return impl_->add_to_all([=, this, who = std::vector(named.begin(), named.end())](Executor& executor) {
     impl_->upload(executor, entry, slot, who);
-    for (std::int64_t i = 0; i < steps; ++i) {
-      for (const std::int64_t member : who) executor.run({entry, slot, member});
-    }
+    for (const std::int64_t member : who) executor.run({entry, slot, member}, steps);
+    executor.release(entry, slot);
   });
 }
 
@@ -229,27 +233,30 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   impl_->entries[entry].last_slot = slot;
   trace.workers.resize(impl_->workers.size());
   trace.begin = Clock::now();
-  const Ticket ticket =
-      impl_->add_to_all([=, this, &trace, who = std::vector(named.begin(), named.end())](Executor& executor) {
-        const Plan& plan = executor.plan(entry);
-        const auto& rows = impl_->rows[static_cast<std::size_t>(plan.gpu)];
-        std::vector<WorkSpan>& spans = trace.workers[static_cast<std::size_t>(plan.gpu)];
-        impl_->upload(executor, entry, slot, who);
-        const Mesh& mesh = plan.program->mesh;
-        for (const std::int64_t member : who) {
-          Clock::time_point begin = Clock::now();
-          const std::size_t task = spans.size();
-          const Instances all{mesh.all(), plan.division.device_of(plan.gpu, 0), plan.division.local.devices()};
-          spans.push_back({WorkKind::task, -1, member, all, begin, {}});
-          executor.run_one_by_one({entry, slot, member}, [&](const Command& command) {
-            const Clock::time_point end = Clock::now();
-            spans.push_back({WorkKind::instruction, rows.at(&command), member, {}, begin, end});
-            begin = end;
-          });
-          spans[task].end = begin;
-        }
-        if (plan.gpu == 0) trace.end = Clock::now();
-      });
+  const Ticket ticket = impl_->add_to_all([=, this, &trace,
+                                           who = std::vector(named.begin(), named.end())](Executor& executor) {
+    const Plan& plan = executor.plan(entry);
+    const auto& rows = impl_->rows[static_cast<std::size_t>(plan.gpu)];
+    std::vector<WorkSpan>& spans = trace.workers[static_cast<std::size_t>(plan.gpu)];
+    impl_->upload(executor, entry, slot, who);
+    const Mesh& mesh = plan.program->mesh;
+    for (const std::int64_t member : who) {
+      const std::vector<Executor::Timed> times = executor.run_timed({entry, slot, member});
+      const Clock::time_point end = Clock::now();
+      double seconds = 0;
+      for (const Executor::Timed& timed : times) seconds = std::max(seconds, timed.end);
+      const auto at = [&](double since_begin) {
+        return end - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds - since_begin));
+      };
+      const Instances all{mesh.all(), plan.division.device_of(plan.gpu, 0), plan.division.local.devices()};
+      spans.push_back({WorkKind::task, -1, member, all, at(0), end});
+      for (const auto& [command, from, to] : times) {
+        spans.push_back({kind_of(*command), rows.at(command), member, {}, at(from), at(to)});
+      }
+    }
+    executor.release(entry, slot);
+    if (plan.gpu == 0) trace.end = Clock::now();
+  });
   return ticket;
 }
 
@@ -347,7 +354,7 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
     trace = {};
     wait(submit_traced(entry, slot, {}, trace));
     for (const WorkSpan& span : trace.workers.front()) {
-      if (span.kind != WorkKind::instruction) continue;
+      if (span.row < 0) continue;
       profile.seconds[static_cast<std::size_t>(span.row)] +=
           seconds_between(span.begin, span.end) / static_cast<double>(steps);
     }

@@ -44,8 +44,8 @@ class Writer {
     text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n";
   }
   void add(const Fold& fold, const std::string&) {
-    text_ += text_of(plan_, fold.to) + " = fold " + text_of(plan_, fold.from) + "  # " + std::to_string(fold.count) +
-             " arrays\n";
+    text_ += text_of(plan_, fold.to) + " = fold " + text_of(plan_, fold.from) + "  # " +
+             std::to_string(fold.arrays.count) + " arrays\n";
   }
   void add(const Collect& collect, const std::string&) {
     text_ += text_of(plan_, collect.to) +

@@ -72,8 +72,7 @@ struct Fold {
   Device::Fold kind = Device::Fold::sum;
   Place to, from;
   Type type;  // of an array
-  std::int64_t count = 0;
-  std::size_t pitch = 0;
+  Arrays arrays;
 };
 
 // Begins a collective with the GPUs that have another position along `axes` of the grid. It runs beside the commands
