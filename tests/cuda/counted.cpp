@@ -5,6 +5,11 @@
 namespace pmaptrain::test {
 namespace {
 
+std::string name_of(gpu::Stream stream) {
+  constexpr const char* names[] = {"compute", "communicate", "copy"};
+  return names[static_cast<std::size_t>(stream)];
+}
+
 class CountedDevice final : public gpu::Device {
  public:
   CountedDevice(std::unique_ptr<gpu::Device> device, CallCounts& counts)
@@ -27,25 +32,40 @@ class CountedDevice final : public gpu::Device {
     device_->launch(stream, kernel, arguments, accesses);
   }
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override {
+    counts_.queue("copy on " + name_of(stream));
     device_->copy(stream, to, from, rows);
   }
   void fold(gpu::Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            std::int64_t count, std::size_t pitch) override {
-    device_->fold(stream, fold, dtype, to, from, elements, count, pitch);
+            const gpu::Arrays& arrays) override {
+    device_->fold(stream, fold, dtype, to, from, elements, arrays);
   }
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override {
     device_->collective(stream, communicator, kind, dtype, to, from, bytes);
   }
-  void order(gpu::Stream before, gpu::Stream after) override { device_->order(before, after); }
+  void order(gpu::Stream before, gpu::Stream after) override {
+    counts_.queue("order " + name_of(before) + " before " + name_of(after));
+    device_->order(before, after);
+  }
+  void stamp(gpu::Stream stream, int number) override { device_->stamp(stream, number); }
+  double seconds_between(int from, int to) override { return device_->seconds_between(from, to); }
+  void begin_range(const std::string& name) override { device_->begin_range(name); }
+  void end_range() override { device_->end_range(); }
   gpu::Graph capture(const std::function<void()>& record) override {
     ++counts_.graphs;
     return device_->capture(record);
   }
-  void replay(gpu::Graph graph) override { device_->replay(graph); }
+  void replay(gpu::Graph graph) override {
+    counts_.queue("replay");
+    device_->replay(graph);
+  }
   gpu::Mark mark(gpu::Stream stream) override { return device_->mark(stream); }
   bool poll(gpu::Mark mark) override { return device_->poll(mark); }
   void wait(gpu::Mark mark) override { device_->wait(mark); }
+  void follow(gpu::Mark mark, gpu::Stream stream) override {
+    counts_.queue("follow on " + name_of(stream));
+    device_->follow(mark, stream);
+  }
   gpu::Communicator join(int key, std::span<const int> ranks) override {
     ++counts_.communicators;
     return device_->join(key, ranks);

@@ -1,8 +1,13 @@
-// A platform whose devices count the calls that take time once: of memory, kernels, graphs and communicators.
+// A platform whose devices count the calls that take time once, of memory, kernels, graphs and communicators, and list
+// those that queue work.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/runtime/gpu/device.h"
 
@@ -12,6 +17,20 @@ namespace pmaptrain::test {
 struct CallCounts {
   std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;
   int all() const { return memory + kernels + graphs + communicators; }
+
+  // "replay", "copy on copy", "order compute before copy", "follow on copy", in the order of the calls.
+  std::vector<std::string> take_queued() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(queued_, {});
+  }
+  void queue(std::string call) {
+    const std::lock_guard lock(mutex_);
+    queued_.push_back(std::move(call));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> queued_;
 };
 
 // `counts` outlives the platform and its devices.

@@ -183,17 +183,6 @@ return t = %t
 )"));
 }
 
-TEST_CASE("a step is profiled and traced command by command", "[cuda]") {
-  const auto program =
-      test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
-  const auto platform = test::make_emulated({.devices = 2});
-  gpu::GpuModule module({{{"test", program, 1}}}, *platform, 2, {2, {}, by_reference});
-  const Profile profile = module.profile(0, 0, 2);
-  CHECK(profile.seconds.size() == module.instructions(0).size());
-  CHECK(profile.wall_seconds > 0);
-  for (const double seconds : profile.seconds) CHECK((seconds >= 0 && seconds <= profile.wall_seconds));
-}
-
 TEST_CASE("more GPUs than there are, and memory that is short on one, are told as what they are", "[cuda]") {
   const auto program = test::program_of(
       "mesh a=8\nstate %w:f32[1000000]{}\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");

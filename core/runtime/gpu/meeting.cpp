@@ -56,8 +56,11 @@ void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
       abort.check();
     }
     if (std::chrono::steady_clock::now() > end) {
-      const auto absent = static_cast<std::size_t>(std::find(here_.begin(), here_.end(), false) - here_.begin());
+      // Who has given up before was here.
+      std::size_t absent = 0;
+      while (absent < ranks_.size() - 1 && (here_[absent] || gave_up_[absent])) ++absent;
       leave();
+      gave_up_[position] = true;
       fail_running(
           fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
     }

@@ -33,7 +33,7 @@ std::string ranks_text(std::span<const int> ranks);
 
 class Meeting {
  public:
-  explicit Meeting(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false) {}
+  explicit Meeting(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false), gave_up_(here_) {}
 
   const std::vector<int>& ranks() const { return ranks_; }
 
@@ -54,7 +54,7 @@ class Meeting {
   std::vector<int> ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> here_;
+  std::vector<bool> here_, gave_up_;
   std::size_t arrived_ = 0;
   std::size_t round_ = 0;
 };

@@ -206,6 +206,7 @@ struct GpuModule::Impl {
   std::mutex workers_mutex;
   std::vector<std::unique_ptr<Worker>> workers;
   std::int64_t tickets = 0;
+  std::mutex trace_mutex;  // of what the workers write into one trace
 };
 
 GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptions& options)
@@ -232,7 +233,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   const std::span<const std::int64_t> named = members_or_all(members);
   impl_->entries[entry].last_slot = slot;
   trace.workers.resize(impl_->workers.size());
-  trace.begin = Clock::now();
+  trace.begin = trace.end = Clock::now();
   const Ticket ticket = impl_->add_to_all([=, this, &trace,
                                            who = std::vector(named.begin(), named.end())](Executor& executor) {
     const Plan& plan = executor.plan(entry);
@@ -255,7 +256,8 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
       }
     }
     executor.release(entry, slot);
-    if (plan.gpu == 0) trace.end = Clock::now();
+    const std::lock_guard lock(impl_->trace_mutex);
+    trace.end = std::max(trace.end, Clock::now());
   });
   return ticket;
 }

@@ -1,0 +1,75 @@
+// How a GPU's thread queues steps and batches, and the times of what a step consists of.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/gpu/module.h"
+#include "tests/catch.h"
+#include "tests/cuda/counted.h"
+#include "tests/cuda/emulated.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain::test {
+namespace {
+
+GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall::By::library}}, 0}; }
+
+std::shared_ptr<const Program> summing() {
+  return program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
+}
+
+}  // namespace
+
+TEST_CASE("steps on one batch are launched sixteen at a time", "[cuda]") {
+  CallCounts counts;
+  const auto platform = make_counted(make_emulated({}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit(0, 0, 35));
+  const std::vector<std::string> queued = counts.take_queued();
+  CHECK(std::count(queued.begin(), queued.end(), "replay") == 2 + 3);
+  CHECK(counts.graphs == 2);
+}
+
+TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one before in its slot are done", "[cuda]") {
+  CallCounts counts;
+  const auto platform = make_counted(make_emulated({}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 2}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  for (const int slot : {0, 1}) module.wait(module.submit(0, slot));
+  counts.take_queued();
+  module.wait(module.submit(0, 0));
+  const std::vector<std::string> queued = counts.take_queued();
+  // Nothing that the stream compute does now comes before the copy: a step on the other slot may run meanwhile.
+  CHECK(queued == std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
+}
+
+TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda]") {
+  const auto platform = make_emulated({.devices = 2});
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+  Module& module = gpus;
+  const Profile profile = module.profile(0, 0, 2);
+  CHECK(profile.seconds.size() == module.instructions(0).size());
+  CHECK(profile.wall_seconds > 0);
+  for (const double seconds : profile.seconds) CHECK((seconds >= 0 && seconds <= profile.wall_seconds));
+
+  StepTrace trace;
+  module.wait(module.submit_traced(0, 0, {}, trace));
+  REQUIRE(trace.workers.size() == 2);
+  for (const std::vector<WorkSpan>& spans : trace.workers) {
+    std::vector<WorkKind> kinds;
+    for (const WorkSpan& span : spans) {
+      kinds.push_back(span.kind);
+      CHECK(span.begin <= span.end);
+      CHECK((trace.begin <= span.begin && span.end <= trace.end));
+    }
+    // exp; the sum within the GPU is part of what the deterministic mode gathers and folds.
+    CHECK(kinds == std::vector{WorkKind::task, WorkKind::instruction, WorkKind::collective, WorkKind::wait,
+                               WorkKind::instruction});
+    CHECK(spans[2].begin >= spans[1].begin);
+    CHECK(spans[3].end >= spans[2].end);
+  }
+}
+
+}  // namespace pmaptrain::test
