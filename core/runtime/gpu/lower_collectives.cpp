@@ -10,6 +10,12 @@
 namespace pmaptrain::gpu {
 namespace {
 
+// Whether some device of a group gets no value.
+bool leaves_zeros(const Op& op, const Mesh& mesh) {
+  const auto* permute = op.as<ops::Ppermute>();
+  return permute != nullptr && std::ssize(permute->pairs) < mesh.group_size(op.axes());
+}
+
 // An array as [outer, size, inner]: the bytes of an element of `size`, and how many there are before it.
 struct Around {
   std::size_t outer = 1, size = 1, inner = 1;
@@ -49,6 +55,11 @@ void Lowering::lower_scatter(const Equation& equation) {
 }
 
 Place Lowering::zeros(const Type& type) {
+  for (const auto& [buffer, equation] : plan_.constants) {
+    const bool is_added = equation->results.empty();
+    const Type& known = plan_.buffer(buffer).type;
+    if (is_added && known.dtype == type.dtype && known.shape == type.shape) return {buffer, 0};
+  }
   zeros_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr});
   const int added = add_buffer(type, {}, Pool::constant);
   plan_.constants.emplace_back(added, &zeros_->back());
@@ -114,6 +125,8 @@ void Lowering::lower_exchange(const Equation& equation) {
     const Gathered from = gather(equation, buffer(equation.operands[i]));
     const Value result = equation.results[i];
     set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
+    // On all GPUs, also where each device gets a value: then all of them need the same memory.
+    if (leaves_zeros(equation.op, program_.mesh)) zeros(type(equation.operands[i]));
     const Buffer own = buffer_of(result);
     for (std::int64_t slice = 0; slice < own.slices; ++slice) {
       const std::int64_t device = plan_.reader_of(own, slice);

@@ -92,7 +92,7 @@ class Lowering {
   void lower_exchange(const Equation& equation);
   // The result of a local device, from what its group has.
   void exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to);
-  // All zero.
+  // All zero; one for all values of a type.
   Place zeros(const Type& type);
   std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
 
