@@ -79,7 +79,7 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   }
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
-  for (const Plan& plan : plans) join(plan.commands);
+  for (const Plan& plan : plans) join(plan);
 }
 
 std::byte* Executor::allocate(std::size_t bytes) {
@@ -118,16 +118,17 @@ const Executor::Kernel& Executor::prepare(const Program& program, const Launch& 
   return known->second;
 }
 
-void Executor::join(const std::vector<Command>& commands) {
-  for_each_command(commands, [&](const Command& command) {
+void Executor::join(const Plan& plan) {
+  for_each_command(plan.commands, [&](const Command& command) {
     const Collect* const collect = std::get_if<Collect>(&command);
-    if (collect == nullptr || communicators_.contains(collect->axes.bits())) return;
-    const Plan& plan = plans_.front();
+    if (collect == nullptr) return;
     std::vector<int> ranks;
     for (const std::int64_t gpu : plan.division.grid.group(plan.gpu, collect->axes)) {
       ranks.push_back(static_cast<int>(gpu));
     }
-    communicators_.emplace(collect->axes.bits(), device_.join(static_cast<int>(collect->axes.bits()), ranks));
+    const auto [known, is_new] = communicators_.try_emplace(ranks);
+    if (is_new) known->second = device_.join(0, ranks);
+    communicator_of_.emplace(collect, known->second);
   });
 }
 
@@ -241,7 +242,7 @@ void Executor::issue(const StepOf& step, const Fold& fold) {
 }
 
 void Executor::issue(const StepOf& step, const Collect& collect) {
-  device_.collective(Stream::communicate, communicators_.at(collect.axes.bits()), collect.kind, collect.dtype,
+  device_.collective(Stream::communicate, communicator_of_.at(&collect), collect.kind, collect.dtype,
                      address(step, collect.to), address(step, collect.from), collect.bytes);
 }
 

@@ -84,7 +84,7 @@ class Executor {
   std::byte* allocate(std::size_t bytes);
   void fill_constants(std::size_t entry);
   const Kernel& prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel);
-  void join(const std::vector<Command>& commands);
+  void join(const Plan& plan);
 
   std::byte* address(const StepOf& step, Place place) const;
   // Numbers of stamps, by command in the order of the calls.
@@ -119,7 +119,8 @@ class Executor {
   std::byte* staging_ = nullptr;  // of the host, pinned
   std::map<std::string, Kernel> kernels_;
   std::map<const Launch*, const Kernel*> kernel_of_;
-  std::map<std::uint32_t, Communicator> communicators_;      // by axes of the grid
+  std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes
+  std::map<const Collect*, Communicator> communicator_of_;
   std::map<std::pair<StepOf, std::int64_t>, Graph> graphs_;  // by how many steps it has
   std::map<StepOf, std::pair<Graph, Stamps>> timed_;         // of one step, with times
   std::map<std::pair<std::size_t, int>, Mark> released_;     // by entry and slot
