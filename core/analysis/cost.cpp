@@ -59,4 +59,16 @@ Cost cost_of(const Program& program, const Equation& equation) {
   return std::move(walk.total);
 }
 
+double flops_inside(const Program& program, const Equation& equation) {
+  TypeList operands, results;
+  double flops = 0;
+  for (const Region& region : equation.regions) {
+    for (const Equation& inner : region.equations) {
+      flops +=
+          inner.op.cost(program.mesh, operands.of(program, inner.operands), results.of(program, inner.results)).flops;
+    }
+  }
+  return flops;
+}
+
 }  // namespace pmaptrain

@@ -11,5 +11,7 @@ namespace pmaptrain {
 Cost cost_of(const Program& program);
 // The same of one equation, carried out once.
 Cost cost_of(const Program& program, const Equation& equation);
+// The floating operations of the equations that a fused one computes at once, on one device.
+double flops_inside(const Program& program, const Equation& equation);
 
 }  // namespace pmaptrain

@@ -4,7 +4,9 @@
 
 namespace pmaptrain {
 
-std::size_t Needs::total() const { return sum_of(parameters, state, batches, gradients, temporaries, kernels); }
+std::size_t Needs::total() const {
+  return sum_of(parameters, state, batches, gradients, temporaries, kernels, workspaces);
+}
 
 Module::Module(Source source) : source_(std::move(source)) {
   for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,8 +57,11 @@ struct Needs {
   std::size_t gradients = 0;    // accumulators of reductions
   std::size_t temporaries = 0;  // all other values
   std::size_t kernels = 0;      // scratch memory of kernels and prepared operands
+  std::size_t workspaces = 0;   // of libraries on GPUs: as planned, or the most that they may take
   std::vector<PoolReport> pools;
-  int gpus = 0;  // whose memory it is, all together; 0: this process's
+  int gpus = 0;                              // whose memory it is, all together, each as much; 0: this process's
+  std::string workspaces_planned_for;        // the GPU; empty where `workspaces` is a bound
+  std::optional<std::size_t> device_memory;  // as Backend::device_memory()
   std::size_t total() const;
 };
 
@@ -203,8 +207,17 @@ class Backend {
   virtual int workers(const Source& source) const = 0;
   // How often the workers of an entry meet in a step.
   virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;
+  // Bytes of memory of one device where devices have their own; none for the CPU, or where no GPU was looked for and
+  // the config names none.
+  virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
   // What load() will allocate. Throws Error (usage) for a program that this backend cannot run.
   virtual Needs needs(const Source& source) const = 0;
+  // The least number of workers, above that of this backend, with which each device needs at most `bytes`; none where
+  // there is no such number, or the devices share one memory.
+  virtual std::optional<int> workers_that_fit(const Source& source, std::size_t bytes) const {
+    (void)source, (void)bytes;
+    return std::nullopt;
+  }
   // Allocates memory, starts threads, makes kernels. Throws Error: usage, or resource.
   virtual std::unique_ptr<Module> load(Source source) const = 0;
 };

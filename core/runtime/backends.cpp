@@ -2,9 +2,10 @@
 
 #include "core/base/error.h"
 #include "core/runtime/cpu/module.h"
+#include "core/runtime/gpu/backend.h"
+#include "core/runtime/gpu/described.h"
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
-#include "core/runtime/gpu/module.h"
 #include "core/runtime/reference/module.h"
 
 namespace pmaptrain {
@@ -17,6 +18,20 @@ gpu::Platform& the_platform() {
   if (replaced != nullptr) return *replaced;
   // Never freed: its module stays open until the process ends, and threads of it may run until then.
   static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
+  return *platform;
+}
+
+// Plans for the first GPU, and where there is none for one that is known.
+gpu::Platform& the_planner() {
+  if (replaced != nullptr) fail_resource("emulated GPUs plan nothing");
+  const auto described = [] {
+    try {
+      return the_platform().description(0);
+    } catch (const Error&) {
+      return std::string(gpu::h100);
+    }
+  };
+  static gpu::Platform* const platform = gpu::load_platform({nullptr, 0, described()}).release();
   return *platform;
 }
 
@@ -35,8 +50,8 @@ std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& op
   switch (kind) {
     case BackendKind::reference: return std::make_unique<reference::ReferenceBackend>();
     case BackendKind::cuda:
-      return std::make_unique<gpu::GpuBackend>(the_platform,
-                                               gpu::GpuOptions{options.workers, {options.deterministic}, {}});
+      return std::make_unique<gpu::GpuBackend>(
+          the_platform, gpu::GpuOptions{options.workers, {options.deterministic}, {}, the_planner, options.gpu_memory});
     case BackendKind::cpu: break;
   }
   return std::make_unique<CpuBackend>(CpuBackendOptions{options.workers, options.kernels, {}});
@@ -47,8 +62,8 @@ void set_gpu_platform(gpu::Platform* platform) { replaced = platform; }
 Gpus find_gpus() {
   Gpus gpus;
   try {
-    const std::unique_ptr<gpu::Platform> platform = gpu::load_platform();
-    for (int device = 0; device < platform->devices(); ++device) gpus.all.push_back(platform->properties(device));
+    const gpu::Platform& platform = the_platform();
+    for (int device = 0; device < platform.devices(); ++device) gpus.all.push_back(platform.properties(device));
   } catch (const Error& error) {
     const Diagnostic& why = error.diagnostics().front();
     gpus = {{}, why.message, why.help};

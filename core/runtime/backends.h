@@ -23,9 +23,10 @@ inline constexpr BackendKind host_backends[] = {BackendKind::cpu, BackendKind::r
 
 // The reference has one worker and reference kernels.
 struct BackendOptions {
-  std::optional<int> workers = {};            // threads, or GPUs; none: as many as the backend finds good
-  KernelChoice kernels = KernelChoice::best;  // of cpu
-  bool deterministic = false;                 // of cuda: the same bits on any number of GPUs
+  std::optional<int> workers = {};             // threads, or GPUs; none: as many as the backend finds good
+  KernelChoice kernels = KernelChoice::best;   // of cpu
+  bool deterministic = false;                  // of cuda: the same bits on any number of GPUs
+  std::optional<std::size_t> gpu_memory = {};  // of cuda: what a plan may use of each GPU; none: all that it has
 };
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options = {});

@@ -14,6 +14,7 @@
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/hoist.h"
 #include "core/passes/sink_pvary.h"
+#include "core/runtime/gpu/backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
 #include "tests/runtime/program_writer.h"

@@ -5,9 +5,12 @@
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/runtime/gpu/backend.h"
+#include "core/runtime/gpu/described.h"
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
+#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
 #include "tests/files.h"
@@ -20,16 +23,21 @@ namespace {
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 // An NVIDIA H100. Null without a module.
-std::unique_ptr<gpu::Device> described_device(gpu::ModuleOptions options = {}) {
+gpu::Platform* described(gpu::ModuleOptions options = {}) {
   const std::string module = cuda_module();
   if (module.empty()) return nullptr;
   const Variable named("PMAPTRAIN_CUDA_MODULE", module);
-  options.planned_for = read_text("tests/cuda/h100.json");
+  options.planned_for = gpu::h100;
   // The platform must outlive its device; a test's memory is the process's.
   static std::vector<std::unique_ptr<gpu::Platform>> platforms;
   platforms.push_back(gpu::load_platform(options));
   CHECK(platforms.back()->properties(0).compute_capability == 90);
-  return platforms.back()->open(0);
+  return platforms.back().get();
+}
+
+std::unique_ptr<gpu::Device> described_device(const gpu::ModuleOptions& options = {}) {
+  gpu::Platform* const platform = described(options);
+  return platform != nullptr ? platform->open(0) : nullptr;
 }
 
 const GpuKernel by_library{{GpuCall{GpuCall::By::library}}, 0};
@@ -112,6 +120,24 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
     }
   }
   CHECK(count > 400);
+}
+
+TEST_CASE("the workspace of a config is planned for a described GPU, and is within the bound", "[cuda]") {
+  gpu::Platform* const platform = described();
+  if (platform == nullptr) return;
+  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
+  const gpu::OpenPlanner planner = [&]() -> gpu::Platform& { return *platform; };
+  for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
+    INFO(precision);
+    const Source source = train::run_source(testing::setup_of_config("cnn.yaml", {precision}));
+    const Needs planned = gpu::GpuBackend(missing, {.gpus = 2, .planner = planner}).needs(source);
+    const Needs bound = gpu::GpuBackend(missing, {.gpus = 2}).needs(source);
+    CHECK(planned.workspaces_planned_for == "NVIDIA H100 80GB HBM3");
+    CHECK(bound.workspaces_planned_for.empty());
+    CHECK(planned.workspaces > 0);
+    CHECK(planned.workspaces <= bound.workspaces);
+    CHECK(planned.total() - planned.workspaces == bound.total() - bound.workspaces);
+  }
 }
 
 TEST_CASE("convolutions with strides, groups, dilation and mixed types have plans on a GPU", "[cuda]") {

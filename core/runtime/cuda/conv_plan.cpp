@@ -6,7 +6,10 @@
 #pragma GCC diagnostic pop
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/kernel/gpu_budget.h"
 #include "core/runtime/cuda/handles.h"
 
 namespace pmaptrain::cuda {
@@ -40,10 +43,19 @@ OwnConvPlanner make_conv_planner(const std::string& properties) {
   return planner;
 }
 
+std::string properties_for_planning(int gpu) {
+  fe::DeviceProperties device;
+  std::vector<std::uint8_t> text;
+  fe::error_t error = device.set_device_id(gpu).build();
+  if (error.is_good()) error = device.serialize(text);
+  if (error.is_bad()) fail_running("GPU: cuDNN does not describe the device: " + error.get_message());
+  return {text.begin(), std::find(text.begin(), text.end(), '\0')};
+}
+
 namespace {
 
 // Engines that ask for more are not taken while others are there: memory is for batches.
-constexpr std::int64_t modest_workspace = std::int64_t{64} << 20, most_workspace = std::int64_t{512} << 20;
+constexpr std::int64_t modest_workspace = std::int64_t{64} << 20, most_workspace = conv_budget;
 
 enum Name : std::int64_t { name_x = 1, name_kernel, name_y, name_bias };
 

@@ -23,6 +23,9 @@ using OwnConvPlanner = std::unique_ptr<ConvPlanner, ConvPlannerDeleter>;
 OwnConvPlanner make_conv_planner();
 OwnConvPlanner make_conv_planner(const std::string& properties);
 
+// The properties of a GPU that is here, as text.
+std::string properties_for_planning(int gpu);
+
 // The element types of a plan, and what is known of its addresses (a power of two up to 16). `input` is of both
 // operands. The kernel, or its gradient, lies as [O, H, W, I].
 struct ConvTypes {

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/kernel/gpu_budget.h"
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/runtime/cuda/around.h"
 
 namespace pmaptrain::cuda {
 namespace {
-
-// NVIDIA's advice for Hopper.
-constexpr std::size_t most_workspace = std::size_t{32} << 20;
 
 using OwnDescription = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using OwnLayout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
@@ -149,14 +147,14 @@ class MatmulWork final : public Work {
   }
 
   void choose_algorithm(const Op& op, const GpuRequest& request) {
-    library_bytes_ = most_workspace;
+    library_bytes_ = matmul_budget;
     if (handle_ == nullptr) return;
     OwnPreference preference;
     check(cublasLtMatmulPreferenceCreate(preference.create()), "describing a matrix product");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       set_attribute<cublasLtMatmulPreferenceSetAttribute>(preference, attribute, value);
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, matmul_budget);
     // Partial sums only in an order of their own: the bits of a product do not change from run to run.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});

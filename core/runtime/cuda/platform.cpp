@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/runtime/cuda/conv_plan.h"
 #include "core/runtime/cuda/device.h"
 #include "core/runtime/cuda/nccl_collectives.h"
 #include "core/runtime/cuda/virtual_collectives.h"
@@ -66,6 +67,7 @@ class CudaPlatform final : public gpu::Platform {
     }
     return properties;
   }
+  std::string description(int device) const override { return properties_for_planning(device); }
   std::unique_ptr<gpu::Device> open(int device) override {
     return std::make_unique<CudaDevice>(device, device, generate_, [this, device](const Abort& abort) {
       return make_nccl_collectives(device, meetings_, abort, count_ == 1);
@@ -91,6 +93,7 @@ class VirtualPlatform final : public gpu::Platform {
     }
     return properties;
   }
+  std::string description(int) const override { return properties_for_planning(0); }
   std::unique_ptr<gpu::Device> open(int device) override {
     return std::make_unique<CudaDevice>(device, 0, generate_, [this, device](const Abort& abort) {
       return make_virtual_collectives(device, meetings_, abort);

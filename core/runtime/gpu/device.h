@@ -153,6 +153,8 @@ class Platform {
   virtual ~Platform() = default;
   virtual int devices() const = 0;
   virtual Properties properties(int device) const = 0;
+  // The same as cuDNN's JSON, for ModuleOptions::planned_for.
+  virtual std::string description(int) const { return {}; }
   // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank.
   virtual std::unique_ptr<Device> open(int device) = 0;
 };

@@ -1,53 +1,18 @@
 #include "core/runtime/gpu/module.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
+#include <string>
 #include <utility>
 
 #include "core/analysis/cost.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/ops/all.h"
 #include "core/runtime/gpu/worker.h"
 
 namespace pmaptrain::gpu {
 namespace {
-
-// The plans of a module, by GPU and entry, and what they have in common.
-struct Plans {
-  std::vector<std::vector<Plan>> of;
-  Layout layout;
-};
-
-Parts parts_of(const GpuOptions& options) { return options.plan.deterministic ? Parts::whole_blocks : Parts::any; }
-
-MakeKernel maker_of(const GpuOptions& options) {
-  return options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
-}
-
-Plans make_plans(const Source& source, int gpus, const GpuOptions& options) {
-  const PlanOptions how{options.plan.deterministic, source.private_copies};
-  Plans plans;
-  for (int gpu = 0; gpu < gpus; ++gpu) {
-    Shared shared;
-    std::vector<Plan>& entries = plans.of.emplace_back();
-    for (const Entry& entry : source.entries) {
-      const Division division = divide(entry.program->mesh, gpus, parts_of(options));
-      entries.push_back(make_plan(entry.program, division, gpu, how, shared));
-      plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
-    }
-    plans.layout.kept = shared.kept;
-  }
-  plans.layout.members = source.members;
-  for (const Entry& entry : source.entries) {
-    plans.layout.batches.push_back({entry.batches, entry.batch_by_member ? source.members : 1});
-  }
-  return plans;
-}
 
 // The host's memory of a batch input: the slices of the whole mesh.
 struct HostBatch {
@@ -69,17 +34,6 @@ WorkKind kind_of(const Command& command) {
   return std::holds_alternative<Collect>(command) ? WorkKind::collective : WorkKind::instruction;
 }
 
-// Calls f(command, depth, how often it runs in a step).
-template <class F>
-void for_each_row(const std::vector<Command>& commands, int depth, double times, F&& f) {
-  for (const Command& command : commands) {
-    f(command, depth, times);
-    if (const Loop* const loop = std::get_if<Loop>(&command)) {
-      for_each_row(loop->body, depth + 1, times * static_cast<double>(loop->iterations), f);
-    }
-  }
-}
-
 }  // namespace
 
 struct GpuModule::Impl {
@@ -89,7 +43,7 @@ struct GpuModule::Impl {
   };
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
-      : plans(make_plans(source, gpus, options)), progress(gpus) {
+      : plans(plan_all(source, gpus, options)), progress(gpus) {
     try {
       start(source, platform, gpus, maker_of(options));
     } catch (...) {
@@ -315,7 +269,7 @@ std::size_t GpuModule::allocated() const {
 std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const {
   const Plan& of = plan(entry);
   std::vector<InstructionReport> rows;
-  for_each_row(of.commands, 0, 1, [&](const Command& command, int depth, double times) {
+  for_each_row(of.commands, [&](const Command& command, int depth, double times) {
     InstructionReport& row = rows.emplace_back();
     row.equation = equation_of(command);
     row.depth = depth;
@@ -333,7 +287,7 @@ std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const 
     row.kernel = true;
     const Cost cost = row.equation->op.cost(of.program->mesh, launch->operand_types, launch->result_types);
     const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(of.division.gpus());
-    row.flops = all * cost.flops;
+    row.flops = all * (cost.flops + flops_inside(*of.program, *row.equation));
     row.bytes = all * cost.bytes;
   });
   return rows;
@@ -366,75 +320,5 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 }
 
 const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.of.front()[entry]; }
-
-int GpuBackend::workers(const Source& source) const {
-  if (options_.gpus) return *options_.gpus;
-  return divisors(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
-}
-
-std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
-  const Plans plans = make_plans(source, workers(source), options_);
-  std::int64_t meetings = 0;
-  for_each_row(plans.of.front()[entry].commands, 0, 1, [&](const Command& command, int, double times) {
-    if (std::holds_alternative<Collect>(command)) meetings += static_cast<std::int64_t>(times);
-  });
-  return meetings;
-}
-
-Needs GpuBackend::needs(const Source& source) const {
-  const int count = workers(source);
-  const Plans plans = make_plans(source, count, options_);
-  const auto gpus = static_cast<std::size_t>(count), members = static_cast<std::size_t>(source.members);
-  Needs needs;
-  needs.gpus = count;
-  std::set<std::string_view> counted;
-  std::size_t constants = 0, scratch = 0;
-  const MakeKernel make_kernel = maker_of(options_);
-  for (std::size_t e = 0; e < source.entries.size(); ++e) {
-    const Plan& plan = plans.of.front()[e];
-    for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
-      const Input& input = plan.program->inputs[i];
-      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
-      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
-      item = sum_of(item, product_of(gpus * members, plan.buffer(plan.inputs[i]).bytes()));
-    }
-    const Batches& batches = plans.layout.batches[e];
-    const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
-    needs.batches = sum_of(needs.batches, product_of(gpus * copies, plan.batch_bytes));
-    constants = sum_of(constants, plan.constant_bytes);
-    for_each_command(plan.commands, [&](const Command& command) {
-      const Launch* const launch = std::get_if<Launch>(&command);
-      if (launch == nullptr) return;
-      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(*plan.program, *launch));
-      scratch = std::max(scratch, kernel.scratch_bytes);
-    });
-  }
-  const std::size_t kept = product_of(gpus * members, plans.layout.kept);
-  const std::size_t named = sum_of(needs.parameters, needs.state);
-  needs.temporaries =
-      sum_of(product_of(gpus, sum_of(plans.layout.passing, constants)), kept > named ? kept - named : 0);
-  needs.kernels = product_of(gpus, scratch);
-  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
-    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
-  };
-  pool("constants", constants, gpus, "filled when the program is loaded");
-  pool("kept", plans.layout.kept, gpus * members, "inputs and outputs, on each GPU");
-  pool("passing", plans.layout.passing, gpus, "temporaries, on each GPU");
-  pool("batches", needs.batches / gpus, gpus, "batch inputs, on each GPU");
-  pool("scratch", scratch, gpus, "scratch memory of kernels; libraries need a workspace beside it");
-  return needs;
-}
-
-std::unique_ptr<Module> GpuBackend::load(Source source) const {
-  const int gpus = workers(source);
-  Platform& platform = open_();
-  if (gpus > platform.devices()) {
-    const int most = divisors(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
-    fail_resource(std::to_string(gpus) + " GPUs are asked for (mesh.workers, --workers), and there are " +
-                      std::to_string(platform.devices()),
-                  "--workers " + std::to_string(most) + " would do");
-  }
-  return std::make_unique<GpuModule>(std::move(source), platform, gpus, options_);
-}
 
 }  // namespace pmaptrain::gpu

@@ -1,0 +1,161 @@
+#include "core/runtime/gpu/backend.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/module.h"
+
+namespace pmaptrain::gpu {
+
+Platform* GpuBackend::found() const {
+  try {
+    return &open_();
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::resource) throw;
+    return nullptr;
+  }
+}
+
+// A plan for a named memory is for one GPU where none is found.
+int GpuBackend::workers(const Source& source) const {
+  if (options_.gpus) return *options_.gpus;
+  if (options_.memory && found() == nullptr) return 1;
+  return divisors(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
+}
+
+// Of the one that has least.
+std::optional<std::size_t> GpuBackend::device_memory() const {
+  if (options_.memory) return options_.memory;
+  const Platform* const platform = found();
+  if (platform == nullptr) return std::nullopt;
+  std::size_t least = platform->properties(0).memory;
+  for (int gpu = 1; gpu < platform->devices(); ++gpu) least = std::min(least, platform->properties(gpu).memory);
+  return least;
+}
+
+std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
+  const Plans plans = plan_first(source, workers(source), options_);
+  std::int64_t meetings = 0;
+  for_each_row(plans.of.front()[entry].commands, [&](const Command& command, int, double times) {
+    if (std::holds_alternative<Collect>(command)) meetings += static_cast<std::int64_t>(times);
+  });
+  return meetings;
+}
+
+namespace {
+
+// Bytes of sums over rows and over devices, gradients above all, as far as all of them can be in memory at once.
+std::size_t bytes_of_sums(const Plan& plan) {
+  std::set<int> sums;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (plan.buffers[i].span > 0) sums.insert(static_cast<int>(i));
+  }
+  for_each_command(plan.commands, [&](const Command& command) {
+    if (const Fold* const fold = std::get_if<Fold>(&command)) sums.insert(fold->to.buffer);
+    if (const Collect* const collect = std::get_if<Collect>(&command)) sums.insert(collect->to.buffer);
+  });
+  std::size_t bytes = 0;
+  for (const int sum : sums) {
+    if (plan.buffer(sum).pool == Pool::passing) bytes = sum_of(bytes, plan.buffer(sum).bytes());
+  }
+  return std::min(bytes, plan.passing_bytes);
+}
+
+std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
+  std::size_t scratch = 0;
+  for (const Plan& plan : plans) {
+    for_each_command(plan.commands, [&](const Command& command) {
+      const Launch* const launch = std::get_if<Launch>(&command);
+      if (launch == nullptr) return;
+      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(*plan.program, *launch));
+      scratch = std::max(scratch, kernel.scratch_bytes);
+    });
+  }
+  return scratch;
+}
+
+// What each GPU needs, from the plans of one; without the libraries' workspace.
+Needs needs_of_one(const Plans& plans) {
+  const auto members = static_cast<std::size_t>(plans.layout.members);
+  Needs needs;
+  std::set<std::string_view> counted;
+  std::size_t constants = 0;
+  for (std::size_t e = 0; e < plans.of.front().size(); ++e) {
+    const Plan& plan = plans.of.front()[e];
+    for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
+      const Input& input = plan.program->inputs[i];
+      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
+      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
+      item = sum_of(item, product_of(members, plan.buffer(plan.inputs[i]).bytes()));
+    }
+    const Batches& batches = plans.layout.batches[e];
+    const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
+    needs.batches = sum_of(needs.batches, product_of(copies, plan.batch_bytes));
+    needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));
+    constants = sum_of(constants, plan.constant_bytes);
+  }
+  const std::size_t kept = product_of(members, plans.layout.kept);
+  const std::size_t named = sum_of(needs.parameters, needs.state);
+  needs.temporaries = sum_of(plans.layout.passing - needs.gradients, constants, kept > named ? kept - named : 0);
+  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
+    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
+  };
+  pool("constants", constants, 1, "filled when the program is loaded");
+  pool("kept", plans.layout.kept, members, "inputs and outputs, on each GPU");
+  pool("passing", plans.layout.passing, 1, "temporaries, on each GPU");
+  pool("batches", needs.batches, 1, "batch inputs, on each GPU");
+  return needs;
+}
+
+}  // namespace
+
+Needs GpuBackend::needs_on(int gpus, const Source& source) const {
+  const Plans plans = plan_first(source, gpus, options_);
+  const MakeKernel make_kernel = maker_of(options_);
+  const Workspace workspace = workspace_of(plans.of.front(), make_kernel, options_.planner);
+  Needs needs = needs_of_one(plans);
+  needs.kernels = scratch_of(plans.of.front(), make_kernel);
+  needs.workspaces = workspace.bytes;
+  const std::string as = workspace.is_planned.empty() ? "at most: their libraries are not here to plan them"
+                                                      : "as planned for " + workspace.is_planned;
+  if (needs.kernels > 0) needs.pools.push_back({"scratch", needs.kernels, 1, "scratch memory of kernels"});
+  if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
+
+  const auto count = static_cast<std::size_t>(gpus);
+  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.batches, &needs.gradients, &needs.temporaries,
+                                  &needs.kernels, &needs.workspaces}) {
+    *item = product_of(count, *item);
+  }
+  for (PoolReport& pool : needs.pools) pool.copies *= count;
+  needs.gpus = gpus;
+  needs.workspaces_planned_for = workspace.is_planned;
+  needs.device_memory = device_memory();
+  return needs;
+}
+
+std::optional<int> GpuBackend::workers_that_fit(const Source& source, std::size_t bytes) const {
+  constexpr int most = 64;
+  const int now = workers(source);
+  for (const int gpus : divisors(source.entries.front().program->mesh, most, parts_of(options_))) {
+    if (gpus > now && needs_on(gpus, source).total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Module> GpuBackend::load(Source source) const {
+  const int gpus = workers(source);
+  Platform& platform = open_();
+  if (gpus > platform.devices()) {
+    const int most = divisors(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
+    fail_resource(std::to_string(gpus) + " GPUs are asked for (mesh.workers, --workers), and there are " +
+                      std::to_string(platform.devices()),
+                  "--workers " + std::to_string(most) + " would do");
+  }
+  return std::make_unique<GpuModule>(std::move(source), platform, gpus, options_);
+}
+
+}  // namespace pmaptrain::gpu

@@ -1,0 +1,39 @@
+// The backend "cuda": logical devices on the GPUs of one machine.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/runtime/backend.h"
+#include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/plans.h"
+
+namespace pmaptrain::gpu {
+
+class GpuBackend final : public Backend {
+ public:
+  // `open` gives the platform, which outlives this and its modules. It may throw Error (resource): plans for a named
+  // number of GPUs, or a named memory, do without it.
+  GpuBackend(std::function<Platform&()> open, GpuOptions options)
+      : open_(std::move(open)), options_(std::move(options)) {}
+
+  std::string_view name() const override { return "cuda"; }
+  int workers(const Source& source) const override;
+  std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
+  std::optional<std::size_t> device_memory() const override;
+  Needs needs(const Source& source) const override { return needs_on(workers(source), source); }
+  std::optional<int> workers_that_fit(const Source& source, std::size_t bytes) const override;
+  std::unique_ptr<Module> load(Source source) const override;
+
+ private:
+  Platform* found() const;  // null where there is no GPU
+  Needs needs_on(int gpus, const Source& source) const;
+
+  const std::function<Platform&()> open_;
+  const GpuOptions options_;
+};
+
+}  // namespace pmaptrain::gpu

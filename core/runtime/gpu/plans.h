@@ -1,0 +1,47 @@
+// The plans of a module: one for each GPU and entry, and what its GPUs have in common.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/runtime/backend.h"
+#include "core/runtime/gpu/executor.h"
+#include "core/runtime/gpu/plan.h"
+#include "core/runtime/gpu/workspace.h"
+
+namespace pmaptrain::gpu {
+
+struct GpuOptions {
+  std::optional<int> gpus = {};  // none: as many as there are and the mesh divides over
+  PlanOptions plan = {};
+  // In place of make_gpu_kernel, for tests; called on the threads of the devices.
+  MakeKernel make_kernel = {};
+  OpenPlanner planner = {};                // of workspaces, for needs(); may be empty
+  std::optional<std::size_t> memory = {};  // bytes that a plan may use of each; none: all that a GPU has
+};
+
+Parts parts_of(const GpuOptions& options);
+MakeKernel maker_of(const GpuOptions& options);
+
+struct Plans {
+  std::vector<std::vector<Plan>> of;  // by GPU and entry
+  Layout layout;
+};
+
+// For so many GPUs. All of them need as much memory, so the plans of the first one alone tell what each needs.
+Plans plan_all(const Source& source, int gpus, const GpuOptions& options);
+Plans plan_first(const Source& source, int gpus, const GpuOptions& options);
+
+// Calls f(command, depth, how often it runs in a step) in order, the commands of a loop after it.
+template <class F>
+void for_each_row(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
+  for (const Command& command : commands) {
+    f(command, depth, times);
+    if (const Loop* const loop = std::get_if<Loop>(&command)) {
+      for_each_row(loop->body, f, depth + 1, times * static_cast<double>(loop->iterations));
+    }
+  }
+}
+
+}  // namespace pmaptrain::gpu

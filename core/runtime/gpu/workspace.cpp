@@ -1,0 +1,83 @@
+#include "core/runtime/gpu/workspace.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/kernel/gpu_budget.h"
+#include "core/ops/conv/conv.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+bool is_by_library(const GpuKernel& kernel) {
+  return std::any_of(kernel.commands.begin(), kernel.commands.end(), [](const GpuCommand& command) {
+    const GpuCall* const call = std::get_if<GpuCall>(&command);
+    return call != nullptr && call->by == GpuCall::By::library;
+  });
+}
+
+// Beside the library's own memory, a kernel has copies: of bf16 as f32, of the kernel of a convolution in the library's
+// layout, and of sums before they are rounded.
+std::size_t bound(const Launch& launch) {
+  const Op& op = launch.equation->op;
+  const bool is_kernel_grad = op.as<ops::ConvKernelGrad>() != nullptr;
+  const bool is_conv = is_kernel_grad || op.as<ops::Conv>() != nullptr || op.as<ops::ConvInputGrad>() != nullptr;
+  std::size_t bytes = is_conv ? conv_budget : matmul_budget;
+  const auto add = [&](const Type& type, bool is_stacked) {
+    const auto count = static_cast<std::size_t>(is_stacked ? launch.devices : 1);
+    bytes = sum_of(bytes, product_of(count * sizeof(float), static_cast<std::size_t>(numel(type))));
+  };
+  for (std::size_t i = 0; i < launch.operands.size(); ++i) {
+    const Type& type = launch.operand_types[i];
+    if (type.dtype == DType::bf16 || (is_conv && !launch.stacked[i])) add(type, launch.stacked[i]);
+  }
+  for (const Type& type : launch.result_types) {
+    if (type.dtype == DType::bf16 || is_kernel_grad) add(type, true);
+  }
+  return bytes;
+}
+
+// The largest of what f(launch, op, request, kernel) says of the launches that a library carries out.
+template <class F>
+std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& f) {
+  std::size_t most = 0;
+  for (const Plan& plan : plans) {
+    for_each_command(plan.commands, [&](const Command& command) {
+      const Launch* const launch = std::get_if<Launch>(&command);
+      if (launch == nullptr) return;
+      const Op& op = launch->equation->op;
+      const GpuRequest request = request_of(*plan.program, *launch);
+      const GpuKernel kernel = make_kernel(op, request);
+      if (is_by_library(kernel)) most = std::max(most, f(*launch, op, request, kernel));
+    });
+  }
+  return most;
+}
+
+Workspace planned_by(Platform& planner, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
+  const std::unique_ptr<Device> device = planner.open(0);
+  const std::size_t bytes =
+      largest(plans, make_kernel, [&](const Launch&, const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+        return device->prepare(op, request, kernel).workspace;
+      });
+  return {bytes, planner.properties(0).name};
+}
+
+}  // namespace
+
+Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanner& planner) {
+  if (planner) {
+    try {
+      return planned_by(planner(), plans, make_kernel);
+    } catch (const Error&) {
+      // Without its libraries, or a plan for this GPU, the bound holds. What cannot run at all fails when it is loaded.
+    }
+  }
+  const std::size_t bytes =
+      largest(plans, make_kernel,
+              [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel&) { return bound(launch); });
+  return {bytes, {}};
+}
+
+}  // namespace pmaptrain::gpu

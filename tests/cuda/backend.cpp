@@ -1,0 +1,145 @@
+// What the GPU backend says of a program before it is loaded, and what the GPUs of a module have in common.
+#include "core/runtime/gpu/backend.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/base/error.h"
+#include "core/passes/fuse.h"
+#include "core/runtime/gpu/module.h"
+#include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain {
+namespace {
+
+GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall::By::library}}, 0}; }
+
+}  // namespace
+
+TEST_CASE("the equations of a fused chain count as operations of its kernel", "[cuda]") {
+  const auto program = test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%z = mul %y, %x\nreturn z = %z\n");
+  const auto fused = std::make_shared<const Program>(fuse(*program));
+  const auto flops = [](const std::shared_ptr<const Program>& of, int gpus) {
+    const auto platform = test::make_emulated({.devices = gpus});
+    const gpu::GpuModule module({{{"test", of, 1}}}, *platform, gpus, {gpus, {}, by_reference});
+    double all = 0;
+    for (const InstructionReport& row : module.instructions(0)) all += row.flops;
+    return all;
+  };
+  REQUIRE(fused->equations.size() == 1);
+  CHECK(flops(fused, 1) >= 2 * 4 * 8);
+  CHECK(flops(fused, 1) == flops(program, 1));
+  CHECK(flops(fused, 2) == flops(program, 1));
+}
+
+TEST_CASE("entries with different meshes exchange values among the GPUs that their own mesh has along an axis",
+          "[cuda]") {
+  const auto two_axes =
+      test::program_of("mesh a=2 b=2\nbatch %x:i32[3]{a, b}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  const auto one_axis = test::program_of("mesh a=4\nbatch %x:i32[3]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  for (const bool deterministic : {true, false}) {
+    const auto platform = test::make_emulated({.devices = 4});
+    gpu::GpuModule module({{{"two", two_axes, 1}, {"one", one_axis, 1}}}, *platform, 4,
+                          {4, {deterministic}, by_reference});
+    for (const std::size_t entry : {std::size_t{0}, std::size_t{1}}) {
+      const std::span<std::byte> x = module.batch(entry, 0, "x", 0);
+      auto* const values = reinterpret_cast<std::int32_t*>(x.data());
+      for (std::int32_t i = 0; i < 12; ++i) values[i] = 1 << i / 3;  // device d has 2^d
+      module.wait(module.submit(entry, 0, 1, {}));
+      for (std::int64_t device = 0; device < 4; ++device) {
+        std::int32_t found[3] = {};
+        module.wait(module.read(module.output(entry, "s"), device, std::as_writable_bytes(std::span(found)), 0));
+        CHECK(found[2] == (entry == 1 ? 15 : device % 2 == 0 ? 5 : 10));
+      }
+    }
+  }
+}
+
+TEST_CASE("all GPUs need the same memory, and zeros are kept once for all values of a type", "[cuda]") {
+  // Device 0 gets no value, so that one GPU alone reads zeros.
+  const auto program = test::program_of(R"(mesh a=4
+batch %x:i32[3]{a}
+%y = ppermute[axes={a}, pairs=[0:1, 1:2, 2:3]] %x
+%z = ppermute[axes={a}, pairs=[0:1, 1:2, 2:3]] %y
+return z = %z
+)");
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    gpu::Shared shared;
+    const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 4), gpu, {false}, shared);
+    CHECK(plan.constants.size() == 1);
+    CHECK(plan.constant_bytes == gpu::alignment);
+  }
+}
+
+TEST_CASE("the least number of GPUs is found on which each needs no more than there is", "[cuda]") {
+  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
+  const Source source{
+      {{"test",
+        test::program_of("mesh a=8\nbatch %x:f32[100000]{a}\n%y = exp %x\n%z = reduce_sum[dims=[0]] %y\n"
+                         "%s = psum[axes={a}] %z\nreturn s = %s\n"),
+        1}}};
+  const auto of_each = [&](int gpus) {
+    return gpu::GpuBackend(missing, {.gpus = gpus, .make_kernel = by_reference}).needs(source).total() /
+           static_cast<std::size_t>(gpus);
+  };
+  const gpu::GpuBackend one(missing, {.gpus = 1, .make_kernel = by_reference});
+  REQUIRE(of_each(4) < of_each(2));
+  CHECK(one.workers_that_fit(source, of_each(2)) == 2);
+  CHECK(one.workers_that_fit(source, of_each(2) - 1) == 4);
+  CHECK(one.workers_that_fit(source, of_each(8) - 1) == std::nullopt);
+  const gpu::GpuBackend four(missing, {.gpus = 4, .make_kernel = by_reference});
+  CHECK(four.workers_that_fit(source, of_each(1)) == 8);
+}
+
+TEST_CASE("what a GPU needs is what its module allocates, besides the workspace of libraries", "[cuda]") {
+  const Source source{
+      {{"test",
+        test::program_of("mesh a=4\nparams %w:f32[3,2]{}\nbatch %x:f32[5,3]{a}\n%v = pvary[axes={a}] %w\n"
+                         "%y = matmul %x, %v\n%g = matmul[transpose_a=true] %x, %y\n%s = psum[axes={a}] %g\n"
+                         "%n = sub %w, %s\nupdate %w = %n\n"),
+        2}}};
+  const auto platform = test::make_emulated({.devices = 2});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
+  const Needs needs = backend.needs(source);
+  CHECK(needs.gpus == 2);
+  CHECK(needs.parameters == 2 * 3 * 2 * sizeof(float));
+  CHECK(needs.gradients >= 2 * 3 * 2 * sizeof(float));
+  CHECK(needs.workspaces == 2 * (std::size_t{32} << 20));
+  CHECK(needs.workspaces_planned_for.empty());
+  const std::size_t buffers = needs.total() - needs.workspaces;
+  const std::size_t allocated = backend.load(source)->allocated();
+  CHECK(allocated >= buffers);
+  CHECK(allocated <= needs.total());
+}
+
+TEST_CASE("without libraries a workspace is bounded: their budget, and what is copied for them", "[cuda]") {
+  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
+  const auto workspace = [&](const std::string& text) {
+    return gpu::GpuBackend(missing, {.gpus = 1}).needs({{{"test", test::program_of(text), 1}}}).workspaces;
+  };
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  CHECK(workspace("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\nreturn y = %y\n") == 0);
+  CHECK(workspace("mesh a=2\nbatch %x:f32[4,8]{a}\nbatch %y:f32[8,4]{a}\n%z = matmul %x, %y\nreturn z = %z\n") ==
+        32 * mebibyte);
+  CHECK(workspace("mesh a=2\nbatch %x:bf16[4,8]{a}\nbatch %y:bf16[8,4]{a}\n%z = matmul %x, %y\nreturn z = %z\n") ==
+        32 * mebibyte + std::size_t{2} * (32 + 32 + 16) * sizeof(float));
+}
+
+TEST_CASE("a GPU's memory is what the config names, else that of the smallest GPU, else unknown", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 2, .memory = 1 << 20});
+  const auto there = [&]() -> gpu::Platform& { return *platform; };
+  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
+  CHECK(gpu::GpuBackend(there, {}).device_memory() == 1 << 20);
+  CHECK(gpu::GpuBackend(there, {.memory = 1000}).device_memory() == 1000);
+  CHECK(gpu::GpuBackend(missing, {.memory = 1000}).device_memory() == 1000);
+  CHECK(gpu::GpuBackend(missing, {.gpus = 2}).device_memory() == std::nullopt);
+  const Source source{{{"test", test::program_of("mesh a=8\nbatch %x:f32[8]{a}\nreturn x = %x\n"), 1}}};
+  CHECK(gpu::GpuBackend(there, {}).workers(source) == 2);
+  CHECK(gpu::GpuBackend(missing, {.memory = 1000}).workers(source) == 1);
+  CHECK(gpu::GpuBackend(missing, {.gpus = 4}).workers(source) == 4);
+}
+
+}  // namespace pmaptrain
