@@ -1,6 +1,7 @@
-// Durations, measures and patterns: what several sections of a config have.
+// Durations, sizes, measures and patterns: what several sections of a config have.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,11 @@ struct Duration {
   Place place;
 };
 using Interval = std::optional<Duration>;  // none: never
+
+// Of memory.
+struct MemorySize {
+  std::size_t bytes = 0;
+};
 
 // Whether a duration is of time, not of steps.
 bool is_time(const Duration& duration);

@@ -36,6 +36,7 @@ enum class Type {
   integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one
   matrix,      // a list of examples, each a list of numbers
+  memory,      // a number of MiB, GiB or TiB
   padding,     // SAME, VALID or two pairs of numbers
   axes,        // a map of one axis, or a list of such maps
   axis_names,  // a list of names of axes

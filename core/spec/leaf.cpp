@@ -453,6 +453,7 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::duration: return leaf.duration(value, false);
     case Type::interval: return leaf.duration(value, true);
     case Type::amount: return leaf.duration(value, false);
+    case Type::memory: return value.is(Kind::scalar) && parse_memory(value.text) ? value : leaf.wrong(value);
     case Type::durations: return leaf.durations(value);
     case Type::scales: return leaf.scales(value);
     case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });

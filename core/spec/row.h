@@ -65,6 +65,7 @@ constexpr Type type_of(Tag<Mesh>) { return Type::axes; }
 constexpr Type type_of(Tag<Duration>) { return Type::duration; }
 constexpr Type type_of(Tag<Interval>) { return Type::interval; }
 constexpr Type type_of(Tag<Amount>) { return Type::amount; }
+constexpr Type type_of(Tag<MemorySize>) { return Type::memory; }
 constexpr Type type_of(Tag<std::map<std::string, Tensor>>) { return Type::tensors; }
 template <class T>
 constexpr Type type_of(Tag<std::optional<T>>) {

@@ -19,18 +19,25 @@ static auto row(Tag<MeshSpec>) {
            .meaning = "Named axes, outermost first; the product of their sizes is the number of logical devices. One "
                       "axis is written as a map, several as a list. --devices N sets the size if there is one axis.",
            .example = "axes: {devices: 8}\naxes: [{model_replicas: 2}, {data_shards: 4}]"}),
-      option(
-          &MeshSpec::backend,
-          {.path = "backend",
-           .meaning = "The backend that runs the program: cpu, cuda (GPUs), or reference (the interpreter: slow, for "
-                      "checking). auto is cpu.",
-           .example = "backend: cpu"}),
+      option(&MeshSpec::backend,
+             {.path = "backend",
+              .meaning =
+                  "The backend that runs the program: cpu, cuda (GPUs), or reference (the interpreter: slow, for "
+                  "checking). auto is cuda where GPUs are found that can run the config, else cpu; validate, explain "
+                  "and run say which, and why.",
+              .example = "backend: cpu"}),
       option(
           &MeshSpec::deterministic,
           {.path = "deterministic",
            .meaning = "Of backend cuda: whether the bits of all results are the same on any number of GPUs of a kind. "
                       "Other backends always have the same bits for any number of workers.",
            .example = "deterministic: true"}),
+      option(&MeshSpec::gpu_memory,
+             {.path = "gpu_memory",
+              .meaning = "Of backend cuda: the memory of one GPU that the plan may use. A config that needs more is "
+                         "refused. Where no GPU is, validate and explain plan for one with this memory.",
+              .example = "gpu_memory: 80GiB",
+              .fallback_text = "all memory of the GPUs that are found"}),
       option(&MeshSpec::workers,
              {.path = "workers",
               .fallback = "auto",

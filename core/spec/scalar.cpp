@@ -148,6 +148,20 @@ Number<std::int64_t> parse_integer(std::string_view text) { return parse_whole<s
 
 Number<std::uint64_t> parse_seed(std::string_view text) { return parse_whole<std::uint64_t>(text); }
 
+std::optional<std::size_t> parse_memory(std::string_view text) {
+  constexpr std::size_t most = 999'999;
+  std::size_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc{} || text.front() == '0' || count > most) return std::nullopt;
+  std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit == "MiB") return count << 20;
+  if (unit == "GiB") return count << 30;
+  if (unit == "TiB") return count << 40;
+  return std::nullopt;
+}
+
 std::optional<bool> parse_boolean(std::string_view text) {
   if (text == "true" || text == "True" || text == "TRUE") return true;
   if (text == "false" || text == "False" || text == "FALSE") return false;

@@ -2,6 +2,7 @@
 // infinities; and what texts and names may not have.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -32,6 +33,8 @@ Number<double> parse_number(std::string_view text);
 Number<std::int64_t> parse_integer(std::string_view text);
 // An integer from 0 to 2^64 - 1.
 Number<std::uint64_t> parse_seed(std::string_view text);
+// The bytes of "80GiB" or "512 MiB"; also of TiB. None for anything else, and for nothing.
+std::optional<std::size_t> parse_memory(std::string_view text);
 // true, True, TRUE, false, False, FALSE.
 std::optional<bool> parse_boolean(std::string_view text);
 

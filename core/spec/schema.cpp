@@ -207,6 +207,7 @@ class SchemaWriter {
       case Type::duration: return duration(key, false);
       case Type::interval: return duration(key, true);
       case Type::amount: return duration(key, false);
+      case Type::memory: return {{"type", "string"}, {"pattern", "^[1-9][0-9]{0,5} ?(MiB|GiB|TiB)$"}};
       case Type::durations: return list_of(duration(key, false), 0);
       case Type::scales: return list_of(pair_of(duration(key, false), number(key)), 0);
       case Type::integers:

@@ -25,9 +25,10 @@ enum class Backend { cpu, cuda, automatic, reference };
 struct MeshSpec {
   Mesh mesh;
   Backend backend = Backend::cpu;
-  bool deterministic = false;  // on GPUs: the same bits on any number of them
-  std::optional<int> workers;  // none: automatic
-  Place place;                 // of mesh.axes or --devices
+  bool deterministic = false;            // on GPUs: the same bits on any number of them
+  std::optional<MemorySize> gpu_memory;  // of each GPU; none: all that it has
+  std::optional<int> workers;            // none: automatic
+  Place place;                           // of mesh.axes or --devices
 };
 
 // ---- data ----------------------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ std::string takes(const Key& key) {
       return std::string("an interval such as '100 steps'") +
              (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") + ", or 'never'";
     case Type::amount: return "a count such as '1 batch' or '1000 examples'";
+    case Type::memory: return "a whole number of MiB, GiB or TiB such as '80GiB'";
     case Type::durations: return "a list of durations such as '100 steps' or '2 epochs'";
     case Type::scales: return "a list of pairs of a duration and a number" + range_of(key, false);
     case Type::integers: {

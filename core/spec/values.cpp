@@ -156,6 +156,9 @@ void store(const Node* node, std::vector<Pattern>& out) {
   for (const Node& item : node->items) out.push_back({item.text, place_of(item)});
 }
 
+void store(const Node* node, std::optional<MemorySize>& out) {
+  if (node != nullptr) out = MemorySize{parse_memory(node->text).value_or(0)};
+}
 void store(const Node* node, Amount& out) {
   if (node == nullptr) return;
   const std::size_t space = node->text.find(' ');

@@ -36,6 +36,7 @@ void store(const Node* node, Padding& out);
 void store(const Node* node, Mesh& out);
 void store(const Node* node, Duration& out);
 void store(const Node* node, Interval& out);
+void store(const Node* node, std::optional<MemorySize>& out);
 void store(const Node* node, std::vector<Pattern>& out);
 void store(const Node* node, Amount& out);
 void store(const Node* node, std::vector<Duration>& out);

@@ -22,9 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Keys that do not change what a run computes, or only for how long.
-constexpr std::array<std::string_view, 13> free_keys = {"name",
+constexpr std::array<std::string_view, 14> free_keys = {"name",
                                                         "mesh.workers",
                                                         "mesh.backend",
+                                                        "mesh.gpu_memory",
                                                         "train.duration",
                                                         "train.log_every",
                                                         "train.eval_every",

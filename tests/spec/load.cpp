@@ -287,6 +287,26 @@ TEST_CASE("--devices, --workers, --seed and --name are applied after --set", "[s
   CHECK(loaded.spec.name == "7");
 }
 
+TEST_CASE("the memory of a GPU is a number of MiB, GiB or TiB", "[spec]") {
+  const auto memory = [](const std::string& text) { return with({"mesh.gpu_memory=" + text}).spec.mesh.gpu_memory; };
+  CHECK_FALSE(with({}).spec.mesh.gpu_memory.has_value());
+  CHECK(memory("80GiB")->bytes == std::size_t{80} << 30);
+  CHECK(memory("512 MiB")->bytes == std::size_t{512} << 20);
+  CHECK(memory("2TiB")->bytes == std::size_t{2} << 40);
+  for (const std::string wrong : {"80", "80GB", "0GiB", "-1GiB", "1.5GiB", "80  GiB", "GiB", "1000000GiB", "80GiBs"}) {
+    INFO(wrong);
+    try {
+      memory(wrong);
+      FAIL("it was taken");
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::usage);
+      CHECK(std::string(error.what()).find("gpu_memory takes a whole number of MiB, GiB or TiB such as '80GiB'") !=
+            std::string::npos);
+      CHECK(std::string(error.what()).find("for example gpu_memory: 80GiB") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("mask allows a batch that does not divide", "[spec]") {
   CHECK(std::get<std::int64_t>(with({"data.batch_size=100", "data.remainder=mask"}).spec.data.batch_size) == 100);
 }
