@@ -80,11 +80,12 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
     streams.out << program_text(setup, stage.value_or(train::Stage::final));
     return 0;
   }
-  const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);
   const Source source = train::run_source(setup);
+  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
   const Needs needs = backend->needs(source);
   const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
   train::check_memory(estimate, setup, *backend, source);
+  if (!because.empty()) streams.out << "carried by " << train::workers_text(*backend, source, because) << "\n\n";
   if (memory) {
     streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n" << memory_text(estimate);
   }

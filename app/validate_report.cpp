@@ -7,6 +7,7 @@
 #include <set>
 
 #include "app/json.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/train/optimizer.h"
@@ -236,14 +237,24 @@ std::string memory_text(const train::MemoryEstimate& m) {
                                              {"activations and other values on the way", bytes_text(m.activations)},
                                              {"batches", bytes_text(m.batch)}};
   if (m.gpus > 0) {
-    rows.push_back({"scratch of kernels, without the libraries' workspaces", bytes_text(m.kernels)});
+    rows.push_back({"scratch of kernels", bytes_text(m.kernels)});
+    rows.push_back({m.workspace_planned_for.empty()
+                        ? "workspace of libraries: the most that they may take (they are not here to plan it)"
+                        : "workspace of libraries, planned for " + printable(m.workspace_planned_for),
+                    bytes_text(m.workspace)});
   } else {
     rows.push_back({"the kernel library's code and scratch", bytes_text(m.kernels)});
     rows.push_back({"snapshot for checkpoints", bytes_text(m.snapshot)});
   }
   rows.push_back({"total", bytes_text(m.total)});
   if (m.available) rows.push_back({"available", bytes_text(*m.available)});
-  return columns(rows, {false, true});
+  std::string out = columns(rows, {false, true});
+  if (m.gpus > 0 && !m.available) {
+    out += "  whether it fits is not known: no GPU was found; --set mesh.gpu_memory=80GiB plans for one with 80 GiB\n";
+  } else if (m.gpus > 0 && m.total <= *m.available) {
+    out += "  it fits: " + bytes_text(*m.available - m.total) + " stay free\n";
+  }
+  return out;
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
@@ -278,9 +289,10 @@ std::vector<std::string> notes_of(const train::Setup& setup) {
 
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
   ValidateReport report;
-  const std::unique_ptr<Backend> backend = train::backend_of(setup.spec().mesh);
   const Source source = train::run_source(setup, private_copies);
+  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
   report.backend = backend->name();
+  report.backend_because = because;
   report.workers = backend->workers(source);
   report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup, *backend, source);
@@ -294,8 +306,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   std::string metrics;
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
-  out += fmt::format("mesh: {}, carried by {} (backend {})\n", mesh_text(setup.mesh()),
-                     plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend);
+  out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
+                     plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend,
+                     report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(setup);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
@@ -306,9 +319,8 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += batch_text(setup) + "\n";
   out += steps_text(setup) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
-  const std::string whose = report.memory.gpus == 0
-                                ? "this process"
-                                : counted(report.memory.gpus, "GPU") + ", all together (no GPU was looked for)";
+  const int gpus = report.memory.gpus;
+  const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
   out += "memory of " + whose + ":\n" + memory_text(report.memory);
   const std::vector<std::string> notes = notes_of(setup);
   if (!notes.empty()) out += "\n";
@@ -334,6 +346,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   }
   json["workers"] = report.workers;
   json["backend"] = report.backend;
+  if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
   json["precision"] = spec::to_string(setup.spec().precision);
   json["parameters"] = setup.model.parameter_count();
   json["batch"] = {{"global", batch.global},
@@ -357,8 +370,16 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
                           {"batch", m.batch},
                           {"kernels", m.kernels},
                           {"snapshot", m.snapshot},
-                          {"total_per_process", m.total},
+                          {"total_per_process", product_of(static_cast<std::size_t>(std::max(m.gpus, 1)), m.total)},
                           {"available", m.available ? Json(*m.available) : Json(nullptr)}};
+  if (m.gpus > 0) {
+    const bool is_planned = !m.workspace_planned_for.empty();
+    json["memory_bytes"]["workspace"] = m.workspace;
+    json["memory_bytes"]["total_per_gpu"] = m.total;
+    json["workspace_planned_for"] = is_planned ? Json(m.workspace_planned_for) : Json(nullptr);
+    json["gpus"] = m.gpus;
+    json["fits"] = m.available ? Json(m.total <= *m.available) : Json(nullptr);
+  }
   json["flops_per_step"] = std::llround(report.cost.flops);
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {

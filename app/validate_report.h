@@ -9,7 +9,7 @@
 namespace pmaptrain::app {
 
 struct ValidateReport {
-  std::string backend;
+  std::string backend, backend_because;  // of mesh.backend: auto: why this one
   int workers = 1;
   train::MemoryEstimate memory;
   train::StepCost cost;

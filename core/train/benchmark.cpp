@@ -24,8 +24,8 @@ double estimate_step(Module& module, std::size_t entry, double seconds) {
 }
 
 Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
-  const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
   const Source source = step_source(setup);
+  const std::unique_ptr<Backend> backend = choose_backend(setup.spec().mesh, source).backend;
   Benchmark result;
   result.workers = backend->workers(source);
   check_memory(estimate_memory(setup, backend->needs(source)), setup, *backend, source);

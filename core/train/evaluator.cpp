@@ -133,10 +133,10 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
   const CheckpointFile parameters = load_weights(folder, weights);
-  const std::unique_ptr<Backend> backend = backend_of(spec.mesh);
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   source.members = static_cast<std::int64_t>(members.size());
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
   check_memory(estimate_evaluation(backend->needs(source)), plan.batch,
                members.size() > 1 ? "--member N evaluates one member alone" : "");
   const std::unique_ptr<Module> module = backend->load(source);

@@ -75,8 +75,8 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
       model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), predictions_.kind)));
   const CheckpointFile parameters = load_weights(folder, request.weights);
-  const std::unique_ptr<Backend> backend = backend_of(spec.mesh);
   const Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
   check_memory(estimate_evaluation(backend->needs(source)), batch_);
   module_ = backend->load(source);
   write_group(*module_, 0, 0, Group::params, parameters.of_member(member), parameters.path);

@@ -3,12 +3,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/setup.h"
+#include "core/train/start.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
@@ -39,21 +41,24 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
 }
 
 MemoryEstimate estimate_evaluation(const Needs& needs) {
+  const auto devices = static_cast<std::size_t>(std::max(needs.gpus, 1));
   MemoryEstimate estimate;
-  estimate.parameters = needs.parameters;
-  estimate.optimizer = needs.state;
-  estimate.gradients = needs.gradients;
-  estimate.activations = needs.temporaries;
-  estimate.batch = needs.batches;
+  estimate.parameters = needs.parameters / devices;
+  estimate.optimizer = needs.state / devices;
+  estimate.gradients = needs.gradients / devices;
+  estimate.activations = needs.temporaries / devices;
+  estimate.batch = needs.batches / devices;
+  estimate.kernels = needs.kernels / devices;
+  estimate.total = needs.total() / devices;
+  estimate.gpus = needs.gpus;
   if (needs.gpus > 0) {
-    estimate.gpus = needs.gpus;
-    estimate.kernels = needs.kernels;
-    estimate.total = needs.total();
-    estimate.available = std::nullopt;
+    estimate.workspace = needs.workspaces / devices;
+    estimate.workspace_planned_for = needs.workspaces_planned_for;
+    estimate.available = needs.device_memory;
     return estimate;
   }
-  estimate.kernels = sum_of(needs.kernels, library_bytes);
-  estimate.total = sum_of(needs.total(), library_bytes);
+  estimate.kernels = sum_of(estimate.kernels, library_bytes);
+  estimate.total = sum_of(estimate.total, library_bytes);
   estimate.available = available_memory();
   return estimate;
 }
@@ -62,8 +67,8 @@ namespace {
 
 std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan& batch, const std::string& largest) {
   const bool by_batch = largest == "activations" || largest == "batches";
-  const std::size_t fixed =
-      sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels, estimate.snapshot);
+  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels,
+                                   estimate.snapshot, estimate.workspace);
   if (by_batch && fixed < *estimate.available) {
     const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;
@@ -85,28 +90,93 @@ std::int64_t members_that_fit(const Setup& setup, const Backend& backend, Source
   return fit;
 }
 
+// Whether `source` would fit with other batches: planned, not estimated.
+bool fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available, std::int64_t size,
+          std::int64_t microbatches) {
+  try {
+    const Setup other = with_batches(setup, size, microbatches);
+    Source loaded = run_source(other, source.private_copies);
+    loaded.entries.resize(source.entries.size());
+    return estimate_memory(other, backend.needs(loaded)).total <= available;
+  } catch (const Error&) {
+    return false;  // the data or the mesh does not divide into such batches
+  }
+}
+
+// The first of the batch sizes, each half of the one before, that fits; 0 where none does.
+std::int64_t batch_that_fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available) {
+  const std::int64_t unit = setup.batch.devices * setup.batch.microbatches;
+  for (std::int64_t size = setup.batch.global / 2 / unit * unit; size > 0; size = size / 2 / unit * unit) {
+    if (fits(setup, backend, source, available, size, setup.batch.microbatches)) return size;
+  }
+  return 0;
+}
+
+// The same of more microbatches: each number at least twice the one before.
+std::int64_t microbatches_that_fit(const Setup& setup, const Backend& backend, const Source& source,
+                                   std::size_t available) {
+  std::int64_t least = 2 * setup.batch.microbatches;
+  for (std::int64_t count = least; count <= setup.batch.rows_per_device; ++count) {
+    if (count < least || setup.batch.rows_per_device % count != 0) continue;
+    if (fits(setup, backend, source, available, setup.batch.global, count)) return count;
+    least = 2 * count;
+  }
+  return 0;
+}
+
+// "4 GPUs (--workers 4), data.batch_size: 64 or data.microbatches: 4 would fit"
+std::string planned_to_fit(const Setup& setup, const Backend& backend, const Source& source, std::size_t available) {
+  std::vector<std::string> ways;
+  if (const std::optional<int> gpus = backend.workers_that_fit(source, available)) {
+    ways.push_back(counted(*gpus, "GPU") + " (--workers " + std::to_string(*gpus) + ")");
+  }
+  if (const std::int64_t size = batch_that_fits(setup, backend, source, available); size > 0) {
+    const bool each = std::holds_alternative<spec::BatchPerDevice>(setup.member_spec().data.batch_size);
+    ways.push_back(each ? "data.batch_size_per_device: " + std::to_string(size / setup.batch.devices)
+                        : "data.batch_size: " + std::to_string(size));
+  }
+  if (const std::int64_t count = microbatches_that_fit(setup, backend, source, available); count > 0) {
+    ways.push_back("data.microbatches: " + std::to_string(count));
+  }
+  if (ways.empty()) return "a smaller model would fit; smaller batches and more microbatches are not enough";
+  const std::string last = ways.back();
+  ways.pop_back();
+  return (ways.empty() ? "" : join(ways, ", ") + " or ") + last + " would fit";
+}
+
 }  // namespace
 
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help) {
   if (!estimate.available || estimate.total <= *estimate.available) return;
-  const std::pair<std::string, std::size_t> items[] = {{"parameters", estimate.parameters},
-                                                       {"optimizer state", estimate.optimizer},
-                                                       {"gradients", estimate.gradients},
-                                                       {"activations", estimate.activations},
-                                                       {"batches", estimate.batch},
-                                                       {"the kernel library", estimate.kernels},
-                                                       {"the snapshot for checkpoints", estimate.snapshot}};
+  const bool on_gpus = estimate.gpus > 0, is_bound = estimate.workspace_planned_for.empty();
+  const std::pair<std::string, std::size_t> items[] = {
+      {"parameters", estimate.parameters},
+      {"optimizer state", estimate.optimizer},
+      {"gradients", estimate.gradients},
+      {"activations", estimate.activations},
+      {"batches", estimate.batch},
+      {on_gpus ? "scratch of kernels" : "the kernel library", estimate.kernels},
+      {"the snapshot for checkpoints", estimate.snapshot},
+      {is_bound ? "the bound of the libraries' workspace" : "the libraries' workspace", estimate.workspace}};
   const auto& largest = *std::max_element(std::begin(items), std::end(items),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
+  const std::string where = !on_gpus             ? ""
+                            : estimate.gpus == 1 ? " on the GPU"
+                                                 : " on each of " + counted(estimate.gpus, "GPU");
+  std::vector<std::string> needed;
+  for (const auto& [name, bytes] : items) {
+    if (bytes > 0) needed.push_back(name + " " + human(bytes));
+  }
   if (help.empty()) help = what_would_fit(estimate, batch, largest.first);
   throw Error(ExitStatus::resource,
               Diagnostic{"resource",
                          {},
-                         "the plan needs " + human(estimate.total) + " of memory, and " + human(*estimate.available) +
-                             " is available; the largest item is " + largest.first + " with " + human(largest.second),
+                         "the plan needs " + human(estimate.total) + " of memory" + where + ", and " +
+                             human(*estimate.available) + " is available; the largest item is " + largest.first +
+                             " with " + human(largest.second),
                          std::move(help),
-                         {}});
+                         {"it needs: " + join(needed, ", ")}});
 }
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
@@ -119,6 +189,7 @@ void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Back
              ", with as many values in each list of ensemble.vary";
     }
   }
+  if (help.empty()) help = planned_to_fit(setup, backend, source, *estimate.available);
   check_memory(estimate, setup.batch, std::move(help));
 }
 

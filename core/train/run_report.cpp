@@ -16,7 +16,7 @@ RunReport::RunReport(const Setup& setup, Module& module)
     : setup_(setup), module_(module), told_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
 void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-                      std::int64_t steps, int workers, const RunState* resumed) {
+                      std::int64_t steps, const std::string& workers, const RunState* resumed) {
   begin_ = logged_at_ = Clock::now();
   if (resumed != nullptr) {
     begin_ -= duration_of(resumed->seconds);
@@ -74,7 +74,8 @@ void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t
   if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
 }
 
-Started RunReport::started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const {
+Started RunReport::started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
+                           std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
   Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
   const spec::TrainSpec& train = setup_.spec().train;
@@ -95,7 +96,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, int w
         (event.members > 1 ? "; lines have medians, and the best and the worst loss with its member" : ""));
   }
   event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
-                              counted(batch.devices, "logical device") + ", carried by " + counted(workers, "worker"));
+                              counted(batch.devices, "logical device") + ", carried by " + workers);
   event.description.push_back(
       "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
       (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +

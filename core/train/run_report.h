@@ -25,10 +25,10 @@ class RunReport {
   // Both outlive this; the module is what trains.
   RunReport(const Setup& setup, Module& module);
 
-  // Starts the clock and the folder's records, and reports how the run begins: `steps` in all, on so many workers; of a
+  // Starts the clock and the folder's records, and reports how the run begins: `steps` in all, by which workers; of a
   // resumed run from `resumed` on.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-             std::int64_t steps, int workers, const RunState* resumed);
+             std::int64_t steps, const std::string& workers, const RunState* resumed);
   // Into a state that says which steps the run and its members have behind them; `step` is the last that was run.
   void save(RunState& state, std::int64_t step) const;
   // Records that cannot be written say so once, as an event of their own.
@@ -58,7 +58,8 @@ class RunReport {
  private:
   std::int64_t epoch_of(std::int64_t step) const;
   std::int64_t examples_until(std::int64_t step) const;
-  Started started(const std::string& run_dir, std::int64_t steps, int workers, std::int64_t first_step) const;
+  Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
+                  std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step, std::int64_t member) const;
   void report(std::vector<EpochEnded> epochs);
   std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,

@@ -60,9 +60,9 @@ class Session::Impl {
 
   // Everything that can fail for want of something, up to the first batch.
   void prepare() {
-    const std::unique_ptr<Backend> backend = backend_of(setup_.spec().mesh, options_.kernels);
     const Source source = run_source(setup_, private_copies_);
-    workers_ = backend->workers(source);
+    const auto [backend, because] = choose_backend(setup_.spec().mesh, source, options_.kernels);
+    workers_ = workers_text(*backend, source, because);
     check_memory(estimate_memory(setup_, backend->needs(source)), setup_, *backend, source);
     module_ = backend->load(source);
     reader_.emplace(*module_);
@@ -455,7 +455,7 @@ class Session::Impl {
   bool private_copies_ = false;
 
   std::unique_ptr<Module> module_;
-  int workers_ = 1;
+  std::string workers_;
   std::optional<SlicedReader> reader_;
   std::optional<Members> members_;
   std::optional<RunReport> report_;

@@ -76,7 +76,9 @@ std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model&
   const std::vector<const model::PlannedLayer*> layers = model.leaves();
   const bool mixed = std::any_of(layers.begin(), layers.end(),
                                  [](const model::PlannedLayer* layer) { return layer->compute == DType::bf16; });
-  if (!mixed || mesh.backend == spec::Backend::reference || has_bf16_instructions()) return "";
+  const bool is_automatic = mesh.backend == spec::Backend::automatic;
+  const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
+  if (!mixed || !on_cpu || has_bf16_instructions()) return "";
   return "precision: mixed_bfloat16 is slower than float32 here: this CPU has no instructions for bfloat16 "
          "(AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them, so convolutions and matrix products convert their "
          "operands to float32 and compute in that; precision: float32 avoids it, and results differ by roundings alone";
@@ -152,6 +154,32 @@ std::vector<std::string> equal_members(const Setup& setup) {
   return warnings;
 }
 
+// What runs with the batches of the setup.
+void make_programs(Setup& setup) {
+  const spec::Spec& spec = setup.member_spec();
+  StepProgram step = step_program(setup.model, spec, setup.optimizer(),
+                                  {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
+  setup.roles = std::move(step.roles);
+  setup.evaluations.clear();
+  if (setup.timetable.eval_every == 0) return;
+  const model::Weights weights = model::weights_of(spec.train.ema);
+  for (const data::Split split : {data::Split::validation, data::Split::test}) {
+    const auto& dataset = setup.source.of(split);
+    if (!dataset) continue;
+    setup.evaluations.push_back(
+        plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights));
+  }
+}
+
+// mesh.gpu_memory where no GPU is used; empty where one is, or may be.
+std::string unused_gpu_memory(const spec::MeshSpec& mesh) {
+  const bool may_use_gpus = mesh.backend == spec::Backend::cuda || mesh.backend == spec::Backend::automatic;
+  if (!mesh.gpu_memory || may_use_gpus) return "";
+  return "mesh.gpu_memory does nothing: mesh.backend is " +
+         std::string(mesh.backend == spec::Backend::cpu ? "cpu" : "reference") + "; with cuda it limits the plan";
+}
+
 }  // namespace
 
 Program optimize(Program program) {
@@ -188,21 +216,12 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
   setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
   setup.members = make_members(setup);
-  StepProgram step = step_program(setup.model, spec, setup.optimizer(),
-                                  {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
-  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
-  setup.roles = std::move(step.roles);
-  if (setup.timetable.eval_every > 0) {
-    const model::Weights weights = model::weights_of(spec.train.ema);
-    for (const data::Split split : {data::Split::validation, data::Split::test}) {
-      const auto& dataset = setup.source.of(split);
-      if (!dataset) continue;
-      setup.evaluations.push_back(
-          plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights));
-    }
-  }
+  make_programs(setup);
   check_selection(setup);
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
+    setup.warnings.push_back(std::move(warning));
+  }
+  if (std::string warning = unused_gpu_memory(spec.mesh); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }
   const bool resumed = schedule_steps.has_value();  // whose parameters come from the checkpoint
@@ -210,6 +229,16 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
   }
+  return setup;
+}
+
+Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {
+  // A batch is of all members, so the first one's config has it too.
+  spec::DataSpec data = setup.member_spec().data;
+  data.batch_size = batch_size;
+  data.microbatches = microbatches;
+  setup.batch = data::plan_training(data, setup.member_spec().mesh.mesh, setup.source.train->size());
+  make_programs(setup);
   return setup;
 }
 

@@ -101,6 +101,10 @@ struct SelectionSplit {
 };
 SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place);
 
+// The same run with other training batches, planned anew. Throws Error (usage) where the data or the mesh does not
+// divide into them.
+Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches);
+
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
 
@@ -118,14 +122,16 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
 
 // What one process will hold beside what it holds already, the data among it, in bytes: what the backend needs (Needs);
 // under activations also initial values, which are made one at a time, and the slice in which checkpoints leave the
-// module; and under kernels also library_bytes. Of GPUs, what is in their memory alone.
+// module; and under kernels also library_bytes. On GPUs it is what one of them holds; all hold as much.
 struct MemoryEstimate {
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
-  // To this process now: the limits of cgroups and the free memory. None for GPUs: what they have is not known.
+  // To this process now: the limits of cgroups and the free memory. Of a GPU: its memory; none where it is not known.
   std::optional<std::size_t> available = 0;
-  int gpus = 0;  // whose memory it is, all together, where it is not this process's
+  int gpus = 0;  // 0: the memory is this process's
   std::size_t kernels = 0;
-  std::size_t snapshot = 0;  // from which checkpoints are written while training goes on
+  std::size_t snapshot = 0;           // from which checkpoints are written while training goes on
+  std::size_t workspace = 0;          // of libraries on a GPU
+  std::string workspace_planned_for;  // the GPU; empty where the workspace is the most that libraries may take
 };
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
 // with dense layers alone.
@@ -139,7 +145,8 @@ MemoryEstimate estimate_evaluation(const Needs& needs);
 // Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
 // `help` says that, where it is not empty.
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help = "");
-// The same of a run of `source`; of an ensemble it says how many members would fit.
+// The same of a run of `source`; what would fit is planned: how many members of an ensemble, else how many GPUs, which
+// batch, how many microbatches.
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source);
 
 // Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/base/philox.h"
+#include "core/base/text.h"
 #include "core/data/loader.h"
 #include "core/data/open.h"
 #include "core/train/checkpoint.h"
@@ -38,13 +40,57 @@ void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
   }
 }
 
+std::unique_ptr<Backend> make_backend(BackendKind kind, const spec::MeshSpec& mesh, KernelChoice kernels) {
+  const auto memory = mesh.gpu_memory ? std::optional(mesh.gpu_memory->bytes) : std::nullopt;
+  return pmaptrain::make_backend(kind, {mesh.workers, kernels, mesh.deterministic, memory});
+}
+
+BackendKind kind_of(const spec::MeshSpec& mesh) {
+  switch (mesh.backend) {
+    case spec::Backend::reference: return BackendKind::reference;
+    case spec::Backend::cuda: return BackendKind::cuda;
+    case spec::Backend::automatic: return find_gpus().all.empty() ? BackendKind::cpu : BackendKind::cuda;
+    case spec::Backend::cpu: break;
+  }
+  return BackendKind::cpu;
+}
+
+// Why GPUs cannot run it; empty where they can.
+std::string no_gpu_because(const spec::MeshSpec& mesh, const Source& source) {
+  const Gpus gpus = find_gpus();
+  if (gpus.all.empty()) return gpus.none_because;
+  if (mesh.workers && *mesh.workers > std::ssize(gpus.all)) {
+    return "mesh.workers is " + std::to_string(*mesh.workers) + ", and there " +
+           (gpus.all.size() == 1 ? "is " : "are ") + counted(std::ssize(gpus.all), "GPU");
+  }
+  try {
+    make_backend(BackendKind::cuda, mesh, KernelChoice::best)->needs(source);
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::usage) throw;
+    return error.diagnostics().front().message;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels) {
-  BackendKind kind = BackendKind::cpu;
-  if (mesh.backend == spec::Backend::reference) kind = BackendKind::reference;
-  if (mesh.backend == spec::Backend::cuda) kind = BackendKind::cuda;
-  return make_backend(kind, {mesh.workers, kernels, mesh.deterministic});
+  return make_backend(kind_of(mesh), mesh, kernels);
+}
+
+ChosenBackend choose_backend(const spec::MeshSpec& mesh, const Source& source, KernelChoice kernels) {
+  if (mesh.backend != spec::Backend::automatic) return {backend_of(mesh, kernels), ""};
+  const std::string because = no_gpu_because(mesh, source);
+  if (!because.empty()) return {make_backend(BackendKind::cpu, mesh, kernels), because};
+  const Gpus gpus = find_gpus();
+  return {make_backend(BackendKind::cuda, mesh, kernels),
+          counted(std::ssize(gpus.all), "GPU") + " found, the first is " + gpus.all.front().name};
+}
+
+std::string workers_text(const Backend& backend, const Source& source, const std::string& because) {
+  const std::string workers = counted(backend.workers(source), backend.name() == "cuda" ? "GPU" : "worker");
+  if (because.empty()) return workers;
+  return workers + " (backend " + std::string(backend.name()) + ", taken by auto: " + because + ")";
 }
 
 Source run_source(const Setup& setup, bool private_copies) {

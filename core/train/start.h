@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/runtime/backends.h"
@@ -12,11 +13,23 @@ namespace pmaptrain::train {
 
 struct Checkpoint;
 
-// The backend that a config names.
+// The backend that a config names; of `auto`, cuda where GPUs are found, else cpu.
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels = KernelChoice::best);
+
+// The backend that runs `source`. `auto` takes cuda where GPUs are found, the mesh divides over them and their kernels
+// carry out every op; else cpu. Whether the plan fits into their memory is not asked: too large a plan is refused.
+struct ChosenBackend {
+  std::unique_ptr<Backend> backend;
+  std::string because;  // of auto: why this one
+};
+ChosenBackend choose_backend(const spec::MeshSpec& mesh, const Source& source,
+                             KernelChoice kernels = KernelChoice::best);
 
 // The entries of a run. Those of evaluations are in the order of Setup::evaluations.
 inline constexpr std::size_t train_entry = 0, evaluate_entry = 1, evaluate_test_entry = 2;
+
+// "4 workers"; of a backend that auto took "1 worker (backend cpu, taken by auto: there is no NVIDIA driver)".
+std::string workers_text(const Backend& backend, const Source& source, const std::string& because);
 
 // What a run loads, for all members: "train"; "evaluate" where it evaluates, and "evaluate_test" where it evaluates two
 // splits. Private copies where they are asked for, or the config compares replicas.

@@ -1,0 +1,155 @@
+// Whether a run fits into the memory of GPUs, what would fit, and what `auto` takes.
+#include <filesystem>
+#include <regex>
+#include <string>
+
+#include "core/train/start.h"
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/cuda/module.h"
+#include "tests/cuda/gpus.h"
+#include "tests/session_run.h"
+#include "tests/words.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+using test::contains;
+using tests::call;
+using tests::Finished;
+
+// Large activations and small parameters, on eight logical devices.
+const std::vector<std::string> wide = {"mesh.axes={devices: 8}", "mesh.backend=cuda",
+                                       "data.source.synthetic_images.train=16384", "data.batch_size=16384",
+                                       "model.layers=[flatten, {dense: 512}, relu, {dense: 3}]"};
+
+std::vector<std::string> with(std::vector<std::string> set, const std::vector<std::string>& more) {
+  set.insert(set.end(), more.begin(), more.end());
+  return set;
+}
+
+// What each GPU needs.
+std::size_t total_of(const std::vector<std::string>& set) {
+  const train::Setup setup = setup_of_text(small_images, set);
+  const Source source = train::run_source(setup);
+  return train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(source)).total;
+}
+
+std::size_t number_after(const std::string& text, const std::string& words) {
+  std::smatch found;
+  REQUIRE(std::regex_search(text, found, std::regex(words + "([0-9]+)")));
+  return std::stoul(found[1]);
+}
+
+}  // namespace
+
+TEST_CASE("a run that does not fit into a GPU is refused with what was planned to fit", "[cuda]") {
+  const test::WithGpus gpus(1);
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  const std::size_t all = total_of(wide), limit = (all / 2 + 16 * mebibyte) / mebibyte;
+  REQUIRE(all > 64 * mebibyte);
+  const std::vector<std::string> set = with(wide, {"mesh.gpu_memory=" + std::to_string(limit) + "MiB"});
+  const train::Setup setup = setup_of_text(small_images, set);
+  const Source source = train::run_source(setup);
+  const auto backend = train::backend_of(setup.spec().mesh);
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+  CHECK(estimate.gpus == 1);
+  CHECK(estimate.available == limit * mebibyte);
+  const std::string told =
+      test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
+  INFO(told);
+  CHECK(told.starts_with("the plan needs "));
+  CHECK(contains(told, " of memory on the GPU, and " + std::to_string(limit) + ".0 MiB is available"));
+  CHECK(contains(told, "the largest item is "));
+  CHECK(told.ends_with(" would fit"));
+
+  // Each of them fits, and half a step less does not.
+  const std::size_t available = limit * mebibyte;
+  const std::size_t workers = number_after(told, "--workers "), batch = number_after(told, "data.batch_size: "),
+                    parts = number_after(told, "data.microbatches: ");
+  const auto needs = [&](const std::string& key, std::size_t value) {
+    return total_of(with(set, {key + "=" + std::to_string(value)}));
+  };
+  CHECK(needs("mesh.workers", workers) <= available);
+  if (workers > 2) CHECK(needs("mesh.workers", workers / 2) > available);
+  CHECK(needs("data.batch_size", batch) <= available);
+  CHECK(needs("data.batch_size", batch * 2) > available);
+  CHECK(needs("data.microbatches", parts) <= available);
+  if (parts > 2) CHECK(needs("data.microbatches", parts / 2) > available);
+}
+
+TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[cuda]") {
+  const test::WithGpus gpus(1);
+  const train::Setup setup =
+      setup_of_text(small_images, {"mesh.axes={devices: 2}", "mesh.backend=cuda", "mesh.gpu_memory=40MiB",
+                                   "model.layers=[flatten, {dense: 4000}, {dense: 4000}, {dense: 3}]"});
+  const Source source = train::run_source(setup);
+  const auto backend = train::backend_of(setup.spec().mesh);
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+  const std::string told =
+      test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
+  CHECK(told.ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
+}
+
+TEST_CASE("validate states what each GPU needs and whether it fits; run refuses before it writes", "[cuda]") {
+  const test::WithGpus gpus(2);
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml", small_images);
+  const Finished fits = call({"validate", config, "--set", "mesh.backend=cuda", "--set", "mesh.gpu_memory=80GiB"});
+  INFO(fits.out << fits.err);
+  CHECK(fits.status == 0);
+  CHECK(contains(fits.out, "carried by 2 GPUs (backend cuda)"));
+  CHECK(contains(fits.out, "memory of each of 2 GPUs:"));
+  for (const char* const item : {"parameters", "optimizer state", "gradients", "activations", "batches", "workspace"}) {
+    CHECK(contains(fits.out, item));
+  }
+  CHECK(contains(fits.out, "available  "));
+  CHECK(contains(fits.out, "it fits: "));
+
+  const Finished refused =
+      call({"run", config, "--run-dir", folder / "run", "--set", "mesh.backend=cuda", "--set", "mesh.gpu_memory=1MiB"});
+  CHECK(refused.status == static_cast<int>(ExitStatus::resource));
+  CHECK(contains(refused.err, "on each of 2 GPUs, and 1.0 MiB is available"));
+  CHECK(contains(refused.err, "it needs: parameters "));
+  CHECK(contains(refused.err, "the bound of the libraries' workspace "));
+  CHECK_FALSE(std::filesystem::exists(folder / "run"));
+
+  const Finished unused = call({"validate", config, "--set", "mesh.gpu_memory=80GiB"});
+  CHECK(contains(unused.out + unused.err, "mesh.gpu_memory does nothing: mesh.backend is cpu"));
+}
+
+TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[cuda]") {
+  const auto chosen = [](const std::vector<std::string>& more) {
+    const train::Setup setup =
+        setup_of_text(small_images, with({"mesh.axes={devices: 6}", "data.batch_size=12", "mesh.backend=auto"}, more));
+    const auto [backend, because] = train::choose_backend(setup.spec().mesh, train::run_source(setup));
+    return std::string(backend->name()) + ": " + because;
+  };
+  {
+    const test::WithGpus gpus(4);
+    CHECK(chosen({}).starts_with("cuda: 4 GPUs found, the first is "));
+    CHECK(chosen({"mesh.workers=3"}).starts_with("cuda: "));
+    CHECK(chosen({"mesh.workers=4"}) == "cpu: the 6 logical devices of the mesh do not divide over 4 GPUs");
+    CHECK(chosen({"mesh.workers=5"}) == "cpu: mesh.workers is 5, and there are 4 GPUs");
+    // What is too large is refused: another backend would take another time.
+    CHECK(chosen({"mesh.gpu_memory=1MiB"}).starts_with("cuda: "));
+  }
+  const test::Variable nowhere("PMAPTRAIN_CUDA_MODULE", "/nowhere/module.so");
+  if (!find_gpus().all.empty()) return;  // found before
+  CHECK(chosen({}) == "cpu: module.so was not found in /nowhere");
+}
+
+TEST_CASE("validate, explain and run say which backend auto has taken", "[cuda]") {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml", small_images), set = "mesh.backend=auto";
+  const test::WithGpus gpus(2);
+  const std::string said = "taken by auto: 2 GPUs found, the first is ";
+  CHECK(contains(call({"validate", config, "--set", set}).out, "carried by 2 GPUs (backend cuda, " + said));
+  CHECK(contains(call({"explain", config, "--memory", "--set", set}).out, "carried by 2 GPUs (backend cuda, " + said));
+  const Finished run = call({"run", config, "--run-dir", folder / "run", "--set", set});
+  INFO(run.out << run.err);
+  CHECK(run.status == 0);
+  CHECK(contains(read_text(folder / "run/log.txt"), "carried by 2 GPUs (backend cuda, " + said));
+}
+
+}  // namespace pmaptrain::testing
