@@ -7,9 +7,10 @@ std::string_view to_string(Group group) {
     case Group::params: return "params";
     case Group::state: return "state";
     case Group::batch: return "batch";
-    case Group::hyper: break;
+    case Group::hyper: return "hyper";
+    case Group::data: break;
   }
-  return "hyper";
+  return "data";
 }
 
 const Input* Program::find_input(std::string_view input_name) const {

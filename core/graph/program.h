@@ -34,7 +34,7 @@ struct Equation {
   std::vector<Region> regions = {};      // none, or one
 };
 
-enum class Group { params, state, batch, hyper };
+enum class Group { params, state, batch, hyper, data };
 std::string_view to_string(Group group);
 
 struct Input {

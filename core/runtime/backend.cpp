@@ -5,7 +5,7 @@
 namespace pmaptrain {
 
 std::size_t Needs::total() const {
-  return sum_of(parameters, state, batches, gradients, temporaries, kernels, workspaces);
+  return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, workspaces);
 }
 
 Module::Module(Source source) : source_(std::move(source)) {
@@ -63,17 +63,22 @@ void Module::check_member(std::int64_t member) const {
   fail_running("there is no member " + std::to_string(member) + " of " + std::to_string(source_.members));
 }
 
-void Module::check_write(Handle input, Instance instance, std::size_t size) const {
-  const ModuleValue& of = value(input);
-  const std::string& name = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)].name;
-  if (size != slice_bytes(input)) {
-    fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(input)) + " bytes, not " +
-                 std::to_string(size));
+void Module::check_write(Handle handle, Instance instance, std::size_t size, std::optional<std::size_t> offset) const {
+  const ModuleValue& of = value(handle);
+  const Input& input = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)];
+  const std::string& name = input.name;
+  if (offset ? *offset + size > slice_bytes(handle) : size != slice_bytes(handle)) {
+    fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(handle)) + " bytes, not " +
+                 std::to_string(size) + (offset ? " from byte " + std::to_string(*offset) + " on" : ""));
   }
-  if (instance.member != every_member) check_member(instance.member);
+  if (instance.member != every_member) {
+    check_member(instance.member);
+    if (input.group == Group::data && source_.members > 1)
+      fail_running("input '" + name + "' is kept once for all members");
+  }
   if (instance.device == every_device) return;
-  check_device(input, instance.device);
-  if (type(input).varying.empty() && !source().private_copies) {
+  check_device(handle, instance.device);
+  if (type(handle).varying.empty() && !source().private_copies) {
     fail_running("input '" + name + "' is kept once for all devices");
   }
 }

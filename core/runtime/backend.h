@@ -22,8 +22,8 @@
 
 namespace pmaptrain {
 
-// A program of a module. Inputs of the groups params, state and hyper that have equal names in several entries are one
-// value; their types must be equal. Batch inputs belong to their entry.
+// A program of a module. Inputs of the groups params, state, hyper and data that have equal names in several entries
+// are one value; their types must be equal. Batch inputs belong to their entry.
 struct Entry {
   std::string name;  // "train", "evaluate"
   std::shared_ptr<const Program> program;
@@ -38,7 +38,8 @@ struct Source {
   // results are equal bit for bit.
   bool private_copies = false;
   // The members of an ensemble. Each has its own values of params, state and hyper inputs and of outputs, and runs the
-  // programs by itself: its bits are those of a module with one member.
+  // programs by itself: its bits are those of a module with one member. Inputs of the group data are the same for all,
+  // and written for all.
   std::int64_t members = 1;
 };
 
@@ -53,6 +54,7 @@ struct PoolReport {
 struct Needs {
   std::size_t parameters = 0;   // inputs of the group params
   std::size_t state = 0;        // of the groups state and hyper
+  std::size_t data = 0;         // inputs of the group data
   std::size_t batches = 0;      // batch inputs, all slots
   std::size_t gradients = 0;    // accumulators of reductions
   std::size_t temporaries = 0;  // all other values
@@ -63,6 +65,8 @@ struct Needs {
   std::string workspaces_planned_for;        // the GPU; empty where `workspaces` is a bound
   std::optional<std::size_t> device_memory;  // as Backend::device_memory()
   std::size_t total() const;
+  // The item of an input that is kept between steps.
+  std::size_t& of(Group group) { return group == Group::params ? parameters : group == Group::data ? data : state; }
 };
 
 // A value of a module: an input, or an output of an entry.
@@ -150,8 +154,10 @@ class Module {
   virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
                                StepTrace& trace) = 0;
 
-  // Sets an input, on one device or on all, of one member or of all.
-  virtual Ticket write(Handle input, Instance instance, std::span<const std::byte> value) = 0;
+  // Sets an input, on one device or on all, of one member or of all: the whole of it, or where there is an `offset`,
+  // its bytes from there on.
+  virtual Ticket write(Handle input, Instance instance, std::span<const std::byte> value,
+                       std::optional<std::size_t> offset = std::nullopt) = 0;
   // Reads the bytes from `offset` on of a device's slice: of an input what the last step left, of an output what the
   // last step of its entry computed. An output that is an input, or what replaces one, is undefined once that input is
   // written, updated by another entry, or refilled.
@@ -178,9 +184,9 @@ class Module {
     std::int32_t index;  // among that program's inputs, or outputs
     bool is_input;
   };
-  // What both backends refuse: another size, a device or member that is not there, a device's own value of what is kept
-  // once, a read past the end. Throw Error (failed).
-  void check_write(Handle input, Instance instance, std::size_t size) const;
+  // What all backends refuse: another size, a device or member that is not there, a device's or member's own value of
+  // what is kept once, a part that goes past the end. Throw Error (failed).
+  void check_write(Handle input, Instance instance, std::size_t size, std::optional<std::size_t> offset) const;
   void check_read(Handle value, Instance instance, std::size_t offset, std::size_t size) const;
   // What submit() runs for: these members, or all where none are named.
   std::span<const std::int64_t> members_or_all(std::span<const std::int64_t> members) const {

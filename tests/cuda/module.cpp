@@ -3,6 +3,7 @@
 #include "core/runtime/gpu/module.h"
 
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -182,6 +183,55 @@ batch %q:i32[4,2]{a, b}
 %t = psum[axes={a}] %m
 return t = %t
 )"));
+}
+
+TEST_CASE("examples that stay are gathered from one copy on each GPU, for all members and private copies", "[cuda]") {
+  const auto program = test::program_of(R"(mesh a=4
+data %d:i32[9,3]{}
+params %w:i32[3,2]{}
+batch %r:i32[5]{a}
+%v = pvary[axes={a}] %d
+%x = gather %v, %r
+%u = pvary[axes={a}] %w
+%y = matmul %x, %u
+%s = psum[axes={a}] %y
+return x = %x
+return s = %s
+)");
+  check_program(program);
+  for (const bool private_copies : {false, true}) {
+    gpu::Shared shared;
+    const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {true, private_copies}, shared);
+    CHECK(plan.buffer(plan.inputs.front()).bytes() == 9 * 3 * 4);
+    CHECK(shared.data == gpu::alignment);
+  }
+  const auto platform = test::make_emulated({.devices = 2});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, by_reference});
+  const Source source{{{"test", program, 1}}, false, 3};
+  CHECK(backend.needs(source).data == 2 * 9 * 3 * 4);
+  const auto module = backend.load(source);
+  // In two parts, for all members at once.
+  std::vector<std::int32_t> rows(27), weights(6, 1), found(15);
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
+  const Instance everywhere(every_device, every_member);
+  module->write(module->input("d"), everywhere, bytes.first(40), 0);
+  module->write(module->input("d"), everywhere, bytes.subspan(40), 40);
+  module->write(module->input("w"), everywhere, std::as_bytes(std::span(weights)));
+  const std::span<std::byte> batch = module->batch(0, 0, "r");
+  const std::vector<std::int32_t> numbers(20, 7);
+  std::memcpy(batch.data(), numbers.data(), batch.size());
+  module->submit(0, 0);
+  for (const std::int64_t member : {0, 2}) {
+    module->wait(module->read(module->output(0, "x"), {3, member}, std::as_writable_bytes(std::span(found))));
+    CHECK(found == std::vector<std::int32_t>{21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23});
+  }
+  try {
+    module->wait(module->write(module->input("d"), {every_device, 1}, bytes));
+    FAIL("a member was given data of its own");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().message == "input 'd' is kept once for all members");
+  }
 }
 
 TEST_CASE("more GPUs than there are, and memory that is short on one, are told as what they are", "[cuda]") {

@@ -393,6 +393,10 @@ TEST_CASE("setting and reading values by name, with the mistakes answered", "[ru
   CHECK(message([&] { single.run(); }) == "input 'p' is kept once for all devices");
   test::Single other(program, {1, KernelChoice::reference});
   CHECK(message([&] { other.set("p", one); }) == "input 'p' takes 8 bytes, not 4");
+  test::Single third(program, {1, KernelChoice::reference});
+  Module& parts = third.module();
+  CHECK(message([&] { parts.wait(parts.write(parts.input("p"), every_device, two, 4)); }) ==
+        "input 'p' takes 8 bytes, not 8 from byte 4 on");
 }
 
 TEST_CASE("pieces of different numbers of devices have the same bits under the best kernels for all workers",

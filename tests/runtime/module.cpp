@@ -113,6 +113,21 @@ TEST_CASE("entries share the inputs that have equal names, whichever ran last", 
   }
 }
 
+TEST_CASE("a value may be written in parts, on all devices and for all members", "[runtime]") {
+  const auto program = test::program_of("mesh a=2\ndata %d:f32[3]{}\n%e = add %d, %d\nreturn e = %e\n");
+  const std::unique_ptr<Module> module = any_backend()->load({{{"test", program, 1}}, false, 2});
+  const float first[] = {1, 2}, last = 3;
+  const Instance everywhere(every_device, every_member);
+  module->write(module->input("d"), everywhere, std::as_bytes(std::span(first)), 0);
+  module->write(module->input("d"), everywhere, bytes_of(last), 8);
+  module->submit(0, 0);
+  for (const std::int64_t member : {0, 1}) {
+    std::vector<float> found(3);
+    module->wait(module->read(module->output(0, "e"), {1, member}, std::as_writable_bytes(std::span(found))));
+    CHECK(found == std::vector<float>{2, 4, 6});
+  }
+}
+
 TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one that it is given", "[runtime]") {
   const std::unique_ptr<Module> module = any_backend()->load(two_entries(3));
   const float zero = 0;

@@ -264,9 +264,10 @@ Ticket CpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   });
 }
 
-Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
+Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+                        std::optional<std::size_t> offset) {
   return impl_->carry_out([&] {
-    check_write(input, to, bytes.size());
+    check_write(input, to, bytes.size(), offset);
     const auto e = static_cast<std::size_t>(value(input).entry);
     const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
     const Buffer& b = impl_->inputs.buffers.find(name)->second;
@@ -276,7 +277,7 @@ Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> by
       const std::int64_t end = to.device == every_device && !b.axes.empty() ? program(e).mesh.devices() : first + 1;
       for (int w = 0; w < copies; ++w) {
         for (std::int64_t d = first; d < end; ++d) {
-          std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, {d, member}));
+          std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, {d, member}) + offset.value_or(0));
         }
       }
     };
@@ -373,7 +374,7 @@ Needs CpuBackend::needs(const Source& source) const {
       const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
                                  : b.pool == Pool::worker ? sizes.kept_copies()
                                                           : 1;
-      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
+      std::size_t& item = needs.of(input.group);
       item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
     }
   }

@@ -33,7 +33,8 @@ class CpuModule final : public Module {
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, Instance instance, std::span<const std::byte> value) override;
+  Ticket write(Handle input, Instance instance, std::span<const std::byte> value,
+               std::optional<std::size_t> offset) override;
   Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;

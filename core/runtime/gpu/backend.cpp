@@ -89,8 +89,8 @@ Needs needs_of_one(const Plans& plans) {
     for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
       const Input& input = plan.program->inputs[i];
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
-      std::size_t& item = input.group == Group::params ? needs.parameters : needs.state;
-      item = sum_of(item, product_of(members, plan.buffer(plan.inputs[i]).bytes()));
+      std::size_t& item = needs.of(input.group);
+      item = sum_of(item, product_of(input.group == Group::data ? 1 : members, plan.buffer(plan.inputs[i]).bytes()));
     }
     const Batches& batches = plans.layout.batches[e];
     const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
@@ -106,6 +106,7 @@ Needs needs_of_one(const Plans& plans) {
   };
   pool("constants", constants, 1, "filled when the program is loaded");
   pool("kept", plans.layout.kept, members, "inputs and outputs, on each GPU");
+  pool("data", plans.layout.data, 1, "examples that stay, on each GPU");
   pool("passing", plans.layout.passing, 1, "temporaries, on each GPU");
   pool("batches", needs.batches, 1, "batch inputs, on each GPU");
   return needs;
@@ -126,7 +127,7 @@ Needs GpuBackend::needs_on(int gpus, const Source& source) const {
   if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
 
   const auto count = static_cast<std::size_t>(gpus);
-  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.batches, &needs.gradients, &needs.temporaries,
+  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.data, &needs.batches, &needs.gradients, &needs.temporaries,
                                   &needs.kernels, &needs.workspaces}) {
     *item = product_of(count, *item);
   }

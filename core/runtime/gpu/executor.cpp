@@ -57,6 +57,7 @@ GpuRequest request_of(const Program& program, const Launch& launch) {
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout) {
   kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
+  data_ = allocate(layout.data);
   passing_ = allocate(layout.passing);
   staging_ = device_.pinned(staging_bytes);
   for (std::size_t e = 0; e < plans.size(); ++e) {
@@ -139,6 +140,7 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
   switch (buffer.pool) {
     case Pool::constant: base = constants_[step.entry]; break;
     case Pool::kept: base = kept_ + member * layout_.kept; break;
+    case Pool::data: base = data_; break;
     case Pool::batch:
       base = batches_[step.entry][static_cast<std::size_t>(step.slot)];
       if (layout_.batches[step.entry].members > 1) base += member * plans_[step.entry].batch_bytes;
@@ -277,8 +279,9 @@ void Executor::upload(const StepOf& step, std::size_t input, const std::byte* fr
   }
 }
 
-void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes) {
-  const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes();
+void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
+                     std::size_t offset) {
+  const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
   for (std::size_t at = 0; at < bytes.size(); at += staging_bytes) {
     const std::size_t size = std::min(staging_bytes, bytes.size() - at);
     std::memcpy(staging_, bytes.data() + at, size);

@@ -31,6 +31,7 @@ struct Batches {
 // What all GPUs of a module have in common.
 struct Layout {
   std::size_t kept = 0;     // bytes of a member
+  std::size_t data = 0;     // of what all members read
   std::size_t passing = 0;  // the largest need of any entry
   std::int64_t members = 1;
   std::vector<Batches> batches;  // by entry
@@ -67,8 +68,9 @@ class Executor {
   void end_uploads();
   // After the steps that read the batch in a slot.
   void release(std::size_t entry, int slot);
-  // A slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
-  void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes);
+  // Bytes of a slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
+  void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
+             std::size_t offset = 0);
   void read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into);
 
   Device& device() { return device_; }
@@ -110,8 +112,9 @@ class Executor {
   const std::vector<Plan>& plans_;
   const Layout layout_;
   std::size_t allocated_ = 0;
-  std::vector<std::byte*> constants_;             // by entry
-  std::byte* kept_ = nullptr;                     // of all members, one after another
+  std::vector<std::byte*> constants_;  // by entry
+  std::byte* kept_ = nullptr;          // of all members, one after another
+  std::byte* data_ = nullptr;
   std::vector<std::vector<std::byte*>> batches_;  // by entry and slot; of all members that have their own
   std::byte* passing_ = nullptr;
   std::byte* scratch_ = nullptr;

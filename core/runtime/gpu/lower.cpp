@@ -103,10 +103,13 @@ void Lowering::lower_input(const Input& input) {
     plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(at(added).bytes(), alignment));
     return set(input.value, added);
   }
-  const AxisSet axes = stored(type(input.value).varying);
-  const int added = add_buffer(type(input.value), axes, Pool::kept);
-  const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, shared_.kept);
-  if (is_new) shared_.kept = sum_of(shared_.kept, round_up(at(added).bytes(), alignment));
+  // There are no private copies of data: no step writes it.
+  const bool is_data = input.group == Group::data;
+  const AxisSet axes = is_data ? type(input.value).varying : stored(type(input.value).varying);
+  const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::kept);
+  std::size_t& pool = is_data ? shared_.data : shared_.kept;
+  const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, pool);
+  if (is_new) pool = sum_of(pool, round_up(at(added).bytes(), alignment));
   at(added).offset = known->second.second;
   set(input.value, added);
 }

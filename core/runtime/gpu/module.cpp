@@ -216,9 +216,10 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   return ticket;
 }
 
-Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
+Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+                        std::optional<std::size_t> offset) {
   try {
-    check_write(input, to, bytes.size());
+    check_write(input, to, bytes.size(), offset);
   } catch (...) {
     return impl_->add_failure();
   }
@@ -227,13 +228,15 @@ Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> by
   return impl_->add_to_all([=, this](Executor& executor) {
     const Plan& plan = executor.plan(e);
     const Buffer& buffer = plan.buffer(plan.inputs[index]);
-    for (const std::int64_t member : to.member == every_member ? members_or_all({}) : std::span(&to.member, 1)) {
+    std::span<const std::int64_t> members = to.member == every_member ? members_or_all({}) : std::span(&to.member, 1);
+    if (buffer.pool == Pool::data) members = members.first(1);
+    for (const std::int64_t member : members) {
       for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
         const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
         const Mesh& mesh = plan.program->mesh;
         const bool is_meant =
             to.device == every_device || mesh.position(to.device, buffer.axes) == mesh.position(device, buffer.axes);
-        if (is_meant) executor.write({e, 0, member}, plan.inputs[index], slice, bytes);
+        if (is_meant) executor.write({e, 0, member}, plan.inputs[index], slice, bytes, offset.value_or(0));
       }
     }
   });

@@ -26,10 +26,11 @@ inline constexpr std::size_t alignment = 256;
 enum class Pool : std::uint8_t {
   constant,  // of an entry, filled when it is loaded
   kept,      // of a member: inputs, outputs
+  data,      // inputs of that group, the same for all members
   batch,     // of a slot of an entry
   passing,   // temporaries: all entries and members use the same memory in turn
 };
-inline constexpr std::size_t pools = 4;
+inline constexpr std::size_t pools = 5;
 
 // The slices of a value on one GPU, one after another: one for each instance along `axes` that the GPU has; or, of a
 // sum over rows, one addend for each `span` neighbouring instances.
@@ -111,8 +112,8 @@ struct Command : std::variant<Launch, Copy, Fold, Collect, Await, Loop> {
 
 // What the plans of a module's entries share.
 struct Shared {
-  std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in the kept pool
-  std::size_t kept = 0;                                                        // bytes so far
+  std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in their pool
+  std::size_t kept = 0, data = 0;                                              // bytes so far, of these pools
 };
 
 struct PlanOptions {
@@ -151,7 +152,7 @@ struct Plan {
   }
 };
 
-// Inputs of the groups params, state and hyper that `shared` has are where they are there; others are added to it.
+// Inputs that are no batches and that `shared` has are where they are there; others are added to it.
 // Throws Error (usage) for a program that GPUs cannot run.
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                Shared& shared);

@@ -8,7 +8,8 @@ namespace pmaptrain::gpu {
 namespace {
 
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
-  const PlanOptions how{options.plan.deterministic, source.private_copies};
+  PlanOptions how = options.plan;
+  how.private_copies = source.private_copies;
   Plans plans;
   for (int gpu = 0; gpu < planned; ++gpu) {
     Shared shared;
@@ -19,6 +20,7 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
       plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
     }
     plans.layout.kept = shared.kept;
+    plans.layout.data = shared.data;
   }
   plans.layout.members = source.members;
   for (const Entry& entry : source.entries) {

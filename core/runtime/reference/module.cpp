@@ -24,8 +24,9 @@ std::size_t held_bytes(const Program& program, Value value) {
 
 // What is held between steps, by what it is.
 struct Resting {
-  std::size_t parameters = 0, state = 0, batches = 0, outputs = 0;
-  std::size_t total() const { return sum_of(parameters, state, batches, outputs); }
+  Needs inputs;
+  std::size_t outputs = 0;
+  std::size_t total() const { return sum_of(inputs.total(), outputs); }
 };
 
 Resting resting(const Source& source) {
@@ -39,9 +40,9 @@ Resting resting(const Source& source) {
       if (input.group == Group::batch) {
         const std::size_t slot =
             product_of(entry.batch_by_member ? members : 1, product_of(slices_of(program, type), bytes(type)));
-        rest.batches = sum_of(rest.batches, product_of(static_cast<std::size_t>(entry.batches), slot));
+        rest.inputs.batches = sum_of(rest.inputs.batches, product_of(static_cast<std::size_t>(entry.batches), slot));
       } else if (counted.insert(input.name).second) {
-        std::size_t& item = input.group == Group::params ? rest.parameters : rest.state;
+        std::size_t& item = rest.inputs.of(input.group);
         item = sum_of(item, product_of(members, held_bytes(program, input.value)));
       }
     }
@@ -200,9 +201,10 @@ const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
   return program(static_cast<std::size_t>(input.entry)).inputs[static_cast<std::size_t>(input.index)].name;
 }
 
-Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::byte> bytes) {
-  return queue([this, input, to, bytes] {
-    check_write(input, to, bytes.size());
+Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+                              std::optional<std::size_t> offset) {
+  return queue([this, input, to, bytes, offset] {
+    check_write(input, to, bytes.size(), offset);
     const auto meant = [](std::int64_t wanted, std::size_t index) {
       return wanted == -1 || wanted == static_cast<std::int64_t>(index);
     };
@@ -210,7 +212,8 @@ Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::by
       if (!meant(to.member, m)) continue;
       PerDevice& slices = inputs_[m].at(name_of(value(input)));
       for (std::size_t d = 0; d < slices.size(); ++d) {
-        if (meant(to.device, d)) slices[d].assign(bytes.begin(), bytes.end());
+        if (!meant(to.device, d)) continue;
+        std::copy(bytes.begin(), bytes.end(), slices[d].begin() + static_cast<std::ptrdiff_t>(offset.value_or(0)));
       }
     }
   });
@@ -288,10 +291,7 @@ Needs ReferenceBackend::needs(const Source& source) const {
   for (const Entry& entry : source.entries) {
     most = std::max(most, sum_of(rest.total() - moved_bytes(*entry.program), interpreted_bytes(*entry.program)));
   }
-  Needs needs;
-  needs.parameters = rest.parameters;
-  needs.state = rest.state;
-  needs.batches = rest.batches;
+  Needs needs = rest.inputs;
   needs.temporaries = most - needs.total();
   needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
                  {"state", needs.state, 1, "a copy for every device"},
