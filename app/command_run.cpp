@@ -223,6 +223,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     train::Consumer* const consumers[] = {display.get(), &guards};
     display->on(train::Working{"preparing memory and kernels"});
+    session.working = [&display](const train::Working& working) { display->on(working); };
     train::Session run(setup, std::move(session));
     signals.emplace();  // until here a signal simply ends the process: nothing has been written
     ended = run.run(consumers);

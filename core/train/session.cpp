@@ -11,6 +11,7 @@
 #include "core/train/live_loss.h"
 #include "core/train/members.h"
 #include "core/train/record_lines.h"
+#include "core/train/resident.h"
 #include "core/train/run_report.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
@@ -71,13 +72,14 @@ class Session::Impl {
     tracer_.emplace(options_.trace, setup_, *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
+    load_data(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.source.train, training_streams(setup_), setup_.batch,
-                    batch_slots(*module_, train_entry, *setup_.source.train, setup_.batch),
+    loader_.emplace(setup_.fed(), training_streams(setup_), setup_.batch,
+                    batch_slots(*module_, train_entry, *setup_.fed(), setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_), tracer_->loader()});
     if (step_ < steps_) slot_ = loader_->next().slot;
   }

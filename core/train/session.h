@@ -29,7 +29,8 @@ struct SessionOptions {
   std::optional<TraceOptions> trace;      // steps that are traced
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
-  const std::atomic<int>* stop = nullptr;  // non-zero: end after the step under way
+  std::function<void(const Working&)> working = {};  // told what takes long before run()
+  const std::atomic<int>* stop = nullptr;            // non-zero: end after the step under way
   // Called after every step; what a test damages here, the guards must find.
   std::function<void(Module&, std::int64_t step)> between_steps = {};
 };

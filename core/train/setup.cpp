@@ -21,6 +21,7 @@
 #include "core/train/advice.h"
 #include "core/train/initialize.h"
 #include "core/train/members.h"
+#include "core/train/resident.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -229,6 +230,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
   }
+  keep_data_on_devices(setup);
   return setup;
 }
 

@@ -35,10 +35,16 @@ struct Timetable {
 
 // What evaluates one split.
 struct EvaluationPlan {
-  std::string split;  // "validation", "test"
-  std::shared_ptr<const data::Dataset> dataset;
+  std::string split;                             // "validation", "test"
+  std::shared_ptr<const data::Dataset> dataset;  // its examples, or their row numbers where it stays on the devices
   data::BatchPlan batch;
   std::shared_ptr<const Program> program;  // for batches of `batch`, simplified
+};
+
+// A split that stays on the devices: the inputs of programs that hold its examples.
+struct ResidentSplit {
+  std::string split, inputs, targets;
+  std::shared_ptr<const data::Dataset> dataset;
 };
 
 // What the members of an ensemble may have different values of.
@@ -68,7 +74,11 @@ struct Setup {
   // The first is evaluated at train.eval_every: validation where there is one, else test. Where there are both, test is
   // the second, evaluated at the end. Empty without either, or where eval_every is never.
   std::vector<EvaluationPlan> evaluations;
+  std::vector<ResidentSplit> resident;
+  std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, where it stays on the devices
 
+  // What batches of training are filled from.
+  const std::shared_ptr<const data::Dataset>& fed() const { return row_numbers ? row_numbers : source.train; }
   const spec::Spec& spec() const { return loaded.spec; }
   // What a run of this member alone would have; without an ensemble the config itself.
   const spec::Spec& member_spec(std::int64_t member = 0) const { return spec::member_spec(loaded.spec, member); }
@@ -129,9 +139,9 @@ struct MemoryEstimate {
   std::optional<std::size_t> available = 0;
   int gpus = 0;  // 0: the memory is this process's
   std::size_t kernels = 0;
-  std::size_t snapshot = 0;           // from which checkpoints are written while training goes on
-  std::size_t workspace = 0;          // of libraries on a GPU
-  std::string workspace_planned_for;  // the GPU; empty where the workspace is the most that libraries may take
+  std::size_t snapshot = 0;                // from which checkpoints are written while training goes on
+  std::size_t workspace = 0;               // of libraries on a GPU
+  std::string workspace_planned_for = {};  // the GPU; empty where the workspace is the most that libraries may take
 };
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
 // with dense layers alone.

@@ -9,8 +9,10 @@
 #include "core/base/text.h"
 #include "core/data/loader.h"
 #include "core/data/open.h"
+#include "core/passes/gather_batch.h"
 #include "core/train/checkpoint.h"
 #include "core/train/initialize.h"
+#include "core/train/resident.h"
 #include "core/train/values.h"
 
 namespace pmaptrain::train {
@@ -138,7 +140,9 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
       return found.data();
     };
     const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
-    slots.push_back({memory("inputs", input), memory("targets", target),
+    // A program that gathers its batch takes the numbers of the rows.
+    std::byte* const inputs = memory("inputs", input);
+    slots.push_back({inputs != nullptr ? inputs : memory(gathered_rows, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),
                      reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
   }
@@ -199,7 +203,8 @@ void set_loss_numbers(Module& module, const model::Model& model, std::int64_t me
 }
 
 void fill_first_batch(Module& module, const Setup& setup) {
-  const data::Dataset& dataset = *setup.source.train;
+  load_data(module, setup);
+  const data::Dataset& dataset = *setup.fed();
   for (const data::BatchBuffers& slot : batch_slots(module, train_entry, dataset, setup.batch)) {
     data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0, slot);
   }

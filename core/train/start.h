@@ -63,7 +63,8 @@ void set_learning_rate_scale(Module& module, const Setup& setup, double scale, s
 // Sets what an evaluation without training reads of the config of a member, which `model` is made of.
 void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member);
 
-// Fills slot 0 of the training entry with the first batch of the training split in file order: what steps are timed on.
+// Fills slot 0 of the training entry with the first batch of the training split in file order, and gives the devices
+// the splits that stay there: what steps are timed on.
 void fill_first_batch(Module& module, const Setup& setup);
 
 }  // namespace pmaptrain::train

@@ -30,4 +30,7 @@ std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
 void host_reads(const gpu::Platform& emulated, gpu::Range range);
 void host_writes(const gpu::Platform& emulated, gpu::Range range);
 
+// Bytes that have been copied from the host to all devices so far.
+std::size_t bytes_from_host(const gpu::Platform& emulated);
+
 }  // namespace pmaptrain::test

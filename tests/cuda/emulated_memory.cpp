@@ -155,6 +155,7 @@ void Memory::send_to_host(const Call& call, const std::vector<Range>& to, std::v
 void Memory::read_from_host(const Call& call, const std::vector<Range>& from) {
   settle_overlapping(from);
   transfers_.push_back({call, false, from, bytes_in(from)});
+  from_host_ += transfers_.back().bytes.size();
 }
 
 void Memory::host_waited(const Clock& host) {

@@ -45,6 +45,7 @@ class Memory {
   void send_to_host(const Call& call, const std::vector<Range>& to, std::vector<std::byte> bytes);
   // A copy from pinned memory: the host must leave that as it is until it has waited.
   void read_from_host(const Call& call, const std::vector<Range>& from);
+  std::size_t bytes_from_host() const { return from_host_; }  // of all such copies
   // Ends the transfers that the host has waited for. Throws Error (failed) where it did not leave the memory alone.
   void host_waited(const Clock& host);
 
@@ -70,6 +71,7 @@ class Memory {
   void settle_overlapping(const std::vector<Range>& ranges);
 
   std::size_t limit_;
+  std::size_t from_host_ = 0;
   std::map<int, std::size_t> used_;  // by device
   Blocks blocks_;
   std::list<Transfer> transfers_;  // by the order of their calls

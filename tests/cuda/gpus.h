@@ -34,6 +34,8 @@ class WithGpus {
   WithGpus(const WithGpus&) = delete;
   WithGpus& operator=(const WithGpus&) = delete;
 
+  const gpu::Platform& platform() const { return *platform_; }
+
  private:
   std::unique_ptr<gpu::Platform> platform_;
 };

@@ -146,7 +146,7 @@ TEST_CASE("validate, explain and run say which backend auto has taken", "[cuda]"
   const std::string said = "taken by auto: 2 GPUs found, the first is ";
   CHECK(contains(call({"validate", config, "--set", set}).out, "carried by 2 GPUs (backend cuda, " + said));
   CHECK(contains(call({"explain", config, "--memory", "--set", set}).out, "carried by 2 GPUs (backend cuda, " + said));
-  const Finished run = call({"run", config, "--run-dir", folder / "run", "--set", set});
+  const Finished run = call({"run", config, "--run-dir", folder / "run", "--quiet", "--set", set});
   INFO(run.out << run.err);
   CHECK(run.status == 0);
   CHECK(contains(read_text(folder / "run/log.txt"), "carried by 2 GPUs (backend cuda, " + said));
