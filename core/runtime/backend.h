@@ -213,8 +213,8 @@ class Backend {
   virtual int workers(const Source& source) const = 0;
   // How often the workers of an entry meet in a step.
   virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;
-  // Bytes of memory of one device where devices have their own; none for the CPU, or where no GPU was looked for and
-  // the config names none.
+  // Bytes of memory of one device where devices have their own; none for the CPU, or where no GPU is found and the
+  // config names none.
   virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
   // What load() will allocate. Throws Error (usage) for a program that this backend cannot run.
   virtual Needs needs(const Source& source) const = 0;

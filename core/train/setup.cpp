@@ -18,6 +18,7 @@
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
 #include "core/passes/widen.h"
+#include "core/runtime/backends.h"
 #include "core/train/advice.h"
 #include "core/train/initialize.h"
 #include "core/train/members.h"
