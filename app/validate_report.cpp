@@ -236,6 +236,7 @@ std::string memory_text(const train::MemoryEstimate& m) {
                                              {"gradients", bytes_text(m.gradients)},
                                              {"activations and other values on the way", bytes_text(m.activations)},
                                              {"batches", bytes_text(m.batch)}};
+  if (m.data > 0) rows.push_back({"data that stays", bytes_text(m.data)});
   if (m.gpus > 0) {
     rows.push_back({"scratch of kernels", bytes_text(m.kernels)});
     rows.push_back({m.workspace_planned_for.empty()
@@ -380,6 +381,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     json["gpus"] = m.gpus;
     json["fits"] = m.available ? Json(m.total <= *m.available) : Json(nullptr);
   }
+  if (m.data > 0) json["memory_bytes"]["data"] = m.data;
   json["flops_per_step"] = std::llround(report.cost.flops);
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {

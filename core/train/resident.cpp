@@ -30,10 +30,11 @@ std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(by
 // Bytes that data may take on each device; none where devices have no memory of their own. An eighth is left to what no
 // plan counts: workspaces of libraries, and what the driver keeps.
 std::optional<std::size_t> free_for_data(const Setup& setup) {
-  const std::unique_ptr<Backend> backend = backend_of(setup.spec().mesh);
+  const Source source = run_source(setup);
+  const std::unique_ptr<Backend> backend = choose_backend(setup.spec().mesh, source).backend;
   const std::optional<std::size_t> memory = backend->device_memory();
   if (!memory) return std::nullopt;
-  const Needs needs = backend->needs(run_source(setup));
+  const Needs needs = backend->needs(source);
   const std::size_t planned = needs.total() / static_cast<std::size_t>(std::max(1, needs.gpus));
   const std::size_t most = *memory - *memory / 8;
   return planned < most ? most - planned : 0;

@@ -48,6 +48,7 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
   estimate.gradients = needs.gradients / devices;
   estimate.activations = needs.temporaries / devices;
   estimate.batch = needs.batches / devices;
+  estimate.data = needs.data / devices;
   estimate.kernels = needs.kernels / devices;
   estimate.total = needs.total() / devices;
   estimate.gpus = needs.gpus;
@@ -67,8 +68,8 @@ namespace {
 
 std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan& batch, const std::string& largest) {
   const bool by_batch = largest == "activations" || largest == "batches";
-  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.kernels,
-                                   estimate.snapshot, estimate.workspace);
+  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.data,
+                                   estimate.kernels, estimate.snapshot, estimate.workspace);
   if (by_batch && fixed < *estimate.available) {
     const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;
@@ -155,6 +156,7 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
       {"gradients", estimate.gradients},
       {"activations", estimate.activations},
       {"batches", estimate.batch},
+      {"data that stays", estimate.data},
       {on_gpus ? "scratch of kernels" : "the kernel library", estimate.kernels},
       {"the snapshot for checkpoints", estimate.snapshot},
       {is_bound ? "the bound of the libraries' workspace" : "the libraries' workspace", estimate.workspace}};

@@ -142,6 +142,7 @@ struct MemoryEstimate {
   std::size_t snapshot = 0;                // from which checkpoints are written while training goes on
   std::size_t workspace = 0;               // of libraries on a GPU
   std::string workspace_planned_for = {};  // the GPU; empty where the workspace is the most that libraries may take
+  std::size_t data = 0;                    // splits that stay on devices
 };
 // The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
 // with dense layers alone.

@@ -6,8 +6,8 @@
 #include "core/train/start.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
-#include "tests/cuda/module.h"
 #include "tests/cuda/gpus.h"
+#include "tests/cuda/module.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
 

@@ -1,18 +1,29 @@
 // Data sets that stay on the GPUs: the bits of a run are those of copied batches, and what is copied is little.
 #include "core/train/resident.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app/validate_report.h"
+#include "core/graph/text.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
 #include "tests/catch.h"
+#include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {
+
+// Far more than any plan here needs.
+constexpr std::size_t plenty = std::size_t{64} << 30;
+
+std::unique_ptr<gpu::Platform> gpus_with(int count, std::size_t memory) {
+  return test::make_emulated({.devices = count, .memory = memory, .seed = static_cast<unsigned>(count)});
+}
 
 // With emulated GPUs in place, the data stays on them; a config for the CPU that is sent to them has copied batches.
 train::Setup resident(std::vector<std::string> set, const std::string& text = small_images) {
@@ -37,7 +48,7 @@ void check_same_bits(const std::vector<std::string>& set, const std::vector<int>
                      const std::string& text = small_images, const train::SessionOptions& options = {}) {
   for (const int count : counts) {
     INFO("GPUs " << count << ", " << (set.empty() ? "" : set.front()));
-    const test::WithGpus gpus(count);
+    const test::WithGpus gpus(gpus_with(count, plenty));
     const train::Setup stays = resident(set, text), passes = copied(set, text);
     CHECK_FALSE(stays.resident.empty());
     CHECK(passes.resident.empty());
@@ -45,7 +56,7 @@ void check_same_bits(const std::vector<std::string>& set, const std::vector<int>
   }
 }
 
-const std::string weighted = R"(name: weighted
+const std::string regression = R"(name: regression
 mesh: {axes: {devices: 4}}
 data:
   source:
@@ -70,16 +81,31 @@ TEST_CASE("a run has the same bits whether its data stays on the GPUs or its bat
   check_same_bits({mlp, "data.microbatches=2", "data.validation=0.25", "train.eval_every=1 step"}, {1, 2});
   check_same_bits({"data.batch_size=all", "data.shuffle=false", "mesh.axes.devices=1"}, {1});
   check_same_bits({"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12", "train.verify_replicas=1 step"}, {1, 2});
-  check_same_bits({}, {1, 2, 4}, weighted);
+  check_same_bits({}, {1, 2, 4}, regression);
+}
+
+TEST_CASE("weights of examples count though the examples stay on the GPUs", "[cuda]") {
+  const TemporaryFolder folder;
+  std::string rows = "x,y,w\n";
+  for (int i = 0; i < 11; ++i) {
+    rows += std::to_string(i % 5) + "," + std::to_string(2 * i % 7) + "," + std::to_string(i % 4) + "\n";
+  }
+  const std::string file = folder.write("rows.csv", rows);
+  const std::string source = "data.source={csv: {train: " + file + ", validation: " + file + ", inputs: x, target: y";
+  const std::vector<std::string> weighted = {source + ", weight: w}}"};
+  check_same_bits(weighted, {1, 4}, regression);
+  const test::WithGpus gpus(gpus_with(1, plenty));
+  const Trained with = train_setup(resident(weighted, regression));
+  CHECK_FALSE((with.parameters == train_setup(resident({source + "}}"}, regression)).parameters));
 }
 
 TEST_CASE("members of an ensemble gather from one copy of the data, with orders of their own too", "[cuda]") {
   for (const std::string vary : {"seed: [1, 2, 3]", "data.seed: [1, 2, 3]"}) {
     const std::vector<std::string> set = {"mesh.axes=[{members: 3}, {devices: 2}]",
                                           "ensemble={axis: members, vary: {" + vary + "}}"};
-    check_same_bits(set, {1, 2}, weighted);
-    const test::WithGpus gpus(2);
-    const train::Setup setup = resident(set, weighted);
+    check_same_bits(set, {1, 2}, regression);
+    const test::WithGpus gpus(gpus_with(2, plenty));
+    const train::Setup setup = resident(set, regression);
     CHECK(train::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
     const Needs needs = train::backend_of(setup.spec().mesh)->needs(train::run_source(setup));
     CHECK(needs.data == 2 * 11 * 2 * sizeof(float));
@@ -87,7 +113,7 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
 }
 
 TEST_CASE("a run whose data stays on the GPUs is resumed with the same bits", "[cuda]") {
-  const test::WithGpus gpus(2);
+  const test::WithGpus gpus(gpus_with(2, plenty));
   const std::vector<std::string> set = {"train.duration=9 steps"};
   const train::Setup setup = resident(set);
   const Trained whole = train_setup(copied(set));
@@ -117,7 +143,7 @@ TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone", 
     return test::bytes_from_host(gpus.platform()) - before;
   };
   const std::size_t mask_and_stream = sizeof(float) + sizeof(std::int64_t);
-  const test::WithGpus gpus(1);
+  const test::WithGpus gpus(gpus_with(1, plenty));
   CHECK(copied_in_a_step(resident({}), gpus) == 16 * (4 + mask_and_stream));
   CHECK(copied_in_a_step(copied({}), gpus) == 16 * (36 + 4 + mask_and_stream));
 }
@@ -125,20 +151,35 @@ TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone", 
 TEST_CASE("data stays on the GPUs where it fits, and why not is said", "[cuda]") {
   const std::string augmented = "data.augment=[random_flip]";
   {
-    const test::WithGpus gpus(1);
+    const test::WithGpus gpus(gpus_with(1, plenty));
     CHECK(placement(resident({})) == "data: 1.9 KiB of train and 840 B of test stay on each GPU");
     CHECK(placement(resident({augmented})) ==
           "data: 840 B of test stays on each GPU; batches of train are copied: augmentation is computed on the host");
     CHECK(placement(setup_of_text(small_images)) == "none");
   }
-  const test::WithGpus small(test::make_emulated({.devices = 1, .memory = 1 << 15}));
+  const test::WithGpus small(gpus_with(1, 1 << 15));
   const std::string said = placement(resident({}));
   INFO(said);
   CHECK(said.starts_with("data: batches of train are copied: of the 1.9 KiB no more than "));
 }
 
+TEST_CASE("validate counts the data that stays on GPUs, and explain shows what gathers it", "[cuda]") {
+  const test::WithGpus gpus(gpus_with(2, plenty));
+  const train::Setup setup = resident({});
+  const app::ValidateReport report = app::make_validate_report(setup);
+  CHECK(report.memory.data == 2 * (48 + 21) * 40);
+  const std::string text = app::validate_text(setup, report);
+  INFO(text);
+  CHECK(text.find("note: data: 1.9 KiB of train and 840 B of test stay on each GPU\n") != std::string::npos);
+  CHECK(text.find("data that stays") != std::string::npos);
+  const std::string program = to_text(*setup.training);
+  INFO(program);
+  CHECK(program.find("data %data/train/inputs:u8[48,6,6,1]{}") != std::string::npos);
+  CHECK(program.find(":u8[4,6,6,1]{devices} = gather ") != std::string::npos);
+}
+
 TEST_CASE("a value that stops a run is found though the data stays on the GPUs", "[cuda]") {
-  const test::WithGpus gpus(2);
+  const test::WithGpus gpus(gpus_with(2, plenty));
   const std::vector<std::string> set = {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps"};
   const Trained found = train_setup(resident(set)), expected = train_setup(copied(set));
   CHECK(found.ended.exit_status == 5);

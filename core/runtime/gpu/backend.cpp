@@ -98,8 +98,8 @@ Needs needs_of_one(const Plans& plans) {
     needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));
     constants = sum_of(constants, plan.constant_bytes);
   }
-  const std::size_t kept = product_of(members, plans.layout.kept);
-  const std::size_t named = sum_of(needs.parameters, needs.state);
+  const std::size_t kept = sum_of(product_of(members, plans.layout.kept), plans.layout.data);
+  const std::size_t named = sum_of(needs.parameters, needs.state, needs.data);
   needs.temporaries = sum_of(plans.layout.passing - needs.gradients, constants, kept > named ? kept - named : 0);
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
@@ -127,8 +127,8 @@ Needs GpuBackend::needs_on(int gpus, const Source& source) const {
   if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
 
   const auto count = static_cast<std::size_t>(gpus);
-  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.data, &needs.batches, &needs.gradients, &needs.temporaries,
-                                  &needs.kernels, &needs.workspaces}) {
+  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.data, &needs.batches, &needs.gradients,
+                                  &needs.temporaries, &needs.kernels, &needs.workspaces}) {
     *item = product_of(count, *item);
   }
   for (PoolReport& pool : needs.pools) pool.copies *= count;
