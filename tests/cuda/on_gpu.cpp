@@ -127,9 +127,9 @@ std::vector<Bytes> run_on_gpu(const KernelCase& c) {
 
 double rounding_of(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return std::ldexp(1, -7);
-    case DType::f32: return std::ldexp(64, -24);
-    case DType::f64: return std::ldexp(64, -53);
+    case DType::bf16: return std::ldexp(2, -7);
+    case DType::f32: return std::ldexp(64, -23);
+    case DType::f64: return std::ldexp(64, -52);
     default: return 0;
   }
 }

@@ -11,11 +11,11 @@ namespace pmaptrain::test {
 // By result, of all devices.
 std::vector<Bytes> run_on_gpu(const KernelCase& c);
 
-// How far a result may be from the reference's, as a part of its largest element or of 1, where it is not equal to the
-// bit. That is so for what a library or generated code computes: a library adds up to some thousand products in an
-// order of its own, and CUDA's functions are right to two units in the last place, of a value that a chain then
-// enlarges. So 64 units are allowed of what is computed, which in bf16 is f32: rounding it changes one unit of bf16 at
-// most, two where a chain rounds twice.
+// How far a result of a library or of generated code may be from the reference's, as a part of its largest element or
+// of 1. A library adds up to some thousand products in an order of its own, and CUDA's functions are right to two units
+// in the last place, of a value that a chain then enlarges: 64 units are allowed. What is stored as bf16 is computed in
+// f32, of which such an error changes the rounding by one unit of bf16; two are allowed, as a chain rounds several
+// times.
 double rounding_of(DType dtype);
 
 // The first element that is further than that from what is expected, as text; empty where there is none. What is not
