@@ -1,0 +1,99 @@
+// The calls of a device (core/runtime/gpu/device.h) besides launches: right programs, on emulated GPUs and on CUDA's.
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/arrays.h"
+#include "tests/catch.h"
+#include "tests/cuda/arithmetic.h"
+#include "tests/cuda/gpus.h"
+#include "tests/cuda/kernel_case.h"
+
+namespace pmaptrain::test {
+namespace {
+
+using gpu::Stream;
+
+// A device with memory of its own, which begins as what a test gives it.
+struct Board {
+  explicit Board(const Bytes& values)
+      : platform(open_gpus(1)),
+        device(platform->open(0)),
+        size(values.size()),
+        host(device->pinned(size)),
+        memory(device->allocate(size)) {
+    std::memcpy(host, values.data(), size);
+    device->copy(Stream::compute, memory, host, {size});
+  }
+  Bytes values() {
+    device->copy(Stream::compute, host, memory, {size});
+    device->wait(device->mark(Stream::compute));
+    return {host, host + size};
+  }
+
+  std::unique_ptr<gpu::Platform> platform;
+  std::unique_ptr<gpu::Device> device;
+  std::size_t size;
+  std::byte *host, *memory;
+};
+
+}  // namespace
+
+TEST_CASE("a device folds arrays in their order, with the bits of the collectives' references", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  using Fold = gpu::Device::Fold;
+  constexpr std::size_t count = 3, elements = 1000;
+  for (const Fold fold : {Fold::sum, Fold::max, Fold::min}) {
+    for (const DType dtype : number_types) {
+      if (dtype == DType::bf16 && fold == Fold::sum) continue;  // sums of bf16 are added up in f32
+      const std::size_t bytes = elements * size_of(dtype), pitch = bytes + 256 - bytes % 256;
+      Bytes values(count * pitch + bytes);
+      std::vector<const std::byte*> arrays;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Bytes some = random_values(dtype, elements, static_cast<unsigned>(i));
+        std::copy(some.begin(), some.end(), values.begin() + static_cast<std::ptrdiff_t>(i * pitch));
+        arrays.push_back(values.data() + i * pitch);
+      }
+      const Bytes expected = emulation::fold_arrays("expected", fold, dtype, bytes, arrays);
+      Board board(values);
+      board.device->fold(Stream::compute, fold, dtype, board.memory + count * pitch, board.memory, elements, count,
+                         pitch);
+      const Bytes all = board.values();
+      const Bytes found(all.end() - static_cast<std::ptrdiff_t>(bytes), all.end());
+      INFO(to_string(dtype) << ", fold " << static_cast<int>(fold));
+      CHECK(difference({{dtype, {static_cast<std::int64_t>(elements)}, {}}}, {found}, {expected}).empty());
+    }
+  }
+}
+
+TEST_CASE("a device copies rows from one pitch to another", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  Bytes values(512);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i % 251);
+  Board board(values);
+  board.device->copy(Stream::compute, board.memory + 256, board.memory, {5, 4, 7, 16});
+  Bytes expected = values;
+  for (std::size_t row = 0; row < 4; ++row) {
+    for (std::size_t i = 0; i < 5; ++i) expected[256 + 7 * row + i] = values[16 * row + i];
+  }
+  CHECK((board.values() == expected));
+}
+
+TEST_CASE("a device replays a graph that forks and joins as often as it is asked", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  // Beside a sum of three numbers, the last of which it is written over, a copy of the first one.
+  const std::vector<float> begin{1, 2, 4, 0};
+  Board board(bytes_of(begin));
+  gpu::Device& device = *board.device;
+  const gpu::Graph graph = device.capture([&] {
+    device.order(Stream::compute, Stream::copy);
+    device.copy(Stream::copy, board.memory + 12, board.memory, {4});
+    device.fold(Stream::compute, gpu::Device::Fold::sum, DType::f32, board.memory + 8, board.memory, 1, 3, 4);
+    device.order(Stream::copy, Stream::compute);
+  });
+  for (int i = 0; i < 3; ++i) device.replay(graph);
+  CHECK((board.values() == bytes_of<float>({1, 2, 13, 1})));
+}
+
+}  // namespace pmaptrain::test
