@@ -43,22 +43,21 @@ struct Board {
 TEST_CASE("a device folds arrays in their order, with the bits of the collectives' references", "[cuda][gpu]") {
   if (!has_gpus()) return;
   using Fold = gpu::Device::Fold;
-  constexpr std::size_t count = 3, elements = 1000;
+  constexpr std::size_t elements = 1000;
   for (const Fold fold : {Fold::sum, Fold::max, Fold::min}) {
     for (const DType dtype : number_types) {
       if (dtype == DType::bf16 && fold == Fold::sum) continue;  // sums of bf16 are added up in f32
       const std::size_t bytes = elements * size_of(dtype), pitch = bytes + 256 - bytes % 256;
-      Bytes values(count * pitch + bytes);
+      const gpu::Arrays spaced{4, 2, pitch, 3 * pitch};  // two rows of two; there is a gap between them
+      Bytes values(5 * pitch + bytes);
       std::vector<const std::byte*> arrays;
-      for (std::size_t i = 0; i < count; ++i) {
+      for (std::int64_t i = 0; i < spaced.count; ++i) {
         const Bytes some = random_values(dtype, elements, static_cast<unsigned>(i));
-        std::copy(some.begin(), some.end(), values.begin() + static_cast<std::ptrdiff_t>(i * pitch));
-        arrays.push_back(values.data() + i * pitch);
+        arrays.push_back(std::copy(some.begin(), some.end(), values.data() + spaced.offset(i)) - some.size());
       }
       const Bytes expected = emulation::fold_arrays("expected", fold, dtype, bytes, arrays);
       Board board(values);
-      board.device->fold(Stream::compute, fold, dtype, board.memory + count * pitch, board.memory, elements, count,
-                         pitch);
+      board.device->fold(Stream::compute, fold, dtype, board.memory + 5 * pitch, board.memory, elements, spaced);
       const Bytes all = board.values();
       const Bytes found(all.end() - static_cast<std::ptrdiff_t>(bytes), all.end());
       INFO(to_string(dtype) << ", fold " << static_cast<int>(fold));
@@ -89,7 +88,7 @@ TEST_CASE("a device replays a graph that forks and joins as often as it is asked
   const gpu::Graph graph = device.capture([&] {
     device.order(Stream::compute, Stream::copy);
     device.copy(Stream::copy, board.memory + 12, board.memory, {4});
-    device.fold(Stream::compute, gpu::Device::Fold::sum, DType::f32, board.memory + 8, board.memory, 1, 3, 4);
+    device.fold(Stream::compute, gpu::Device::Fold::sum, DType::f32, board.memory + 8, board.memory, 1, {3, 3, 4});
     device.order(Stream::copy, Stream::compute);
   });
   for (int i = 0; i < 3; ++i) device.replay(graph);
