@@ -4,7 +4,9 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 #include <thread>
 
 #include "core/base/error.h"
@@ -19,6 +21,12 @@ int compute_capability_of(int gpu) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu), "asking for the compute capability");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu), "asking for the compute capability");
   return major * 10 + minor;
+}
+
+// PMAPTRAIN_GPU_GRAPHS=off: every call is made in every step, with ranges for profilers.
+bool makes_graphs() {
+  const char* const wanted = std::getenv("PMAPTRAIN_GPU_GRAPHS");
+  return wanted == nullptr || std::string_view(wanted) != "off";
 }
 
 // The first call of the thread that the device belongs to.
@@ -49,7 +57,8 @@ bool is_plain(const gpu::Rows& rows) {
 CudaDevice::CudaDevice(int number, int gpu, Generate generate, const MakeCollectives& make_collectives)
     : number_(number),
       libraries_(compute_capability_of(chosen(gpu)), generate),
-      collectives_(make_collectives(abort_)) {
+      collectives_(make_collectives(abort_)),
+      makes_graphs_(makes_graphs()) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     check(cudaStreamCreateWithFlags(streams_[i].create(), cudaStreamNonBlocking), "creating a stream");
     orders_[i] = make_event();
@@ -62,9 +71,9 @@ CudaDevice::~CudaDevice() {
 }
 
 template <class F>
-void CudaDevice::queue(F&& call) {
+void CudaDevice::queue(bool on_compute, F&& call) {
   if (recorded_ != nullptr) {
-    recorded_->emplace_back(std::forward<F>(call));
+    recorded_->push_back({std::forward<F>(call), on_compute});
   } else {
     call();
   }
@@ -133,16 +142,16 @@ void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
 }
 
 void CudaDevice::launch(gpu::Stream on, gpu::Prepared kernel, const gpu::Arguments& arguments, const gpu::Accesses&) {
-  queue([this, on, number = static_cast<std::size_t>(kernel.number),
-         operands = std::vector(arguments.operands.begin(), arguments.operands.end()),
-         results = std::vector(arguments.results.begin(), arguments.results.end()), scratch = arguments.scratch,
-         workspace = arguments.workspace] {
+  queue(on == gpu::Stream::compute, [this, on, number = static_cast<std::size_t>(kernel.number),
+                                     operands = std::vector(arguments.operands.begin(), arguments.operands.end()),
+                                     results = std::vector(arguments.results.begin(), arguments.results.end()),
+                                     scratch = arguments.scratch, workspace = arguments.workspace] {
     kernels_[number].run(stream(on), {operands, results, scratch, workspace});
   });
 }
 
 void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, const gpu::Rows& rows) {
-  queue([this, on, to, from, rows] {
+  queue(on == gpu::Stream::compute, [this, on, to, from, rows] {
     if (rows.height > 1 && is_plain(rows)) {
       return check(cudaMemcpy2DAsync(to, rows.to_pitch, from, rows.from_pitch, rows.width, rows.height,
                                      cudaMemcpyDefault, stream(on)),
@@ -160,7 +169,7 @@ void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, con
                       std::int64_t elements, const gpu::Arrays& arrays) {
   const FoldKind how = kind == Fold::sum ? FoldKind::sum : kind == Fold::max ? FoldKind::max : FoldKind::min;
   const EvenlySpaced spaced{from, arrays.in_a_row, arrays.pitch, arrays.row_pitch};
-  queue([=, this, count = arrays.count] {
+  queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
     check(cuda::fold(how, dtype, to, spaced, elements, count, stream(on)), "a fold");
   });
 }
@@ -168,7 +177,7 @@ void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, con
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                             std::byte* to, const std::byte* from, std::size_t bytes) {
   if (recorded_ != nullptr) records_collectives_ = true;
-  queue([this, on, communicator, call = RankCall{kind, dtype, to, from, bytes}] {
+  queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes}] {
     std::string what = collectives_->next(communicator.number, call);
     collectives_->run(communicator.number, call, stream(on));
     if (capturing_) {
@@ -180,7 +189,7 @@ void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu:
 }
 
 void CudaDevice::order(gpu::Stream before, gpu::Stream after) {
-  queue([this, before, after] {
+  queue(false, [this, before, after] {
     const cudaEvent_t event = orders_[static_cast<std::size_t>(before)].get();
     check(cudaEventRecord(event, stream(before)), "ordering streams");
     check(cudaStreamWaitEvent(stream(after), event, 0), "ordering streams");
@@ -191,7 +200,7 @@ void CudaDevice::stamp(gpu::Stream on, int number) {
   while (stamps_.size() <= static_cast<std::size_t>(number)) {
     check(cudaEventCreate(stamps_.emplace_back().create()), "creating an event");
   }
-  queue([this, on, event = stamps_[static_cast<std::size_t>(number)].get()] {
+  queue(on == gpu::Stream::compute, [this, on, event = stamps_[static_cast<std::size_t>(number)].get()] {
     // External: a node of the graph that records it in each replay, not an edge of the capture.
     check(cudaEventRecordWithFlags(event, stream(on), capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault),
           "keeping a time");
@@ -206,19 +215,21 @@ double CudaDevice::seconds_between(int from, int to) {
   return static_cast<double>(milliseconds) / 1000;
 }
 
+// A graph has no ranges: what is captured runs when nobody calls it.
 void CudaDevice::begin_range(const std::string& name) {
-  queue([name] { nvtxRangePushA(name.c_str()); });
+  if (recorded_ == nullptr || !makes_graphs_) queue(false, [name] { nvtxRangePushA(name.c_str()); });
 }
 
 void CudaDevice::end_range() {
-  queue([] { nvtxRangePop(); });
+  if (recorded_ == nullptr || !makes_graphs_) queue(false, [] { nvtxRangePop(); });
 }
 
-// Calls become a CUDA graph where they can. Else they are kept and made again in each replay: virtual GPUs wait for one
-// another on their threads, and NCCL's collectives of several GPUs of one process may block one another in graphs.
+// Calls become a CUDA graph where they can. Collectives of virtual GPUs cannot, which wait for one another on their
+// threads, nor NCCL's of several GPUs of one process, whose graphs may block one another: they are called in each
+// replay, and what is between them on the stream compute are graphs.
 gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
   refuse_while_recording("a capture begins");
-  Calls calls;
+  std::vector<Call> calls;
   recorded_ = &calls;
   records_collectives_ = false;
   try {
@@ -228,27 +239,36 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
     throw;
   }
   recorded_ = nullptr;
-  if (records_collectives_ && !collectives_->can_be_captured()) {
-    graphs_.emplace_back(std::move(calls));
-  } else {
-    captured_collectives_.clear();
-    OwnGraphExec graph = make_graph(calls);
-    graphs_.emplace_back(Captured{std::move(graph), std::exchange(captured_collectives_, {})});
+  const bool is_one_graph = makes_graphs_ && (!records_collectives_ || collectives_->can_be_captured());
+  const auto is_captured = [&](const Call& call) { return is_one_graph || (makes_graphs_ && call.on_compute); };
+  captured_collectives_.clear();
+  Captured captured;
+  for (auto call = calls.begin(); call != calls.end();) {
+    const auto end = std::find_if_not(call, calls.end(), is_captured);
+    if (end != call) {
+      captured.parts.emplace_back(make_graph({call, end}));
+      call = end;
+    } else {
+      captured.parts.emplace_back(std::move(call->make));
+      ++call;
+    }
   }
+  captured.collectives = std::exchange(captured_collectives_, {});
+  graphs_.push_back(std::move(captured));
   return {static_cast<int>(graphs_.size()) - 1};
 }
 
-OwnGraphExec CudaDevice::make_graph(const Calls& calls) {
+OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   const cudaStream_t begin = stream(gpu::Stream::compute);
   OwnGraph graph;
   check(cudaStreamBeginCapture(begin, cudaStreamCaptureModeThreadLocal), "beginning a capture");
   capturing_ = true;
   try {
-    for (const auto& call : calls) call();
+    for (const Call& call : calls) call.make();
   } catch (...) {
     capturing_ = false;
     cudaStreamEndCapture(begin, graph.create());
-    cudaGetLastError();  // the capture has failed, which `call` says better
+    cudaGetLastError();  // the capture has failed, which the call says better
     throw;
   }
   capturing_ = false;
@@ -261,16 +281,17 @@ OwnGraphExec CudaDevice::make_graph(const Calls& calls) {
 
 void CudaDevice::replay(gpu::Graph graph) {
   refuse_while_recording("a graph is replayed");
-  const auto& captured = graphs_[static_cast<std::size_t>(graph.number)];
-  if (const auto* calls = std::get_if<Calls>(&captured)) {
-    for (const auto& call : *calls) call();
-    return;
-  }
-  const auto& [ready, collectives] = std::get<Captured>(captured);
+  const Captured& captured = graphs_[static_cast<std::size_t>(graph.number)];
   const cudaStream_t in = stream(gpu::Stream::compute);
-  check(cudaGraphLaunch(ready.get(), in), "replaying a graph");
-  if (!collectives.empty()) {
-    watch_.queued(fmt::format("a graph with {} to {}", collectives.front(), collectives.back()), in);
+  for (const auto& part : captured.parts) {
+    if (const auto* const ready = std::get_if<OwnGraphExec>(&part)) {
+      check(cudaGraphLaunch(ready->get(), in), "replaying a graph");
+    } else {
+      std::get<std::function<void()>>(part)();
+    }
+  }
+  if (!captured.collectives.empty()) {
+    watch_.queued(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()), in);
   }
 }
 

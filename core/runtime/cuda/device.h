@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -49,19 +50,23 @@ class CudaDevice final : public gpu::Device {
   void abort(const std::string& reason) noexcept override;
 
  private:
-  // Calls on streams, in order: what is captured, until it is a graph.
-  using Calls = std::vector<std::function<void()>>;
+  // A call that was recorded, and whether it is one on the stream compute alone.
+  struct Call {
+    std::function<void()> make;
+    bool on_compute = false;
+  };
+  // What a replay does: launch graphs, and make the calls between them.
   struct Captured {
-    OwnGraphExec graph;
-    std::vector<std::string> collectives;  // in it
+    std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
+    std::vector<std::string> collectives;  // in the graphs
   };
 
   cudaStream_t stream(gpu::Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
   // Carries the call out, or keeps it while calls are recorded.
   template <class F>
-  void queue(F&& call);
+  void queue(bool on_compute, F&& call);
   void refuse_while_recording(const char* what) const;
-  OwnGraphExec make_graph(const Calls& calls);
+  OwnGraphExec make_graph(std::span<const Call> calls);
   // Runs a kernel once on memory of zeros: libraries load code in their first call, which a capture forbids.
   void warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
   void check_progress();
@@ -79,11 +84,12 @@ class CudaDevice final : public gpu::Device {
   Watch watch_;
   std::map<std::int64_t, OwnEvent> marks_;  // that have not been seen to be done
   std::int64_t last_mark_ = 0;
-  std::vector<std::variant<Captured, Calls>> graphs_;  // after collectives_: graphs end before communicators
+  std::vector<Captured> graphs_;  // after collectives_: graphs end before communicators
 
-  Calls* recorded_ = nullptr;         // while capture() runs
-  bool records_collectives_ = false;  // in them
-  bool capturing_ = false;            // the calls are carried out into a graph
+  const bool makes_graphs_;
+  std::vector<Call>* recorded_ = nullptr;  // while capture() runs
+  bool records_collectives_ = false;       // in them
+  bool capturing_ = false;                 // the calls are carried out into a graph
   std::vector<std::string> captured_collectives_;
 };
 
