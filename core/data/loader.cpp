@@ -37,11 +37,12 @@ class Loader::Ring {
         taken_(options.first_step),
         filled_(options.first_step),
         end_(options.end_step),
+        held_(options.held),
         log_(options.log),
         resident_(is_resident(streams_.front(), plan)),
         buffers_(std::move(slots)) {
     assert(buffers_.size() % streams_.size() == 0);
-    assert(this->slots() >= (resident_ ? 1 : 2));
+    assert(this->slots() > (resident_ ? 0 : held_));
     if (!resident_) {
       const BlockSignals blocked;
       try {
@@ -81,7 +82,7 @@ class Loader::Ring {
     if (taken_ >= end_) throw std::out_of_range("the loader has no batch past its end step");
     if (resident_) return next_resident();
     std::unique_lock lock(mutex_);
-    // Taking a step returns the slot of the previous one to the thread.
+    // Taking a step returns the slot of the previous one, or of an earlier one, to the thread.
     const std::int64_t step = taken_;
     changed_.wait(lock, [&] { return filled_ > step || error_; });
     if (filled_ <= step) std::rethrow_exception(error_);
@@ -124,7 +125,7 @@ class Loader::Ring {
   }
 
   void run() {
-    const std::int64_t ahead = slots() - 1;
+    const std::int64_t ahead = slots() - held_;
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [&] { return stop_ || (!error_ && filled_ < end_ && filled_ < taken_ + ahead); });
@@ -160,6 +161,7 @@ class Loader::Ring {
   bool stop_ = false;
   std::exception_ptr error_;
 
+  const std::int64_t held_;
   SpanLog* const log_;
   const bool resident_;
   bool is_resident_filled_ = false;

@@ -23,6 +23,7 @@ struct Batch {
 struct LoaderOptions {
   std::int64_t first_step = 0;                                       // of a resumed run
   std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  // one past the last step
+  int held = 1;            // batches that the caller reads at a time: fewer than there are slots
   SpanLog* log = nullptr;  // when the batches of the steps that it covers were filled; outlives the loader
 };
 
@@ -48,7 +49,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, whose memory is unchanged until the next call; waits until it is filled. An exception thrown while
+  // The next batch, whose memory is unchanged until the next call, or with LoaderOptions::held until so many calls
+  // later; waits until it is filled. An exception thrown while
   // a batch was filled is rethrown by the call for that batch and by all later calls. Throws std::out_of_range past the
   // end step. Not thread-safe.
   Batch next();

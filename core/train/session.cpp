@@ -10,6 +10,7 @@
 #include "core/train/evaluations.h"
 #include "core/train/live_loss.h"
 #include "core/train/members.h"
+#include "core/train/pacing.h"
 #include "core/train/record_lines.h"
 #include "core/train/resident.h"
 #include "core/train/run_report.h"
@@ -80,7 +81,8 @@ class Session::Impl {
     }
     loader_.emplace(setup_.fed(), training_streams(setup_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.fed(), setup_.batch),
-                    data::LoaderOptions{step_, std::max(step_, steps_), tracer_->loader()});
+                    data::LoaderOptions{step_, std::max(step_, steps_), batches_held(*module_), tracer_->loader()});
+    pacing_.emplace(*module_, timetable_, loader_->prefetches(), !setup_.model.drawing_layers().empty());
     if (step_ < steps_) slot_ = loader_->next().slot;
   }
 
@@ -117,20 +119,21 @@ class Session::Impl {
   // The first batch is there, and its step is run whatever happens: from here on the run ends with a checkpoint.
   void loop() {
     saved_at_ = Clock::now();
-    // A batch that never changes is filled once. Its rows do change, but only dropout reads them.
-    const bool resident = !loader_->prefetches() && setup_.model.drawing_layers().empty();
     bool has_batch = true;
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->leaves()) report_->left_behind(step_, members_->leave());
-      module_->wait(submitted_);  // the batch of the step before is given back
-      if (!has_batch && !resident) {
+      pacing_->wait_for_room();
+      if (!has_batch && !pacing_->batch_stays()) {
         const auto span = tracer_->span(step_ + 1, "wait for the batch");
         slot_ = loader_->next().slot;
       }
       has_batch = false;
-      submitted_ = tracer_->submit(++step_, slot_, members_->submitted());
+      const bool is_watched = options_.trace || options_.between_steps;
+      const std::int64_t count = is_watched ? 1 : pacing_->steps_after(step_, steps_);
+      pacing_->submitted(tracer_->submit(step_ + 1, count, slot_, members_->submitted()));
+      step_ += count;
       report_->progressed(step_, live_loss_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
@@ -389,7 +392,7 @@ class Session::Impl {
   // step.
   bool step_failed() {
     try {
-      module_->wait(submitted_);
+      pacing_->wait_for_all();
       return false;
     } catch (...) {  // it is what ended the run, and has been caught there
       return true;
@@ -466,8 +469,8 @@ class Session::Impl {
   std::optional<LiveLoss> live_loss_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
-  int slot_ = 0;      // of the batch at hand
-  Ticket submitted_;  // the last step
+  int slot_ = 0;  // of the batch at hand
+  std::optional<Pacing> pacing_;
   std::int64_t step_ = 0;
   bool stopping_ = false;  // by a signal, or because the time is up
   bool evaluation_is_due_ = false;

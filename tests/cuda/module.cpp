@@ -97,6 +97,42 @@ TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter s
   }
 }
 
+TEST_CASE("a loop's carry that is summed over a group of one is replaced after it was read", "[cuda]") {
+  for (const std::string yields : {"%n, %v", "%v, %n"}) {
+    for (const std::string mesh : {"a=1", "a=2 b=1"}) {
+      const std::string one = mesh == "a=1" ? "a" : "b", all = mesh == "a=1" ? "a" : "a, b";
+      check_program(test::program_of("mesh " + mesh + "\nbatch %x:i32[4]{" + all + "}\nbatch %y:i32[4]{" + all +
+                                     "}\n%1, %2 = loop[iterations=3, consts=0, carries=2] %x, %y (%p:i32[4]{" + all +
+                                     "}, %q:i32[4]{" + all + "}) {\n  %s = psum[axes={" + one +
+                                     "}] %p\n  %v = pvary[axes={" + one + "}] %s\n  %n = add %p, %q\n  yield " +
+                                     yields + "\n}\nreturn a = %1\nreturn b = %2\n"));
+    }
+  }
+}
+
+TEST_CASE("updates of many parameters in one launch are those of a launch for each", "[cuda]") {
+  const std::string shapes[] = {"3", "64", "7,5", "1", "65", "4,16"};
+  for (std::size_t seed = 0; seed < 12; ++seed) {
+    std::string inputs, body, updates;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const std::string n = std::to_string(i), shape = shapes[(seed * 7 + i * (1 + seed % 5)) % 6];
+      inputs += "params %p" + n + ":f32[" + shape + "]{}\nstate %m" + n + ":f32[" + shape + "]{}\nbatch %x" + n +
+                ":f32[" + shape + "]{a}\n";
+      // Some have another rate, or the other way round.
+      const std::string rate = seed % 4 == 1 && i == 2 ? "%s" : "%r";
+      const std::string last = seed % 4 == 2 && i == 3 ? "%d" + n + ", %p" + n : "%p" + n + ", %d" + n;
+      body += "%k" + n + " = mul %m" + n + ", %s\n%e" + n + " = add %k" + n + ", %g" + n + "\n%d" + n + " = mul %e" +
+              n + ", " + rate + "\n%q" + n + " = sub " + last + "\n";
+      updates += "update %p" + n + " = %q" + n + "\nupdate %m" + n + " = %e" + n + "\n";
+    }
+    const auto program =
+        test::program_of("mesh a=4\n" + inputs + "hyper %r:f32[]{}\nhyper %s:f32[]{}\n" +
+                         "%g0, %g1, %g2, %g3, %g4 = psum[axes={a}] %x0, %x1, %x2, %x3, %x4\n" + body + updates);
+    INFO("seed " << seed);
+    check_program(std::make_shared<const Program>(fuse(simplify(*program))));
+  }
+}
+
 TEST_CASE("a GPU adds up the rows of its logical devices in one product", "[cuda]") {
   const auto program = test::program_of(R"(mesh a=8
 params %w:i32[3,2]{}

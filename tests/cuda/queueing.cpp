@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda/gpus.h"
 #include "tests/runtime/programs.h"
 
 namespace pmaptrain::test {
@@ -45,9 +46,10 @@ TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one bef
   CHECK(queued == std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
 }
 
-TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda]") {
-  const auto platform = make_emulated({.devices = 2});
-  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  const auto platform = open_gpus(2);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, {}});
   Module& module = gpus;
   const Profile profile = module.profile(0, 0, 2);
   CHECK(profile.seconds.size() == module.instructions(0).size());

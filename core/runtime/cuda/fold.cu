@@ -4,11 +4,35 @@
 namespace pmaptrain::cuda {
 namespace {
 
-__device__ const std::byte* array(const EvenlySpaced& from, std::int64_t i) {
-  const auto row = static_cast<std::size_t>(i / from.in_a_row), column = static_cast<std::size_t>(i % from.in_a_row);
-  return from.begin + row * from.row_pitch + column * from.pitch;
-}
-__device__ const std::byte* array(const Scattered& from, std::int64_t i) { return from.begin[i]; }
+// One array after another.
+class Walk {
+ public:
+  __device__ explicit Walk(const EvenlySpaced& from) : from_(from), row_(from.begin), array_(from.begin) {}
+  __device__ const std::byte* array() const { return array_; }
+  __device__ void next() {
+    array_ += from_.pitch;
+    if (++column_ < from_.in_a_row) return;
+    column_ = 0;
+    row_ += from_.row_pitch;
+    array_ = row_;
+  }
+
+ private:
+  const EvenlySpaced& from_;
+  const std::byte *row_, *array_;
+  std::int64_t column_ = 0;
+};
+class ScatteredWalk {
+ public:
+  __device__ explicit ScatteredWalk(const Scattered& from) : array_(from.begin) {}
+  __device__ const std::byte* array() const { return *array_; }
+  __device__ void next() { ++array_; }
+
+ private:
+  const std::byte* const* array_;
+};
+__device__ Walk walk(const EvenlySpaced& from) { return Walk(from); }
+__device__ ScatteredWalk walk(const Scattered& from) { return ScatteredWalk(from); }
 
 // A NaN anywhere is the result.
 template <FoldKind kind, class T>
@@ -25,9 +49,11 @@ __global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_
   using Result = std::conditional_t<kind == FoldKind::sum, Sum, Value>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
-    Result result = converted<Result>(reinterpret_cast<const T*>(array(from, 0))[i]);
+    auto arrays = walk(from);
+    Result result = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
     for (std::int64_t k = 1; k < count; ++k) {
-      const Result next = converted<Result>(reinterpret_cast<const T*>(array(from, k))[i]);
+      arrays.next();
+      const Result next = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
       if constexpr (kind == FoldKind::sum) {
         result = static_cast<Result>(result + next);
       } else {

@@ -15,7 +15,17 @@ constexpr std::size_t staging_bytes = std::size_t{4} << 20;
 // Launching a graph costs the host some microseconds: as much as a short step. So steps on one batch are launched
 // together where they have few commands.
 constexpr std::int64_t steps_in_a_graph = 16;
-constexpr std::size_t short_step = 200;
+constexpr std::int64_t short_step = 200;
+
+// How many calls of the device a step has, about.
+std::int64_t calls_of(const std::vector<Command>& commands) {
+  std::int64_t calls = 0;
+  for (const Command& command : commands) {
+    const Loop* const loop = std::get_if<Loop>(&command);
+    calls += loop == nullptr ? 1 : loop->iterations * (std::ssize(loop->slices) + calls_of(loop->body));
+  }
+  return calls;
+}
 
 // The layer, as the config names it, and the op.
 std::string name_of(const Command& command) {
@@ -152,7 +162,7 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
 
 void Executor::run(const StepOf& step, std::int64_t steps) {
   const std::vector<Command>& commands = plans_[step.entry].commands;
-  const std::int64_t most = commands.size() <= short_step ? steps_in_a_graph : 1;
+  const std::int64_t most = calls_of(commands) <= short_step ? steps_in_a_graph : 1;
   while (steps > 0) {
     const std::int64_t count = steps >= most ? most : 1;
     auto graph = graphs_.find({step, count});
@@ -197,7 +207,9 @@ void Executor::issue(const StepOf& step, const std::vector<Command>& commands, S
   for (const Command& command : commands) {
     if (const Loop* const loop = std::get_if<Loop>(&command)) {
       for (std::int64_t k = 0; k < loop->iterations; ++k) {
+        const int begin = stamps != nullptr ? stamps->last : 0;
         for (const Loop::Slice& slice : loop->slices) issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
+        if (stamps != nullptr) stamps->commands.push_back({&command, begin, stamp(*stamps, Stream::compute)});
         issue(step, loop->body, stamps);
       }
       continue;

@@ -71,7 +71,7 @@ class Joiner {
       if (Loop* const loop = std::get_if<Loop>(&commands[i])) Joiner(plan_).run(loop->body);
       std::size_t end = begin(commands[i]) ? i + 1 : i;
       while (end > i && end < commands.size() && extend(commands[end])) ++end;
-      if (end > i + 1 && is_free_of_overlaps()) {
+      if (end > i + 1) {
         done.emplace_back(joined(std::get<Launch>(commands[i])));
         i = end;
       } else {
@@ -115,7 +115,7 @@ class Joiner {
     run_.push_back(chain_of(*launch));
     const std::size_t largest_before = largest_;
     if (run_.back().elements > largest().elements) largest_ = run_.size() - 1;
-    if (is_in_step()) return true;
+    if (is_in_step() && is_free_of_overlaps()) return true;
     largest_ = largest_before;
     run_.pop_back();
     return false;
@@ -134,7 +134,8 @@ class Joiner {
     std::int64_t elements_before = -1;
     for (std::size_t i = 0; i < last.arguments.size(); ++i) {
       const Argument &before = previous.arguments[i], &here = last.arguments[i];
-      if (here.pool != before.pool) return false;
+      // Constants lie as each GPU needs them, and all GPUs have the same commands.
+      if (here.pool != before.pool || (is_array(i) && here.pool == Pool::constant)) return false;
       if (here.begin != (is_array(i) ? round_up(before.end(), alignment) : before.begin)) return false;
       if (!is_array(i)) continue;
       if (numel(*here.type) != last.elements || numel(*before.type) != previous.elements) return false;

@@ -81,6 +81,7 @@ void Lowering::fold(const Equation& equation, const std::vector<Place>& from, co
 bool Lowering::is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const {
   const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
   if (from.gpus > 1 || from.of.pool != Pool::passing || from.of.slices != result.slices) return false;
+  if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration replaces
   for (std::int64_t slice = 0; slice < result.slices; ++slice) {
     const std::vector<Place> members = members_of(equation, from, plan_.reader_of(result, slice));
     if (members.size() > 1 || members.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
