@@ -61,6 +61,8 @@ constexpr KernelRules kernel_rules() {
                 "this op lacks its reference kernel: reference(const ReferenceCall&)");
   static_assert(HasCpuKernel<T> || UsesReference<T> || IsRuntimeOp<T>,
                 "this op lacks its CPU kernel: cpu(const CpuRequest&), or UseReference or RuntimeOp with a reason");
+  static_assert(HasGpuKernel<T> || HasNoGpu<T> || IsRuntimeOp<T>,
+                "this op lacks its GPU kernel: gpu(const GpuRequest&), or NoGpu or RuntimeOp with a reason");
   KernelRules rules;
   rules.in_f32 = ComputesInF32<T>;
   rules.cpu_takes_bf16 = CpuTakesBf16<T>;

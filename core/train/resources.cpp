@@ -171,6 +171,9 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
     if (bytes > 0) needed.push_back(name + " " + human(bytes));
   }
   if (help.empty()) help = what_would_fit(estimate, batch, largest.first);
+  if (on_gpus && is_bound && largest.second == estimate.workspace) {
+    help += "; where the module for GPUs and cuDNN are installed, the workspace is planned, and mostly smaller";
+  }
   throw Error(ExitStatus::resource,
               Diagnostic{"resource",
                          {},

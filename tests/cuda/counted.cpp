@@ -44,8 +44,9 @@ class CountedDevice final : public gpu::Device {
     device_->collective(stream, communicator, kind, dtype, to, from, bytes);
   }
   void order(gpu::Stream before, gpu::Stream after) override {
-    counts_.queue("order " + name_of(before) + " before " + name_of(after));
-    device_->order(before, after);
+    const std::string call = "order " + name_of(before) + " before " + name_of(after);
+    counts_.queue(call);
+    if (call != counts_.forgotten) device_->order(before, after);
   }
   void stamp(gpu::Stream stream, int number) override { device_->stamp(stream, number); }
   double seconds_between(int from, int to) override { return device_->seconds_between(from, to); }
@@ -63,8 +64,9 @@ class CountedDevice final : public gpu::Device {
   bool poll(gpu::Mark mark) override { return device_->poll(mark); }
   void wait(gpu::Mark mark) override { device_->wait(mark); }
   void follow(gpu::Mark mark, gpu::Stream stream) override {
-    counts_.queue("follow on " + name_of(stream));
-    device_->follow(mark, stream);
+    const std::string call = "follow on " + name_of(stream);
+    counts_.queue(call);
+    if (call != counts_.forgotten) device_->follow(mark, stream);
   }
   gpu::Communicator join(int key, std::span<const int> ranks) override {
     ++counts_.communicators;

@@ -1,9 +1,11 @@
 // How a GPU's thread queues steps and batches, and the times of what a step consists of.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/runtime/gpu/module.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
@@ -44,6 +46,33 @@ TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one bef
   const std::vector<std::string> queued = counts.take_queued();
   // Nothing that the stream compute does now comes before the copy: a step on the other slot may run meanwhile.
   CHECK(queued == std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
+}
+
+TEST_CASE("the emulation finds each wait that the executor forgets", "[cuda]") {
+  const auto error_of = [](const std::string& forgotten) {
+    CallCounts counts;
+    counts.forgotten = forgotten;
+    const auto platform = make_counted(make_emulated({.devices = 2, .patience = std::chrono::seconds(1)}), counts);
+    gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+    Module& module = gpus;
+    try {
+      for (int step = 0; step < 3; ++step) module.submit(0, 0);
+      module.wait(module.submit(0, 0));
+    } catch (const Error& error) {
+      return error.diagnostics().front().message;
+    }
+    return std::string("none");
+  };
+  CHECK(error_of("") == "none");
+  CHECK(error_of("order compute before communicate").find("is captured before order() has begun") != std::string::npos);
+  CHECK(error_of("order communicate before compute").find("is not joined to compute") != std::string::npos);
+  // A step reads a batch that is not there yet; a batch is replaced that a step still reads.
+  for (const std::string call : {"order copy before compute", "follow on copy"}) {
+    const std::string said = error_of(call);
+    INFO(call << ": " << said);
+    CHECK(said != "none");
+    CHECK(said.find("order") != std::string::npos);
+  }
 }
 
 TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda][gpu]") {

@@ -1,12 +1,16 @@
 // Training on GPUs beside training on the CPU.
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/runtime/gpu/division.h"
+#include "core/train/resume.h"
 #include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
+#include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
 #include "tests/session_run.h"
 
@@ -90,6 +94,40 @@ TEST_CASE("after its first steps a run on GPUs allocates, compiles and records n
     // An epoch has three steps, and each ends with an evaluation: by then both entries have had all of their slots.
     CHECK(by_step[14] == by_step.back());
   }
+}
+
+TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole", "[cuda]") {
+  const std::vector<std::string> set = {"mesh.backend=cuda", "train.duration=9 steps", "train.checkpoint.every=1 step"};
+  const TemporaryFolder root;
+  {
+    const WithGpus gpus(test::make_emulated(
+        {.devices = 2, .patience = std::chrono::milliseconds(500), .lost_rank = 1, .lost_from = 6}));
+    std::string said;
+    try {
+      train_setup_in(root / "run", setup_of_text(small_images, set));
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::failed);
+      said = error.diagnostics().front().message;
+    }
+    INFO(said);
+    CHECK(said.find("rank 1") != std::string::npos);
+  }
+  const std::string summary = read_text(root / "run" / "summary.json");
+  INFO(summary);
+  CHECK(summary.find("\"failed\"") != std::string::npos);
+  const WithGpus gpus(2);
+  const train::Setup setup = setup_of_text(small_images, set);
+  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+  REQUIRE(point);
+  CHECK(point->checkpoint.state.step > 0);
+  CHECK(point->checkpoint.state.step < 9);
+  train::SessionOptions rest;
+  rest.folder.resume = true;
+  rest.resume = &*point;
+  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
+  const Trained resumed = train_setup_in(root / "run", setup, rest), whole = train_setup(setup);
+  CHECK((resumed.parameters == whole.parameters));
+  CHECK((resumed.state == whole.state));
 }
 
 }  // namespace pmaptrain::testing

@@ -11,8 +11,9 @@ namespace pmaptrain::cuda {
 
 std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks) {
   const bool sum = call.kind == gpu::Collective::all_reduce_sum;
-  return fmt::format("{} {} ({}, {}) of communicator {}", sum ? "all_reduce_sum" : "all_gather", sequence,
-                     to_string(call.dtype), human_bytes(static_cast<double>(call.bytes)), ranks_text(ranks));
+  return fmt::format("{} {} ({}, {}) of communicator {}{}{}", sum ? "all_reduce_sum" : "all_gather", sequence,
+                     to_string(call.dtype), human_bytes(static_cast<double>(call.bytes)), ranks_text(ranks),
+                     call.place.empty() ? "" : ", for ", call.place);
 }
 
 std::size_t position_of(int rank, std::span<const int> ranks) {

@@ -28,11 +28,12 @@ struct RankCall {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
+  std::string place = {};  // in the program
 
   std::int64_t elements() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
 };
 
-// "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}"
+// "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}, for synchronise: psum"
 std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks);
 
 class Collectives {

@@ -177,7 +177,7 @@ void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, con
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                             std::byte* to, const std::byte* from, std::size_t bytes) {
   if (recorded_ != nullptr) records_collectives_ = true;
-  queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes}] {
+  queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes, place_}] {
     std::string what = collectives_->next(communicator.number, call);
     collectives_->run(communicator.number, call, stream(on));
     if (capturing_) {
@@ -217,6 +217,7 @@ double CudaDevice::seconds_between(int from, int to) {
 
 // A graph has no ranges: what is captured runs when nobody calls it.
 void CudaDevice::begin_range(const std::string& name) {
+  place_ = name;
   if (recorded_ == nullptr || !makes_graphs_) queue(false, [name] { nvtxRangePushA(name.c_str()); });
 }
 

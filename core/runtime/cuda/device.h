@@ -88,6 +88,7 @@ class CudaDevice final : public gpu::Device {
 
   const bool makes_graphs_;
   std::vector<Call>* recorded_ = nullptr;  // while capture() runs
+  std::string place_;                      // in the program, of what is called
   bool records_collectives_ = false;       // in them
   bool capturing_ = false;                 // the calls are carried out into a graph
   std::vector<std::string> captured_collectives_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/runtime/gpu/meeting.h"
 
@@ -20,17 +22,23 @@ void Watch::queued(std::string what, cudaStream_t stream) {
   pending_.push_back({std::move(what), std::move(end)});
 }
 
+std::chrono::duration<double> Watch::limit() const {
+  const std::chrono::duration<double> most = gpu::patience(), least(30);
+  return longest_.count() == 0 ? most : std::min(most, std::max(least, 20 * longest_));
+}
+
 void Watch::check(int rank) {
   while (!pending_.empty()) {
     const cudaError_t state = cudaEventQuery(pending_.front().end.get());
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
     if (state == cudaErrorNotReady) {
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
-      if (waited < gpu::patience()) return;
+      if (waited < limit()) return;
       fail_running(fmt::format("GPU {}: {} has not ended within {:.0f} s", rank, pending_.front().what, waited.count()),
                    "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the "
                    "seconds");
     }
     cuda::check(state, pending_.front().what);
+    longest_ = std::max(longest_, waited);
     unused_.push_back(std::move(pending_.front().end));
     pending_.pop_front();
     oldest_since_ = std::chrono::steady_clock::now();
