@@ -112,7 +112,7 @@ TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole
     INFO(said);
     CHECK(said.find("rank 1") != std::string::npos);
   }
-  const std::string summary = read_text(root / "run" / "summary.json");
+  const std::string summary = read_text(root / "run/summary.json");
   INFO(summary);
   CHECK(summary.find("\"failed\"") != std::string::npos);
   const WithGpus gpus(2);
