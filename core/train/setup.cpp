@@ -174,12 +174,14 @@ void make_programs(Setup& setup) {
   }
 }
 
-// mesh.gpu_memory where no GPU is used; empty where one is, or may be.
+// mesh.gpu_memory where no GPU is used; empty where one is.
 std::string unused_gpu_memory(const spec::MeshSpec& mesh) {
-  const bool may_use_gpus = mesh.backend == spec::Backend::cuda || mesh.backend == spec::Backend::automatic;
-  if (!mesh.gpu_memory || may_use_gpus) return "";
-  return "mesh.gpu_memory does nothing: mesh.backend is " +
-         std::string(mesh.backend == spec::Backend::cpu ? "cpu" : "reference") + "; with cuda it limits the plan";
+  const bool is_automatic = mesh.backend == spec::Backend::automatic;
+  const bool uses_gpus = mesh.backend == spec::Backend::cuda || (is_automatic && !find_gpus().all.empty());
+  if (!mesh.gpu_memory || uses_gpus) return "";
+  const std::string backend = mesh.backend == spec::Backend::reference ? "reference" : "cpu";
+  return "mesh.gpu_memory does nothing: mesh.backend is " + (is_automatic ? "auto, and no GPU was found" : backend) +
+         "; with cuda it limits the plan";
 }
 
 }  // namespace

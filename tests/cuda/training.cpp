@@ -96,6 +96,17 @@ TEST_CASE("after its first steps a run on GPUs allocates, compiles and records n
   }
 }
 
+TEST_CASE("steps on a batch that never changes are submitted together, and logged where they were", "[cuda]") {
+  std::vector<std::string> set = {"data.batch_size=all", "data.shuffle=false", "train.duration=70 steps",
+                                  "train.log_every=7 steps", "mesh.backend=cpu"};
+  const Trained expected = train_setup(setup_of_text(small_images, set));
+  set.back() = "mesh.backend=cuda";
+  const WithGpus gpus(1);
+  const Trained found = train_setup(setup_of_text(small_images, set));
+  CHECK(found.of<train::Logged>().size() == 11);
+  check_same_training(found, expected);
+}
+
 TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole", "[cuda]") {
   const std::vector<std::string> set = {"mesh.backend=cuda", "train.duration=9 steps", "train.checkpoint.every=1 step"};
   const TemporaryFolder root;
