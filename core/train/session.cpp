@@ -82,7 +82,7 @@ class Session::Impl {
     loader_.emplace(setup_.fed(), training_streams(setup_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.fed(), setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_), batches_held(*module_), tracer_->loader()});
-    pacing_.emplace(*module_, timetable_, loader_->prefetches(), !setup_.model.drawing_layers().empty());
+    pacing_.emplace(*module_, loader_->prefetches(), !setup_.model.drawing_layers().empty());
     if (step_ < steps_) slot_ = loader_->next().slot;
   }
 
@@ -130,10 +130,7 @@ class Session::Impl {
         slot_ = loader_->next().slot;
       }
       has_batch = false;
-      const bool is_watched = options_.trace || options_.between_steps;
-      const std::int64_t count = is_watched ? 1 : pacing_->steps_after(step_, steps_);
-      pacing_->submitted(tracer_->submit(step_ + 1, count, slot_, members_->submitted()));
-      step_ += count;
+      pacing_->submitted(tracer_->submit(++step_, slot_, members_->submitted()));
       report_->progressed(step_, live_loss_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);

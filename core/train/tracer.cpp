@@ -44,8 +44,8 @@ Tracer::Tracer(const std::optional<TraceOptions>& options, const Setup& setup, M
       loader_(range_.first, range_.last),
       checkpoints_(range_.first, range_.last) {}
 
-Ticket Tracer::submit(std::int64_t step, std::int64_t steps, int slot, std::span<const std::int64_t> members) {
-  if (!covers(step)) return module_.submit(train_entry, slot, steps, members);
+Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t> members) {
+  if (!covers(step)) return module_.submit(train_entry, slot, 1, members);
   TracedStep& traced = steps_.emplace_back();
   traced.step = step;
   const Ticket ticket = module_.submit_traced(train_entry, slot, members, traced.trace);

@@ -35,8 +35,8 @@ class Tracer {
   // What the training loop does for a step, for the life of what is returned.
   SpanLog::Scope span(std::int64_t step, const char* name) { return {options_ ? &loop_ : nullptr, step, name}; }
 
-  // Module::submit() of training steps from `step` on: of one where steps are traced.
-  Ticket submit(std::int64_t step, std::int64_t steps, int slot, std::span<const std::int64_t> members);
+  // Module::submit() of one training step.
+  Ticket submit(std::int64_t step, int slot, std::span<const std::int64_t> members);
 
   // Whether the file can be written after this step: the last of the traced steps is done.
   bool is_due(std::int64_t step) const { return options_ && !written_ && (step >= range_.last || full_); }

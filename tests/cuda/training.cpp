@@ -96,7 +96,16 @@ TEST_CASE("after its first steps a run on GPUs allocates, compiles and records n
   }
 }
 
-TEST_CASE("steps on a batch that never changes are submitted together, and logged where they were", "[cuda]") {
+// All measures that were logged.
+static train::Measures numbers_of(const Trained& trained) {
+  train::Measures all;
+  for (const train::Logged& logged : trained.of<train::Logged>()) {
+    all.insert(all.end(), logged.measures.begin(), logged.measures.end());
+  }
+  return all;
+}
+
+TEST_CASE("steps on a batch that never changes are queued ahead, and told as on the CPU", "[cuda]") {
   std::vector<std::string> set = {"data.batch_size=all", "data.shuffle=false", "train.duration=70 steps",
                                   "train.log_every=7 steps", "mesh.backend=cpu"};
   const Trained expected = train_setup(setup_of_text(small_images, set));
@@ -104,7 +113,8 @@ TEST_CASE("steps on a batch that never changes are submitted together, and logge
   const WithGpus gpus(1);
   const Trained found = train_setup(setup_of_text(small_images, set));
   CHECK(found.of<train::Logged>().size() == 11);
-  check_same_training(found, expected);
+  CHECK(found.metrics.size() == expected.metrics.size());
+  check_near(numbers_of(found), numbers_of(expected));
 }
 
 TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole", "[cuda]") {
