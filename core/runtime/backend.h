@@ -117,12 +117,6 @@ struct Profile {
   double wall_seconds = 0;
 };
 
-// How a module likes to be given steps, for no time to be lost between them.
-struct Pace {
-  int ahead = 1;             // tickets of which none is waited for: so many steps are queued
-  std::int64_t at_once = 1;  // steps on one batch in one submit(), where they are short
-};
-
 class Module {
  public:
   // Throws Error (failed) when entries disagree about an input.
@@ -156,7 +150,8 @@ class Module {
   virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                         std::span<const std::int64_t> members = {}) = 0;
 
-  virtual Pace pace() const { return {}; }
+  // How many steps are to be queued, for no time to be lost between them.
+  virtual int steps_ahead() const { return 1; }
 
   // The same of one step, and what each worker does when. `trace` belongs to the module until the ticket is done.
   virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
