@@ -88,6 +88,7 @@ class Hoist {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
     std::vector<Command> sorted;
+    sorted.reserve(commands.size());
     for (const std::size_t i : order) sorted.push_back(std::move(commands[i]));
     commands = std::move(sorted);
   }
