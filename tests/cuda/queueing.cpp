@@ -48,6 +48,31 @@ TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one bef
   CHECK(queued == std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
 }
 
+TEST_CASE("values are read as they are between two steps, more of them than are on their way at a time",
+          "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  const auto platform = open_gpus(1);
+  const auto counting = program_of("mesh a=1\nstate %n:i64[]{}\n%m = add %n, %n\nupdate %n = %m\nreturn m = %m\n");
+  gpu::GpuModule gpus({{{"test", counting, 1}}}, *platform, 1, {1, {}, {}});
+  Module& module = gpus;
+  const std::int64_t one = 1;
+  const Handle state = module.input("n"), result = module.output(0, "m");
+  module.write(state, {every_device, 0}, std::as_bytes(std::span(&one, 1)));
+  constexpr std::size_t steps = 40;
+  std::vector<std::int64_t> states(steps), results(steps);
+  Ticket last;
+  for (std::size_t i = 0; i < steps; ++i) {
+    last = module.read(state, {0, 0}, std::as_writable_bytes(std::span(&states[i], 1)));
+    module.submit(0, 0);
+    last = module.read(result, {0, 0}, std::as_writable_bytes(std::span(&results[i], 1)));
+  }
+  module.wait(last);
+  for (std::size_t i = 0; i < steps; ++i) {
+    CHECK(states[i] == std::int64_t{1} << i);
+    CHECK(results[i] == std::int64_t{2} << i);
+  }
+}
+
 TEST_CASE("the emulation finds each wait that the executor forgets", "[cuda]") {
   const auto error_of = [](const std::string& forgotten) {
     CallCounts counts;

@@ -2,6 +2,7 @@
 #include "core/runtime/gpu/worker.h"
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -80,6 +81,40 @@ TEST_CASE("a worker that is to end carries out what is queued first", "[cuda]") 
   }
   CHECK(carried_out == 50);
   CHECK(progress.done(50));
+}
+
+TEST_CASE("what is to follow when the device is done does not hold up what is queued behind it", "[cuda]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  std::vector<std::string> order;
+  {
+    gpu::Worker worker(*platform, 0, progress, no_entries, [](const std::string&) {});
+    worker.wait_for_start();
+    std::promise<void> all_added;
+    worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
+    worker.add(
+        2, [&](gpu::Executor&) { order.emplace_back("a value is copied"); },
+        [&](gpu::Executor&) {
+          CHECK_FALSE(progress.done(2));
+          order.emplace_back("the value is there");
+        });
+    worker.add(3, [&](gpu::Executor&) { order.emplace_back("a step"); });
+    all_added.set_value();
+  }
+  CHECK(order == std::vector<std::string>{"a value is copied", "a step", "the value is there"});
+  CHECK(progress.done(3));
+}
+
+TEST_CASE("nothing follows work that has failed", "[cuda]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  bool has_followed = false;
+  gpu::Worker worker(*platform, 0, progress, no_entries, [](const std::string&) {});
+  worker.wait_for_start();
+  worker.add(
+      1, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
+  CHECK_THROWS_AS(progress.wait(1), Error);
+  CHECK_FALSE(has_followed);
 }
 
 TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[cuda]") {

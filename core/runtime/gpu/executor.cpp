@@ -70,6 +70,7 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   data_ = allocate(layout.data);
   passing_ = allocate(layout.passing);
   staging_ = device_.pinned(staging_bytes);
+  reads_ = device_.pinned(reads_ahead * small_read);
   for (std::size_t e = 0; e < plans.size(); ++e) {
     constants_.push_back(allocate(plans[e].constant_bytes));
     std::vector<std::byte*>& slots = batches_.emplace_back();
@@ -300,6 +301,14 @@ void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::sp
     device_.copy(Stream::compute, address(step, {buffer, first + at}), staging_, {size, 1, size, size});
     device_.wait(device_.mark(Stream::compute));
   }
+}
+
+const std::byte* Executor::queue_read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset,
+                                      std::size_t bytes) {
+  std::byte* const to = reads_ + next_read_++ % reads_ahead * small_read;
+  const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
+  device_.copy(Stream::compute, to, address(step, {buffer, first}), {bytes, 1, bytes, bytes});
+  return to;
 }
 
 void Executor::read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into) {

@@ -68,6 +68,11 @@ class Executor {
   void end_uploads();
   // After the steps that read the batch in a slot.
   void release(std::size_t entry, int slot);
+  // Queues the copy of some bytes of a slice of an input or an output, at most `small_read`, to pinned memory of the
+  // host. They are there when the device is done with it, until `reads_ahead` more reads were queued.
+  static constexpr std::size_t small_read = 4096, reads_ahead = 16;
+  const std::byte* queue_read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset,
+                              std::size_t bytes);
   // Bytes of a slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
   void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
              std::size_t offset = 0);
@@ -120,6 +125,8 @@ class Executor {
   std::byte* scratch_ = nullptr;
   std::byte* workspace_ = nullptr;
   std::byte* staging_ = nullptr;  // of the host, pinned
+  std::byte* reads_ = nullptr;    // so, too: places for small reads, in turn
+  std::size_t next_read_ = 0;
   std::map<std::string, Kernel> kernels_;
   std::map<const Launch*, const Kernel*> kernel_of_;
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes

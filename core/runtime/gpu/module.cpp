@@ -1,6 +1,8 @@
 #include "core/runtime/gpu/module.h"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -141,11 +143,15 @@ struct GpuModule::Impl {
     return {tickets};
   }
   // The others have nothing to do, and are done with the ticket in their turn.
-  Ticket add_to_one(int gpu, const std::function<void(Executor&)>& work) {
+  Ticket add_to_one(int gpu, const std::function<void(Executor&)>& work,
+                    const std::function<void(Executor&)>& finish = {}) {
     ++tickets;
     for (std::size_t i = 0; i < workers.size(); ++i) {
-      workers[i]->add(
-          tickets, static_cast<int>(i) == gpu ? work : [](Executor&) {});
+      if (static_cast<int>(i) == gpu) {
+        workers[i]->add(tickets, work, finish);
+      } else {
+        workers[i]->add(tickets, [](Executor&) {});
+      }
     }
     return {tickets};
   }
@@ -250,14 +256,19 @@ Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, 
   }
   const ModuleValue& of = value(handle);
   const auto e = static_cast<std::size_t>(of.entry);
-  const Division& division = impl_->plans.of.front()[e].division;
-  const int slot = impl_->entries[e].last_slot;
-  return impl_->add_to_one(division.gpu_of(from.device), [=](Executor& executor) {
-    const Plan& plan = executor.plan(e);
-    const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
-    const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
-    executor.read({e, slot, from.member}, index, slice, offset, into);
-  });
+  const int gpu = impl_->plans.of.front()[e].division.gpu_of(from.device);
+  const Plan& plan = impl_->plans.of[static_cast<std::size_t>(gpu)][e];
+  const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
+  const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
+  const StepOf step{e, impl_->entries[e].last_slot, from.member};
+  if (into.empty() || into.size() > Executor::small_read) {
+    return impl_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
+  }
+  // Steps that are submitted meanwhile are queued behind the copy.
+  const auto copied = std::make_shared<const std::byte*>(nullptr);
+  return impl_->add_to_one(
+      gpu, [=](Executor& executor) { *copied = executor.queue_read(step, index, slice, offset, into.size()); },
+      [=](Executor&) { std::copy_n(*copied, into.size(), into.begin()); });
 }
 
 bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }

@@ -8,8 +8,8 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Tickets that a device may be behind its thread: so many steps are queued there.
-constexpr std::size_t most_ahead = 4;
+// Tickets that a device may be behind its thread: steps, and values that are read between them.
+constexpr std::size_t most_ahead = Executor::reads_ahead;
 
 std::string message_of(const std::exception_ptr& failure) {
   try {
@@ -89,9 +89,9 @@ void Worker::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work) {
+void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back({ticket, std::move(work)});
+  queue_.push_back({ticket, std::move(work), std::move(finish)});
   queued_.notify_all();
 }
 
@@ -138,24 +138,32 @@ std::optional<Worker::Item> Worker::next(bool wait) {
   return item;
 }
 
-void Worker::carry_out(const Item& item) {
-  if (progress_.has_failed()) return progress_.skip(item.ticket);
+void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work) {
+  if (progress_.has_failed()) return progress_.skip(ticket);
   try {
-    item.work(*executor_);
+    work(*executor_);
   } catch (...) {
-    if (progress_.fail(item.ticket, std::current_exception())) failed_(message_of(std::current_exception()));
+    if (progress_.fail(ticket, std::current_exception())) failed_(message_of(std::current_exception()));
   }
 }
 
 void Worker::carry_out() {
   // Work is handed to the device ahead of what it is done with.
-  std::deque<std::pair<std::int64_t, Mark>> ahead;
+  struct Ahead {
+    std::int64_t ticket;
+    Mark mark;
+    std::function<void(Executor&)> finish;
+  };
+  std::deque<Ahead> ahead;
   const auto settle = [&](std::size_t left) {
     while (ahead.size() > left) {
-      const auto [ticket, mark] = ahead.front();
+      const Ahead oldest = std::move(ahead.front());
       ahead.pop_front();
-      carry_out({ticket, [mark = mark](Executor& executor) { executor.device().wait(mark); }});
-      progress_.advance(gpu_, ticket);
+      carry_out(oldest.ticket, [&](Executor& executor) {
+        executor.device().wait(oldest.mark);
+        if (oldest.finish) oldest.finish(executor);
+      });
+      progress_.advance(gpu_, oldest.ticket);
     }
   };
   while (true) {
@@ -166,11 +174,11 @@ void Worker::carry_out() {
     }
     if (!item) item = next(true);
     if (!item) return;
-    carry_out(*item);
+    settle(most_ahead - 1);
+    carry_out(item->ticket, item->work);
     Mark mark;
-    carry_out({item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); }});
-    ahead.emplace_back(item->ticket, mark);
-    settle(most_ahead);
+    carry_out(item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); });
+    ahead.push_back({item->ticket, mark, std::move(item->finish)});
   }
 }
 

@@ -57,7 +57,9 @@ class Worker {
   // Carries out what is queued, and no more; join() returns when that is done.
   void end();
   void join();
-  void add(std::int64_t ticket, std::function<void(Executor&)> work);
+  // `work` queues calls of the device and returns; `finish` follows when the device is done with them, and before the
+  // ticket is. What is added later may be queued in between.
+  void add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish = {});
   // After a start that did not fail.
   Executor& executor() { return *executor_; }
   // On any thread.
@@ -66,12 +68,12 @@ class Worker {
  private:
   struct Item {
     std::int64_t ticket = 0;
-    std::function<void(Executor&)> work;
+    std::function<void(Executor&)> work, finish;
   };
 
   void run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make);
   void carry_out();
-  void carry_out(const Item& item);
+  void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
   std::optional<Item> next(bool wait);
 
   const int gpu_;
