@@ -110,6 +110,43 @@ TEST_CASE("a loop's carry that is summed over a group of one is replaced after i
   }
 }
 
+TEST_CASE("a loop of many iterations launches its body again and again, also inside of another one", "[cuda]") {
+  // With a collective before it, in it and after it.
+  check_program(test::program_of(R"(mesh a=4
+batch %x:i32[140,3]{a}
+batch %c:i32[3]{a}
+%t = psum[axes={a}] %c
+%k = pvary[axes={a}] %t
+%g = loop[iterations=70, consts=1, carries=1] %k, %c, %x (%q:i32[3]{a}, %acc:i32[3]{a}, %rows:i32[2,3]{a}) {
+  %r = reduce_sum[dims=[0]] %rows
+  %m = max %r, %q
+  %l = psum[axes={a}] %m
+  %v = pvary[axes={a}] %l
+  %n = sub %v, %acc
+  yield %n
+}
+%s = psum[axes={a}] %g
+%u = add %s, %t
+return s = %u
+)"));
+  check_program(test::program_of(R"(mesh a=2
+batch %x:i32[60,3]{a}
+batch %c:i32[3]{a}
+%g = loop[iterations=30, consts=0, carries=1] %c, %x (%acc:i32[3]{a}, %rows:i32[2,3]{a}) {
+  %h = loop[iterations=60, consts=1, carries=1] %rows, %acc (%p:i32[2,3]{a}, %q:i32[3]{a}) {
+    %r = reduce_sum[dims=[0]] %p
+    %m = max %r, %q
+    %n = sub %m, %r
+    yield %n
+  }
+  %n = sub %h, %acc
+  yield %n
+}
+%s = psum[axes={a}] %g
+return s = %s
+)"));
+}
+
 TEST_CASE("updates of many parameters in one launch are those of a launch for each", "[cuda]") {
   const std::string shapes[] = {"3", "64", "7,5", "1", "65", "4,16"};
   for (std::size_t seed = 0; seed < 12; ++seed) {

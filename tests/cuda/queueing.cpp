@@ -35,6 +35,30 @@ TEST_CASE("steps on one batch are launched sixteen at a time", "[cuda]") {
   CHECK(counts.graphs == 2);
 }
 
+TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
+  const auto launched = [](int iterations) {
+    const std::string n = std::to_string(iterations), rows = std::to_string(2 * iterations);
+    const auto program = program_of(
+        "mesh a=1\nbatch %x:f32[" + rows + ",3]{a}\nbatch %c:f32[3]{a}\n%d = exp %c\n" + "%g = loop[iterations=" + n +
+        ", consts=0, carries=1] %d, %x " + "(%acc:f32[3]{a}, %two:f32[2,3]{a}) {\n  %r = reduce_sum[dims=[0]] %two\n" +
+        "  %n = add %acc, %r\n  yield %n\n}\n%s = psum[axes={a}] %g\n" + "%e = exp %s\nreturn s = %e\n");
+    CallCounts counts;
+    const auto platform = make_counted(make_emulated({}), counts);
+    gpu::GpuModule gpus({{{"test", program, 1}}}, *platform, 1, {1, {}, by_reference});
+    Module& module = gpus;
+    module.wait(module.submit(0, 0));
+    counts.take_queued();
+    module.wait(module.submit(0, 0));
+    const std::vector<std::string> queued = counts.take_queued();
+    const auto copies = std::count(queued.begin(), queued.end(), "copy on compute");
+    return std::vector<std::int64_t>{counts.graphs, std::count(queued.begin(), queued.end(), "replay"), copies};
+  };
+  CHECK(launched(10) == std::vector<std::int64_t>{1, 1, 0});
+  // What is before the loop, its body, and what is after it; in each iteration its rows are copied.
+  CHECK(launched(100) == std::vector<std::int64_t>{3, 1 + 100 + 1, 100});
+  CHECK(launched(500) == std::vector<std::int64_t>{3, 1 + 500 + 1, 500});
+}
+
 TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one before in its slot are done", "[cuda]") {
   CallCounts counts;
   const auto platform = make_counted(make_emulated({}), counts);

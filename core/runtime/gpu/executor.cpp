@@ -13,12 +13,13 @@ namespace {
 constexpr std::size_t staging_bytes = std::size_t{4} << 20;
 
 // Launching a graph costs the host some microseconds: as much as a short step. So steps on one batch are launched
-// together where they have few commands.
+// together where they have few calls. Recording costs some microseconds a call, and memory, so a loop of more calls is
+// not unrolled.
 constexpr std::int64_t steps_in_a_graph = 16;
-constexpr std::int64_t short_step = 200;
+constexpr std::int64_t few_calls = 200;
 
-// How many calls of the device a step has, about.
-std::int64_t calls_of(const std::vector<Command>& commands) {
+// How many calls of the device there are, about, where loops are unrolled.
+std::int64_t calls_of(std::span<const Command> commands) {
   std::int64_t calls = 0;
   for (const Command& command : commands) {
     const Loop* const loop = std::get_if<Loop>(&command);
@@ -163,18 +164,48 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
 
 void Executor::run(const StepOf& step, std::int64_t steps) {
   const std::vector<Command>& commands = plans_[step.entry].commands;
-  const std::int64_t most = calls_of(commands) <= short_step ? steps_in_a_graph : 1;
-  while (steps > 0) {
-    const std::int64_t count = steps >= most ? most : 1;
-    auto graph = graphs_.find({step, count});
-    if (graph == graphs_.end()) {
-      const Graph recorded = device_.capture([&] {
-        for (std::int64_t i = 0; i < count; ++i) issue(step, commands, nullptr);
+  if (steps >= steps_in_a_graph && calls_of(commands) <= few_calls) {
+    const auto [known, is_new] = short_steps_.try_emplace(step);
+    if (is_new) {
+      known->second = device_.capture([&] {
+        for (std::int64_t i = 0; i < steps_in_a_graph; ++i) issue(step, commands, nullptr);
       });
-      graph = graphs_.emplace(std::pair(step, count), recorded).first;
     }
-    device_.replay(graph->second);
-    steps -= count;
+    for (; steps >= steps_in_a_graph; steps -= steps_in_a_graph) device_.replay(known->second);
+  }
+  if (steps == 0) return;
+  const auto [known, is_new] = steps_.try_emplace(step);
+  if (is_new) known->second = record(step, commands);
+  for (; steps > 0; --steps) launch(step, known->second);
+}
+
+std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const Command> commands) {
+  std::vector<Part> parts;
+  for (std::size_t first = 0, i = 0; i <= commands.size(); ++i) {
+    const Loop* const loop = i < commands.size() ? std::get_if<Loop>(&commands[i]) : nullptr;
+    const bool is_long = loop != nullptr && calls_of(commands.subspan(i, 1)) > few_calls;
+    if (!is_long && i < commands.size()) continue;
+    if (first < i) {
+      parts.push_back({device_.capture([&] { issue(step, commands.subspan(first, i - first), nullptr); })});
+    }
+    if (is_long) parts.push_back({{}, loop, record(step, loop->body)});
+    first = i + 1;
+  }
+  return parts;
+}
+
+void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (part.loop == nullptr) {
+      device_.replay(part.graph);
+      continue;
+    }
+    for (std::int64_t k = 0; k < part.loop->iterations; ++k) {
+      for (const Loop::Slice& slice : part.loop->slices) {
+        issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
+      }
+      launch(step, part.body);
+    }
   }
 }
 
@@ -204,7 +235,7 @@ int Executor::stamp(Stamps& stamps, Stream stream) {
   return stamps.count++;
 }
 
-void Executor::issue(const StepOf& step, const std::vector<Command>& commands, Stamps* stamps) {
+void Executor::issue(const StepOf& step, std::span<const Command> commands, Stamps* stamps) {
   for (const Command& command : commands) {
     if (const Loop* const loop = std::get_if<Loop>(&command)) {
       for (std::int64_t k = 0; k < loop->iterations; ++k) {

@@ -94,6 +94,16 @@ class Executor {
   void join(const Plan& plan);
 
   std::byte* address(const StepOf& step, Place place) const;
+
+  // What a step launches, in order: a graph of commands, or a loop of too many calls for one, whose body is launched in
+  // each iteration.
+  struct Part {
+    Graph graph;
+    const Loop* loop = nullptr;
+    std::vector<Part> body = {};  // of the loop
+  };
+  std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
+  void launch(const StepOf& step, const std::vector<Part>& parts);
   // Numbers of stamps, by command in the order of the calls.
   struct Stamps {
     struct Of {
@@ -105,7 +115,7 @@ class Executor {
     std::vector<Of> commands;
   };
   int stamp(Stamps& stamps, Stream stream);
-  void issue(const StepOf& step, const std::vector<Command>& commands, Stamps* stamps);
+  void issue(const StepOf& step, std::span<const Command> commands, Stamps* stamps);
   void issue(const StepOf& step, const Launch& launch);
   void issue(const StepOf& step, const Copy& copy) { issue(step, copy, 0); }
   void issue(const StepOf& step, const Copy& copy, std::size_t further);
@@ -131,9 +141,10 @@ class Executor {
   std::map<const Launch*, const Kernel*> kernel_of_;
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
-  std::map<std::pair<StepOf, std::int64_t>, Graph> graphs_;  // by how many steps it has
-  std::map<StepOf, std::pair<Graph, Stamps>> timed_;         // of one step, with times
-  std::map<std::pair<std::size_t, int>, Mark> released_;     // by entry and slot
+  std::map<StepOf, std::vector<Part>> steps_;             // as they are launched one by one
+  std::map<StepOf, Graph> short_steps_;                   // several at a time
+  std::map<StepOf, std::pair<Graph, Stamps>> timed_;      // of one step, with times
+  std::map<std::pair<std::size_t, int>, Mark> released_;  // by entry and slot
 };
 
 }  // namespace pmaptrain::gpu

@@ -125,7 +125,7 @@ class Hoist {
   std::map<int, std::vector<Known>> known_;  // by buffer
 };
 
-// Awaits come as late as they can.
+// Awaits come as late as they can, but before each loop: its body may be a graph of its own.
 class AddAwaits {
  public:
   explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
@@ -133,15 +133,14 @@ class AddAwaits {
   void run(std::vector<Command>& commands) {
     std::vector<Command> all;
     for (Command& command : commands) {
-      if (Loop* const loop = std::get_if<Loop>(&command)) {
-        // Each iteration awaits what it has begun.
-        AddAwaits(plan_).run(loop->body);
-      }
+      Loop* const loop = std::get_if<Loop>(&command);
+      // Each iteration awaits what it has begun.
+      if (loop != nullptr) AddAwaits(plan_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (const Collect* const collect = std::get_if<Collect>(&command)) {
         running_.insert(running_.end(), accesses.begin(), accesses.end());
         last_ = collect->equation;
-      } else if (uses_running(accesses)) {
+      } else if (!running_.empty() && (loop != nullptr || uses_running(accesses))) {
         await(all);
       }
       all.push_back(std::move(command));
