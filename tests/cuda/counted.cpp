@@ -23,6 +23,9 @@ class CountedDevice final : public gpu::Device {
     ++counts_.memory;
     return device_->pinned(bytes);
   }
+  void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    device_->begin_preparing(op, request, kernel);
+  }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     ++counts_.kernels;
     return device_->prepare(op, request, kernel);

@@ -1,6 +1,9 @@
 // What the module prepares for a GPU that is only described: no test here needs one, only the module.
+#include <future>
+
 #include "core/base/error.h"
 #include "core/ops/all.h"
+#include "core/ops/constant/constant.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
@@ -107,13 +110,21 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
         gpu::Shared shared;
         const int gpus = gpu::divisors(program->mesh, 2).back();
         const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
-        gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
-          const auto* const launch = std::get_if<gpu::Launch>(&command);
-          if (launch == nullptr) return;
-          const Op& op = launch->equation->op;
-          const GpuRequest request = gpu::request_of(*program, *launch);
+        const auto for_each_kernel = [&](auto&& f) {
+          gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
+            const auto* const launch = std::get_if<gpu::Launch>(&command);
+            if (launch == nullptr) return;
+            const Op& op = launch->equation->op;
+            const GpuRequest request = gpu::request_of(*program, *launch);
+            f(op, request, make_gpu_kernel(op, request));
+          });
+        };
+        for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+          device->begin_preparing(op, request, kernel);
+        });
+        for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
           INFO(to_string(op));
-          CHECK_NOTHROW(device->prepare(op, request, make_gpu_kernel(op, request)));
+          CHECK_NOTHROW(device->prepare(op, request, kernel));
           ++count;
         });
       }
@@ -223,6 +234,23 @@ void compile(gpu::Device& device, const char* text) {
   device.prepare(ops::Neg{}, {types, types, 1, {true}}, generated);
 }
 
+// As a process does that has compiled nothing yet. False without a module.
+bool compile_anew(const char* text) {
+  const auto device = described_device({generate, 0, {}});
+  if (device != nullptr) compile(*device, text);
+  return device != nullptr;
+}
+
+Op constant(double number) { return ops::Constant{DType::f32, {}, number, {}}; }
+
+// A kernel for each number; that for 3 does not compile.
+gpu::Generated generate_numbered(const Op& op, const GpuRequest&) {
+  const double number = ops::splat_of(op).value_or(0);
+  const std::string literal = number == 3 ? "wrong" : std::to_string(number);
+  return {"extern \"C\" __global__ void generated(double* y) { *y = " + literal + "; }",
+          {"generated", {1, 1, 1}, 1, {GpuArgument::result(0)}}};
+}
+
 std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(cache / "pmaptrain")) files.push_back(entry.path());
@@ -234,10 +262,8 @@ std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {
 TEST_CASE("generated kernels are compiled once and kept; what is damaged is compiled again", "[cuda]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({generate, 0, {}});
-  if (device == nullptr) return;
   const char* const text = "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 1; }";
-  compile(*device, text);
+  if (!compile_anew(text)) return;
   REQUIRE(kept_in(folder.path()).size() == 1);
   const std::filesystem::path file = kept_in(folder.path()).front();
   const std::string whole = read_text(file);
@@ -248,16 +274,44 @@ TEST_CASE("generated kernels are compiled once and kept; what is damaged is comp
   // What is found is not compiled: time stands still for the file.
   const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::filesystem::last_write_time(file, long_ago);
-  compile(*device, text);
+  compile_anew(text);
   CHECK(std::filesystem::last_write_time(file) == long_ago);
 
   for (const std::string& damaged : {std::string(), whole.substr(0, whole.size() - 1), "x" + whole.substr(1)}) {
     write_text(file, damaged);
-    compile(*device, text);
+    compile_anew(text);
     CHECK(read_text(file) == whole);
   }
-  compile(*device, "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 2; }");
+  compile_anew("extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 2; }");
   CHECK(kept_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("what is generated for several devices is compiled in threads, each text once", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.path().string());
+  gpu::Platform* const platform = described({generate_numbered, 0, {}});
+  if (platform == nullptr) return;
+  const std::vector<Type> types{array(DType::f32, {8})};
+  const GpuRequest request{types, types, 1, {true}};
+  const auto prepare_all = [&] {
+    const std::unique_ptr<gpu::Device> device = platform->open(0);
+    std::string error;
+    for (double number = 0; number < 6; ++number) device->begin_preparing(constant(number), request, generated);
+    for (double number = 0; number < 6; ++number) {
+      try {
+        device->prepare(constant(number), request, generated);
+      } catch (const Error& failure) {
+        error += failure.diagnostics().front().message;
+      }
+    }
+    return error;
+  };
+  std::future<std::string> other = std::async(std::launch::async, prepare_all);
+  for (const std::string& error : {prepare_all(), other.get()}) {
+    CHECK(contains(error, "identifier \"wrong\" is undefined"));
+    CHECK(error.find("identifier") == error.rfind("identifier"));
+  }
+  CHECK(kept_in(folder.path()).size() == 5);
 }
 
 TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda]") {

@@ -54,9 +54,10 @@ bool is_plain(const gpu::Rows& rows) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int number, int gpu, Generate generate, const MakeCollectives& make_collectives)
+CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+                       const MakeCollectives& make_collectives)
     : number_(number),
-      libraries_(compute_capability_of(chosen(gpu)), generate),
+      libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(makes_graphs()) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {

@@ -22,11 +22,15 @@ using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& 
 class CudaDevice final : public gpu::Device {
  public:
   // `number` is the rank, `gpu` the GPU as CUDA counts.
-  CudaDevice(int number, int gpu, Generate generate, const MakeCollectives& make_collectives);
+  CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+             const MakeCollectives& make_collectives);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
   std::byte* pinned(std::size_t bytes) override;
+  void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    libraries_.begin(op, request, kernel);
+  }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
   void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
               const gpu::Accesses& accesses) override;

@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/handles.h"
-#include "core/runtime/cuda/jit.h"
 #include "core/runtime/cuda/kernels.h"
 
 namespace pmaptrain::cuda {
@@ -73,9 +72,7 @@ std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, Place place) {
   return std::make_unique<Launch>(launch, place == Place::device ? kernel : nullptr);
 }
 
-std::unique_ptr<Work> prepare_generated(const std::string& text, const GpuLaunch& launch, int compute_capability,
-                                        const CodeCache& cache, Place place) {
-  const std::string code = compile(text, compute_capability, cache);
+std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, Place place) {
   if (place == Place::nowhere) return std::make_unique<Launch>(launch, nullptr);
   OwnLibrary library;
   check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),

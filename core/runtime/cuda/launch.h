@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "core/runtime/cuda/code_cache.h"
 #include "core/runtime/cuda/work.h"
 
 namespace pmaptrain::cuda {
@@ -14,8 +14,7 @@ enum class Place : std::uint8_t { device, nowhere };
 // Throws Error (failed) for a kernel that there is not.
 std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, Place place);
 
-// Compiles `text` and takes the kernel `launch.kernel` from it.
-std::unique_ptr<Work> prepare_generated(const std::string& text, const GpuLaunch& launch, int compute_capability,
-                                        const CodeCache& cache, Place place);
+// Takes the kernel `launch.kernel` from `code`, which was compiled.
+std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, Place place);
 
 }  // namespace pmaptrain::cuda

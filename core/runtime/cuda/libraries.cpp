@@ -20,14 +20,24 @@ void Kernel::run(cudaStream_t stream, const gpu::Arguments& arguments) const {
   for (const auto& command : commands_) command->run(stream, arguments);
 }
 
-Libraries::Libraries(int compute_capability, Generate generate)
-    : compute_capability_(compute_capability), generate_(generate) {}
+Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler)
+    : compute_capability_(compute_capability), generate_(generate), compiler_(std::move(compiler)) {}
 
-Libraries::Libraries(int compute_capability, Generate generate, const std::string& properties)
+Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler,
+                     const std::string& properties)
     : compute_capability_(compute_capability),
       generate_(generate),
+      compiler_(std::move(compiler)),
       place_(Place::nowhere),
       convolutions_(make_conv_planner(properties)) {}
+
+void Libraries::begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+  for (const GpuCommand& command : kernel.commands) {
+    const auto* const call = std::get_if<GpuCall>(&command);
+    if (call == nullptr || call->by != GpuCall::By::generated) continue;
+    compiler_->begin(generated_for(op, request).text, compute_capability_);
+  }
+}
 
 Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   std::vector<std::unique_ptr<Work>> commands;
@@ -43,9 +53,13 @@ Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKern
 
 std::unique_ptr<Work> Libraries::prepare(const Op& op, const GpuRequest& request, const GpuCall& call) {
   if (call.by == GpuCall::By::library) return prepare_by_library(op, request);
+  const gpu::Generated generated = generated_for(op, request);
+  return prepare_generated(compiler_->code(generated.text, compute_capability_), generated.launch, place_);
+}
+
+gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request) const {
   if (generate_ == nullptr) fail_running(fmt::format("GPU: nothing generates code for {}", op.name()));
-  const gpu::Generated generated = generate_(op, request);
-  return prepare_generated(generated.text, generated.launch, compute_capability_, cache_, place_);
+  return generate_(op, request);
 }
 
 std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/cuda/code_cache.h"
+#include "core/runtime/cuda/compiler.h"
 #include "core/runtime/cuda/conv_plan.h"
 #include "core/runtime/cuda/launch.h"
 #include "core/runtime/cuda/matmul.h"
@@ -31,21 +31,25 @@ class Kernel {
 
 class Libraries {
  public:
-  // Of the current device.
-  Libraries(int compute_capability, Generate generate);
+  // Of the current device. The devices of a platform have one compiler.
+  Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler);
   // Of a device that is only described, by cuDNN's JSON: kernels that do not run.
-  Libraries(int compute_capability, Generate generate, const std::string& properties);
+  Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler,
+            const std::string& properties);
 
+  // Begins to compile what prepare() will be called with.
+  void begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
   Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
 
  private:
   std::unique_ptr<Work> prepare(const Op& op, const GpuRequest& request, const GpuCall& call);
   std::unique_ptr<Work> prepare_by_library(const Op& op, const GpuRequest& request);
+  gpu::Generated generated_for(const Op& op, const GpuRequest& request) const;
 
   int compute_capability_;
   Generate generate_;
+  std::shared_ptr<Compiler> compiler_;
   Place place_ = Place::device;
-  CodeCache cache_ = CodeCache::of_user();
   CublasHandle cublas_;
   OwnConvPlanner convolutions_;
 };

@@ -12,6 +12,9 @@ class PlannedDevice final : public gpu::Device {
  public:
   explicit PlannedDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
 
+  void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    libraries_.begin(op, request, kernel);
+  }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     return {count_++, libraries_.prepare(op, request, kernel).workspace()};
   }
@@ -65,11 +68,13 @@ class PlannedPlatform final : public gpu::Platform {
   int devices() const override { return 1; }
   gpu::Properties properties(int) const override { return properties_; }
   std::unique_ptr<gpu::Device> open(int) override {
-    return std::make_unique<PlannedDevice>(Libraries(properties_.compute_capability, generate_, description_));
+    return std::make_unique<PlannedDevice>(
+        Libraries(properties_.compute_capability, generate_, compiler_, description_));
   }
 
  private:
   Generate generate_;
+  const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   std::string description_;
   gpu::Properties properties_;
 };

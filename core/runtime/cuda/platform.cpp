@@ -69,13 +69,14 @@ class CudaPlatform final : public gpu::Platform {
   }
   std::string description(int device) const override { return properties_for_planning(device); }
   std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CudaDevice>(device, device, generate_, [this, device](const Abort& abort) {
+    return std::make_unique<CudaDevice>(device, device, generate_, compiler_, [this, device](const Abort& abort) {
       return make_nccl_collectives(device, meetings_, abort, count_ == 1);
     });
   }
 
  private:
   Generate generate_;
+  const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int count_;
   NcclMeetings meetings_;
 };
@@ -95,13 +96,14 @@ class VirtualPlatform final : public gpu::Platform {
   }
   std::string description(int) const override { return properties_for_planning(0); }
   std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CudaDevice>(device, 0, generate_, [this, device](const Abort& abort) {
+    return std::make_unique<CudaDevice>(device, 0, generate_, compiler_, [this, device](const Abort& abort) {
       return make_virtual_collectives(device, meetings_, abort);
     });
   }
 
  private:
   Generate generate_;
+  const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int devices_;
   VirtualMeetings meetings_;
 };

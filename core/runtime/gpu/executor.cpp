@@ -78,13 +78,9 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
     for (int slot = 0; slot < layout.batches[e].slots; ++slot) {
       slots.push_back(allocate(product_of(plans[e].batch_bytes, static_cast<std::size_t>(layout.batches[e].members))));
     }
-    for_each_command(plans[e].commands, [&](const Command& command) {
-      if (const Launch* const launch = std::get_if<Launch>(&command)) {
-        kernel_of_.emplace(launch, &prepare(*plans[e].program, *launch, make_kernel));
-      }
-    });
     fill_constants(e);
   }
+  prepare_kernels(make_kernel);
   std::size_t scratch = 0, workspace = 0;
   for (const auto& [key, kernel] : kernels_) {
     scratch = std::max(scratch, kernel.scratch);
@@ -121,14 +117,30 @@ void Executor::fill_constants(std::size_t entry) {
   }
 }
 
-const Executor::Kernel& Executor::prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel) {
-  const auto [known, is_new] = kernels_.try_emplace(key_of(launch));
-  if (!is_new) return known->second;
-  const Op& op = launch.equation->op;
-  const GpuRequest request = request_of(program, launch);
-  const GpuKernel kernel = make_kernel(op, request);
-  known->second = {device_.prepare(op, request, kernel), kernel.scratch_bytes};
-  return known->second;
+void Executor::prepare_kernels(const MakeKernel& make_kernel) {
+  struct New {
+    Kernel* kernel;
+    const Op* op;
+    GpuRequest request;
+    GpuKernel commands;
+  };
+  std::vector<New> all;
+  for (const Plan& plan : plans_) {
+    for_each_command(plan.commands, [&](const Command& command) {
+      const Launch* const launch = std::get_if<Launch>(&command);
+      if (launch == nullptr) return;
+      const auto [known, is_new] = kernels_.try_emplace(key_of(*launch));
+      kernel_of_.emplace(launch, &known->second);
+      if (!is_new) return;
+      const Op& op = launch->equation->op;
+      const GpuRequest request = request_of(*plan.program, *launch);
+      all.push_back({&known->second, &op, request, make_kernel(op, request)});
+      device_.begin_preparing(op, request, all.back().commands);
+    });
+  }
+  for (const New& each : all) {
+    *each.kernel = {device_.prepare(*each.op, each.request, each.commands), each.commands.scratch_bytes};
+  }
 }
 
 void Executor::join(const Plan& plan) {

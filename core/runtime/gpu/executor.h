@@ -90,7 +90,7 @@ class Executor {
 
   std::byte* allocate(std::size_t bytes);
   void fill_constants(std::size_t entry);
-  const Kernel& prepare(const Program& program, const Launch& launch, const MakeKernel& make_kernel);
+  void prepare_kernels(const MakeKernel& make_kernel);
   void join(const Plan& plan);
 
   std::byte* address(const StepOf& step, Place place) const;

@@ -1,8 +1,9 @@
-#include "core/runtime/cuda/jit.h"
+#include "core/runtime/cuda/compiler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -80,14 +81,29 @@ std::string compile_now(const std::string& text, const std::vector<std::string>&
 
 }  // namespace
 
-std::string compile(const std::string& text, int compute_capability, const CodeCache& cache) {
+Compiler::Compiler() : free_(std::max(1U, std::thread::hardware_concurrency())) {}
+
+std::shared_future<std::string> Compiler::code_of(const std::string& text, int compute_capability) {
+  const std::lock_guard lock(mutex_);
+  std::shared_future<std::string>& code = known_[{compute_capability, text}];
+  // Where no more threads can be had, whoever needs the code compiles it.
+  constexpr auto in_a_thread_if_possible = std::launch::async | std::launch::deferred;
+  if (!code.valid()) {
+    code = std::async(in_a_thread_if_possible, [=, this] { return compile(text, compute_capability); }).share();
+  }
+  return code;
+}
+
+std::string Compiler::compile(const std::string& text, int compute_capability) {
   const Target target = target_for(compute_capability);
   std::vector<std::string> options{target.option};
   options.insert(options.end(), std::begin(ops::nvrtc_options), std::end(ops::nvrtc_options));
   const std::string key = CodeCache::key({version_text(), join(options, " "), text});
-  if (std::optional<std::string> known = cache.find(key)) return *std::move(known);
+  if (std::optional<std::string> known = cache_.find(key)) return *std::move(known);
+  free_.acquire();
+  const std::shared_ptr<void> at_the_end(nullptr, [this](void*) { free_.release(); });
   std::string code = compile_now(text, options, target.machine_code);
-  cache.keep(key, code);
+  cache_.keep(key, code);
   return code;
 }
 
