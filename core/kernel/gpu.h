@@ -25,6 +25,7 @@ struct GpuRequest {
   std::vector<bool> stacked;         // by operand
   const Region* region = nullptr;    // of an op that carries one
   std::span<const Type> types = {};  // with a region: of all values of the program
+  bool tf32 = false;                 // products of f32 may be of operands that are rounded to TF32
 };
 
 // An argument of a kernel: an address, or a plain value of at most 8 bytes.

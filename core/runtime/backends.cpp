@@ -51,7 +51,11 @@ std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& op
     case BackendKind::reference: return std::make_unique<reference::ReferenceBackend>();
     case BackendKind::cuda:
       return std::make_unique<gpu::GpuBackend>(
-          the_platform, gpu::GpuOptions{options.workers, {options.deterministic}, {}, the_planner, options.gpu_memory});
+          the_platform, gpu::GpuOptions{options.workers,
+                                        {.deterministic = options.deterministic, .tf32 = options.tf32},
+                                        {},
+                                        the_planner,
+                                        options.gpu_memory});
     case BackendKind::cpu: break;
   }
   return std::make_unique<CpuBackend>(CpuBackendOptions{options.workers, options.kernels, {}});

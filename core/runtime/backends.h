@@ -26,6 +26,7 @@ struct BackendOptions {
   std::optional<int> workers = {};             // threads, or GPUs; none: as many as the backend finds good
   KernelChoice kernels = KernelChoice::best;   // of cpu
   bool deterministic = false;                  // of cuda: the same bits on any number of GPUs
+  bool tf32 = false;                           // of cuda: operands of products may be rounded to TF32
   std::optional<std::size_t> gpu_memory = {};  // of cuda: what a plan may use of each GPU; none: all that it has
 };
 

@@ -32,6 +32,12 @@ static auto row(Tag<MeshSpec>) {
            .meaning = "Of backend cuda: whether the bits of all results are the same on any number of GPUs of a kind. "
                       "Other backends always have the same bits for any number of workers.",
            .example = "deterministic: true"}),
+      option(&MeshSpec::tf32,
+             {.path = "tf32",
+              .meaning = "Of backend cuda: whether tensor cores may multiply float32 values that are rounded to TF32, "
+                         "which has 10 of 23 bits of the mantissa, in convolutions and matrix products. Sums are "
+                         "float32.",
+              .example = "tf32: true"}),
       option(&MeshSpec::gpu_memory,
              {.path = "gpu_memory",
               .meaning = "Of backend cuda: the memory of one GPU that the plan may use. A config that needs more is "

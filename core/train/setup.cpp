@@ -174,14 +174,18 @@ void make_programs(Setup& setup) {
   }
 }
 
-// mesh.gpu_memory where no GPU is used; empty where one is.
-std::string unused_gpu_memory(const spec::MeshSpec& mesh) {
+// Keys for GPUs where none is used; empty where one is.
+std::vector<std::string> unused_gpu_keys(const spec::MeshSpec& mesh) {
+  if (!mesh.gpu_memory && !mesh.tf32) return {};
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
-  const bool uses_gpus = mesh.backend == spec::Backend::cuda || (is_automatic && !find_gpus().all.empty());
-  if (!mesh.gpu_memory || uses_gpus) return "";
+  if (mesh.backend == spec::Backend::cuda || (is_automatic && !find_gpus().all.empty())) return {};
   const std::string backend = mesh.backend == spec::Backend::reference ? "reference" : "cpu";
-  return "mesh.gpu_memory does nothing: mesh.backend is " + (is_automatic ? "auto, and no GPU was found" : backend) +
-         "; with cuda it limits the plan";
+  const std::string why =
+      " does nothing: mesh.backend is " + (is_automatic ? "auto, and no GPU was found" : backend) + "; with cuda it ";
+  std::vector<std::string> warnings;
+  if (mesh.gpu_memory) warnings.push_back("mesh.gpu_memory" + why + "limits the plan");
+  if (mesh.tf32) warnings.push_back("mesh.tf32" + why + "lets tensor cores round the operands of products");
+  return warnings;
 }
 
 }  // namespace
@@ -225,9 +229,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }
-  if (std::string warning = unused_gpu_memory(spec.mesh); !warning.empty()) {
-    setup.warnings.push_back(std::move(warning));
-  }
+  for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
   const bool resumed = schedule_steps.has_value();  // whose parameters come from the checkpoint
   if (!resumed) {
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/runtime/gpu/environment.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
 
@@ -67,14 +68,32 @@ TEST_CASE("who waits for other ranks is ended by an abort, with its first reason
   CHECK(abort.is_set());
 }
 
-TEST_CASE("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above zero, or 10 minutes", "[cuda]") {
+TEST_CASE("the ranks of a communicator are told in braces", "[cuda]") {
+  CHECK(gpu::ranks_text(std::array{0, 2, 7}) == "{0, 2, 7}");
+}
+
+TEST_CASE("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above zero; without it, it is 10 minutes", "[cuda]") {
   const auto seconds = [](const char* text) {
     const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", text);
     return gpu::patience().count();
   };
   CHECK(seconds("2.5") == 2.5);
-  for (const char* const text : {"", "0", "-1", "soon", "nan"}) CHECK(seconds(text) == 600);
-  CHECK(gpu::ranks_text(std::array{0, 2, 7}) == "{0, 2, 7}");
+  CHECK(seconds("") == 600);
+  for (const char* const text : {"0", "-1", "soon", "nan", "10 s"}) {
+    CHECK_THROWS_WITH(seconds(text), Catch::Contains("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above 0, not '" +
+                                                     std::string(text) + "'"));
+  }
+}
+
+TEST_CASE("PMAPTRAIN_GPU_GRAPHS is off or whole", "[cuda]") {
+  const auto wanted = [](const char* text) {
+    const Variable graphs("PMAPTRAIN_GPU_GRAPHS", text);
+    return gpu::wanted_graphs();
+  };
+  CHECK(wanted("") == gpu::Graphs::usual);
+  CHECK(wanted("off") == gpu::Graphs::off);
+  CHECK(wanted("whole") == gpu::Graphs::whole);
+  CHECK_THROWS_WITH(wanted("on"), Catch::Contains("PMAPTRAIN_GPU_GRAPHS is off or whole, not 'on'"));
 }
 
 }  // namespace pmaptrain::test

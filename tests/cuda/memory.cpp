@@ -116,6 +116,8 @@ TEST_CASE("validate states what each GPU needs and whether it fits; run refuses 
 
   const Finished unused = call({"validate", config, "--set", "mesh.gpu_memory=80GiB"});
   CHECK(contains(unused.out + unused.err, "mesh.gpu_memory does nothing: mesh.backend is cpu"));
+  const Finished rounded = call({"validate", config, "--set", "mesh.tf32=true", "--set", "mesh.backend=reference"});
+  CHECK(contains(rounded.out + rounded.err, "mesh.tf32 does nothing: mesh.backend is reference; with cuda it lets "));
 }
 
 TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[cuda]") {

@@ -53,8 +53,8 @@ struct Example {
   std::vector<bool> stacked;
 };
 
-std::size_t workspace_of(gpu::Device& device, const Example& example, std::int64_t devices) {
-  const GpuRequest request{example.operands, example.results, devices, example.stacked};
+std::size_t workspace_of(gpu::Device& device, const Example& example, std::int64_t devices, bool tf32 = false) {
+  const GpuRequest request{example.operands, example.results, devices, example.stacked, nullptr, {}, tf32};
   return device.prepare(example.op, request, by_library).workspace;
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
             const auto* const launch = std::get_if<gpu::Launch>(&command);
             if (launch == nullptr) return;
             const Op& op = launch->equation->op;
-            const GpuRequest request = gpu::request_of(*program, *launch);
+            const GpuRequest request = gpu::request_of(plan, *launch);
             f(op, request, make_gpu_kernel(op, request));
           });
         };
@@ -189,6 +189,17 @@ TEST_CASE("convolutions with strides, groups, dilation and mixed types have plan
     INFO(example.title);
     CHECK(workspace_of(*device, example, 2) < 1024 * mebibyte);
   }
+}
+
+TEST_CASE("convolutions of float32 have another plan where tensor cores may round to TF32", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  const Example input_grad{"",
+                           ops::ConvInputGrad{{1, 1}, {{1, 1}, {1, 1}}, {128, 32, 32, 32}, {1, 1}, 1, {}},
+                           {array(DType::f32, {3, 3, 32, 64}), array(DType::f32, {128, 32, 32, 64})},
+                           {array(DType::f32, {128, 32, 32, 32})},
+                           {false, true}};
+  CHECK(workspace_of(*device, input_grad, 1, true) != workspace_of(*device, input_grad, 1, false));
 }
 
 TEST_CASE("a matrix product's workspace is the library's, and that of sums which a bias of f32 is added to", "[cuda]") {

@@ -88,6 +88,7 @@ mesh:
   axes: {devices: 8}
   backend: cpu
   deterministic: false
+  tf32: false
   workers: auto
 
 data:

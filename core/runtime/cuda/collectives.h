@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/environment.h"
 #include "core/runtime/gpu/meeting.h"
 
 namespace pmaptrain::cuda {

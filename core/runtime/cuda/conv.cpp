@@ -16,13 +16,14 @@ namespace {
 // How an equation is carried out: by a plan on operands of `input` that gives `sum`, and kernels around it.
 struct Way {
   DType input, sum;
-  bool bias_in_plan = false;
+  bool bias_in_plan = false, relu_in_plan = false;
 };
 
 // The best first. Few engines take bf16 and give f32; bf16 widened to f32 is exact in TF32, so that tensor cores
 // multiply it without loss.
-std::vector<Way> ways(DType operands, DType result, bool bias) {
+std::vector<Way> ways(DType operands, DType result, bool bias, bool relu) {
   std::vector<Way> all{{operands, result, bias}};
+  if (relu) all.insert(all.begin(), {operands, result, bias, relu});
   if (bias) all.push_back({operands, result == DType::bf16 ? DType::f32 : result});
   if (operands == DType::bf16) all.push_back({DType::f32, DType::f32});
   return all;
@@ -38,7 +39,7 @@ struct Operand {
 
 class ConvWork final : public Work {
  public:
-  ConvWork(const Op& op, const GpuRequest& request, ConvPlanner& planner)
+  ConvWork(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
       : shape_(conv_shape(op, request)), slices_(request) {
     const bool input_grad = shape_.kind == ConvKind::input_grad;
     image_ = {
@@ -51,21 +52,22 @@ class ConvWork final : public Work {
     bias_ = shape_.kind == ConvKind::forward && request.operands.size() == 3;
     if (bias_) bias_type_ = request.operands[2].dtype;
     if (shape_.kind == ConvKind::kernel_grad && request.results.size() == 2) bias_gradient_ = request.results[1].dtype;
-    make_plan(op, request, planner);
+    make_plan(op, request, planner, shape_.relu && relu == Relu::by_library);
     lay_out();
   }
 
+  bool has_library_relu() const override { return plan_ != nullptr && way_.relu_in_plan; }
   void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
     for (std::int64_t call = 0; call < shape_.calls; ++call) run_one(stream, arguments, call);
   }
 
  private:
-  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner) {
+  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner, bool relu) {
     if (numel(request.results[0]) == 0 || image_.elements == 0) return;
     std::string why;
-    for (const Way& way : ways(image_.dtype, result_, bias_)) {
-      ConvTypes types{way.input, way.sum, bias_type_, way.bias_in_plan};
-      types.tensor_cores = image_.dtype == DType::bf16;
+    for (const Way& way : ways(image_.dtype, result_, bias_, relu)) {
+      ConvTypes types{way.input, way.sum, bias_type_, way.bias_in_plan, way.relu_in_plan};
+      types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // else widened, and a kernel transposed, into the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
         if (shape_.kind == ConvKind::kernel_grad) {
@@ -171,8 +173,9 @@ class ConvWork final : public Work {
   void finish_sums(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call, FloatingMatrix sum,
                    std::byte* result) const {
     const bool add_bias = bias_ && (plan_ == nullptr || !way_.bias_in_plan);
-    if (!add_bias && !shape_.relu && sum.data == result) return;
-    Finish rest{{result_, result}, sum, {}, shape_.relu, 1, sums()};
+    const bool relu = shape_.relu && !has_library_relu();
+    if (!add_bias && !relu && sum.data == result) return;
+    Finish rest{{result_, result}, sum, {}, relu, 1, sums()};
     if (bias_) {
       rest.rows = shape_.pixels();
       rest.columns = shape_.y[3];
@@ -195,8 +198,8 @@ class ConvWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner) {
-  return std::make_unique<ConvWork>(op, request, planner);
+std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
+  return std::make_unique<ConvWork>(op, request, planner, relu);
 }
 
 }  // namespace pmaptrain::cuda

@@ -122,6 +122,12 @@ struct Definition {
               sum, bias,
               fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD).set_compute_data_type(compute));
         }
+        if (types.with_relu) {
+          sum->set_data_type(compute);
+          sum = graph.pointwise(
+              sum,
+              fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD).set_compute_data_type(compute));
+        }
         return make_output(sum, name_y, y);
       }
       case ConvKind::input_grad:

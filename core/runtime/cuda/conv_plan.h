@@ -30,7 +30,7 @@ std::string properties_for_planning(int gpu);
 // operands. The kernel, or its gradient, lies as [O, H, W, I].
 struct ConvTypes {
   DType input = DType::f32, output = DType::f32, bias = DType::f32;
-  bool with_bias = false;
+  bool with_bias = false, with_relu = false;
   bool tensor_cores = true;  // for f32: products of operands that are rounded to TF32
   std::size_t input_alignment = 16, output_alignment = 16, bias_alignment = 16;
 };

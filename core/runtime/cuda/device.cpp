@@ -4,14 +4,15 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
+#include <cstring>
 #include <limits>
-#include <string_view>
 #include <thread>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/runtime/cuda/fold.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -21,12 +22,6 @@ int compute_capability_of(int gpu) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu), "asking for the compute capability");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu), "asking for the compute capability");
   return major * 10 + minor;
-}
-
-// PMAPTRAIN_GPU_GRAPHS=off: every call is made in every step, with ranges for profilers.
-bool makes_graphs() {
-  const char* const wanted = std::getenv("PMAPTRAIN_GPU_GRAPHS");
-  return wanted == nullptr || std::string_view(wanted) != "off";
 }
 
 // The first call of the thread that the device belongs to.
@@ -45,6 +40,16 @@ void demand(std::size_t bytes, int number) {
                 "a smaller batch_size or more microbatches take less memory; `nvidia-smi` shows who uses the GPU");
 }
 
+bool is_nan(DType dtype, std::span<const std::byte> element) {
+  const auto value = [&]<class T>(T number) {
+    std::memcpy(&number, element.data(), sizeof number);
+    return number;
+  };
+  if (dtype == DType::f64) return std::isnan(value(double{}));
+  if (dtype == DType::f32) return std::isnan(value(float{}));
+  return (value(std::uint16_t{}) & 0x7FFFU) > 0x7F80U;  // of bf16
+}
+
 // The library copies rows only where they do not overlap and are less than 2 GiB apart.
 bool is_plain(const gpu::Rows& rows) {
   const std::size_t most = std::numeric_limits<int>::max();
@@ -59,7 +64,7 @@ CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<C
     : number_(number),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
-      makes_graphs_(makes_graphs()) {
+      makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     check(cudaStreamCreateWithFlags(streams_[i].create(), cudaStreamNonBlocking), "creating a stream");
     orders_[i] = make_event();
@@ -105,17 +110,21 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
 gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   refuse_while_recording("a kernel is prepared");
   kernels_.push_back(libraries_.prepare(op, request, kernel));
-  warm_up(kernels_.back(), request, kernel);
+  const bool keeps_nan = warm_up(kernels_.back(), request, kernel);
+  if (kernels_.back().has_library_relu() && !keeps_nan) {
+    kernels_.back() = libraries_.prepare(op, request, kernel, Relu::apart);
+    warm_up(kernels_.back(), request, kernel);
+  }
   return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
 }
 
-void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {
+bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {
   const bool by_library =
       std::any_of(description.commands.begin(), description.commands.end(), [](const auto& command) {
         const auto* const call = std::get_if<GpuCall>(&command);
         return call != nullptr && call->by == GpuCall::By::library;
       });
-  if (!by_library) return;
+  if (!by_library) return true;
   Workspace parts;
   const auto devices = static_cast<std::size_t>(request.devices);
   std::vector<std::size_t> operand_places, result_places;
@@ -127,7 +136,7 @@ void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   DeviceMemory memory;
   if (cudaMalloc(memory.create(), parts.size()) != cudaSuccess) {
     cudaGetLastError();
-    return;  // the memory is in use: it may work without
+    return false;  // the memory is in use: it may work without
   }
   auto* const begin = static_cast<std::byte*>(memory.get());
   std::vector<const std::byte*> operands;
@@ -137,9 +146,18 @@ void CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   for (const std::size_t place : operand_places) operands.push_back(begin + place);
   for (const std::size_t place : result_places) results.push_back(begin + place);
   const cudaStream_t in = stream(gpu::Stream::compute);
-  check(cudaMemsetAsync(begin, 0, parts.size(), in), "trying a kernel");
+  // These bytes are a NaN of every floating type.
+  check(cudaMemsetAsync(begin, 0xFF, parts.size(), in), "trying a kernel");
   kernel.run(in, {operands, results, begin + scratch, begin + workspace});
+  const Type& type = request.results.front();
+  std::vector<std::byte> middle(size_of(type.dtype));
+  if (numel(type) > 0) {
+    const std::size_t offset = static_cast<std::size_t>(numel(type) / 2) * middle.size();
+    check(cudaMemcpyAsync(middle.data(), results.front() + offset, middle.size(), cudaMemcpyDefault, in),
+          "trying a kernel");
+  }
   check(cudaStreamSynchronize(in), "trying a kernel");
+  return numel(type) == 0 || is_nan(type.dtype, middle);
 }
 
 void CudaDevice::launch(gpu::Stream on, gpu::Prepared kernel, const gpu::Arguments& arguments, const gpu::Accesses&) {
@@ -227,8 +245,8 @@ void CudaDevice::end_range() {
 }
 
 // Calls become a CUDA graph where they can. Collectives of virtual GPUs cannot, which wait for one another on their
-// threads, nor NCCL's of several GPUs of one process, whose graphs may block one another: they are called in each
-// replay, and what is between them on the stream compute are graphs.
+// threads, nor, unless it is asked for, NCCL's of several GPUs of one process, whose graphs may block one another: they
+// are called in each replay, and what is between them on the stream compute are graphs.
 gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
   refuse_while_recording("a capture begins");
   std::vector<Call> calls;

@@ -71,8 +71,9 @@ class CudaDevice final : public gpu::Device {
   void queue(bool on_compute, F&& call);
   void refuse_while_recording(const char* what) const;
   OwnGraphExec make_graph(std::span<const Call> calls);
-  // Runs a kernel once on memory of zeros: libraries load code in their first call, which a capture forbids.
-  void warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
+  // Runs a kernel of a library once: libraries load code in their first call, which a capture forbids. Returns whether
+  // NaN operands give a NaN.
+  bool warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
   void check_progress();
 
   int number_;

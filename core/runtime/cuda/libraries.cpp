@@ -20,6 +20,11 @@ void Kernel::run(cudaStream_t stream, const gpu::Arguments& arguments) const {
   for (const auto& command : commands_) command->run(stream, arguments);
 }
 
+bool Kernel::has_library_relu() const {
+  return std::any_of(commands_.begin(), commands_.end(),
+                     [](const auto& command) { return command->has_library_relu(); });
+}
+
 Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler)
     : compute_capability_(compute_capability), generate_(generate), compiler_(std::move(compiler)) {}
 
@@ -39,22 +44,20 @@ void Libraries::begin(const Op& op, const GpuRequest& request, const GpuKernel& 
   }
 }
 
-Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu) {
   std::vector<std::unique_ptr<Work>> commands;
   for (const GpuCommand& command : kernel.commands) {
     if (const auto* launch = std::get_if<GpuLaunch>(&command)) {
       commands.push_back(prepare_launch(*launch, place_));
+    } else if (std::get<GpuCall>(command).by == GpuCall::By::library) {
+      commands.push_back(prepare_by_library(op, request, relu));
     } else {
-      commands.push_back(prepare(op, request, std::get<GpuCall>(command)));
+      const gpu::Generated generated = generated_for(op, request);
+      const std::string code = compiler_->code(generated.text, compute_capability_);
+      commands.push_back(prepare_generated(code, generated.launch, place_));
     }
   }
   return Kernel(std::move(commands));
-}
-
-std::unique_ptr<Work> Libraries::prepare(const Op& op, const GpuRequest& request, const GpuCall& call) {
-  if (call.by == GpuCall::By::library) return prepare_by_library(op, request);
-  const gpu::Generated generated = generated_for(op, request);
-  return prepare_generated(compiler_->code(generated.text, compute_capability_), generated.launch, place_);
 }
 
 gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request) const {
@@ -62,14 +65,14 @@ gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request)
   return generate_(op, request);
 }
 
-std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request) {
+std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request, Relu relu) {
   if (op.name() == ops::Matmul::name || op.name() == ops::BatchMatmul::name) {
     if (!cublas_ && place_ == Place::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
-    return prepare_matmul(op, request, cublas_.get());
+    return prepare_matmul(op, request, cublas_.get(), relu);
   }
   if (op.name() == ops::Conv::name || op.name() == ops::ConvInputGrad::name || op.name() == ops::ConvKernelGrad::name) {
     if (convolutions_ == nullptr) convolutions_ = make_conv_planner();
-    return prepare_conv(op, request, *convolutions_);
+    return prepare_conv(op, request, *convolutions_, relu);
   }
   fail_running(fmt::format("GPU: no library carries out {}; this is a mistake of pmaptrain", op.name()));
 }

@@ -23,6 +23,7 @@ class Kernel {
   explicit Kernel(std::vector<std::unique_ptr<Work>> commands);
   void run(cudaStream_t stream, const gpu::Arguments& arguments) const;
   std::size_t workspace() const { return workspace_; }
+  bool has_library_relu() const;
 
  private:
   std::vector<std::unique_ptr<Work>> commands_;
@@ -39,11 +40,10 @@ class Libraries {
 
   // Begins to compile what prepare() will be called with.
   void begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
-  Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
+  Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu = Relu::by_library);
 
  private:
-  std::unique_ptr<Work> prepare(const Op& op, const GpuRequest& request, const GpuCall& call);
-  std::unique_ptr<Work> prepare_by_library(const Op& op, const GpuRequest& request);
+  std::unique_ptr<Work> prepare_by_library(const Op& op, const GpuRequest& request, Relu relu);
   gpu::Generated generated_for(const Op& op, const GpuRequest& request) const;
 
   int compute_capability_;

@@ -79,9 +79,11 @@ Product product_of(const Op& op, const GpuRequest& request) {
 
 class MatmulWork final : public Work {
  public:
-  MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle)
+  MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu)
       : handle_(handle), product_(product_of(op, request)), slices_(request) {
     if (product_.bias) bias_ = bias_of(product_);
+    library_relu_ = product_.relu && relu == Relu::by_library && product_.out != DType::f64 && product_.k > 0 &&
+                    (bias_ == Bias::none || bias_ == Bias::by_library);
     if (bias_ == Bias::after_f32_sum) {
       const auto elements = static_cast<std::size_t>(product_.rows() * product_.n);
       sums_ = parts_.add(elements * sizeof(float));
@@ -89,11 +91,23 @@ class MatmulWork final : public Work {
     workspace_ = parts_.size();
     if (empty() || product_.k == 0) return;
     describe(request);
-    choose_algorithm(op, request);
+    cublasStatus_t status = choose_algorithm(request);
+    if (status != CUBLAS_STATUS_SUCCESS && library_relu_) {
+      library_relu_ = false;
+      describe(request);
+      status = choose_algorithm(request);
+    }
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
+                               cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
+                               to_string(request.operands[1].shape), to_string(request.results[0].shape),
+                               cublasLtGetStatusName(status)));
+    }
     library_part_ = parts_.add(library_bytes_);
     workspace_ = parts_.size();
   }
 
+  bool has_library_relu() const override { return library_relu_ && !empty(); }
   void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
     if (empty()) return;
     for (std::int64_t call = 0; call < product_.calls; ++call) run_one(stream, arguments, call);
@@ -115,16 +129,23 @@ class MatmulWork final : public Work {
   void describe(const GpuRequest& request) {
     const Product& p = product_;
     const bool f64 = p.in == DType::f64;
-    check(cublasLtMatmulDescCreate(description_.create(), f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                   f64 ? CUDA_R_64F : CUDA_R_32F),
+    const bool tf32 = p.in == DType::f32 && request.tf32;
+    const cublasComputeType_t compute = f64    ? CUBLAS_COMPUTE_64F
+                                        : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                               : CUBLAS_COMPUTE_32F;
+    check(cublasLtMatmulDescCreate(description_.create(), compute, f64 ? CUDA_R_64F : CUDA_R_32F),
           "describing a matrix product");
     const auto describe_with = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
       set_attribute<cublasLtMatmulDescSetAttribute>(description_, attribute, value);
     };
     describe_with(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe_with(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (bias_ == Bias::by_library) {
-      describe_with(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    const bool bias = bias_ == Bias::by_library;
+    describe_with(CUBLASLT_MATMUL_DESC_EPILOGUE, library_relu_
+                                                     ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
+                                                 : bias ? CUBLASLT_EPILOGUE_BIAS
+                                                        : CUBLASLT_EPILOGUE_DEFAULT);
+    if (bias) {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(p.bias_type)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
       // The choice of an algorithm looks at the address's alignment.
@@ -146,9 +167,9 @@ class MatmulWork final : public Work {
     set_attribute<cublasLtMatrixLayoutSetAttribute>(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
   }
 
-  void choose_algorithm(const Op& op, const GpuRequest& request) {
+  cublasStatus_t choose_algorithm(const GpuRequest& request) {
     library_bytes_ = matmul_budget;
-    if (handle_ == nullptr) return;
+    if (handle_ == nullptr) return CUBLAS_STATUS_SUCCESS;
     OwnPreference preference;
     check(cublasLtMatmulPreferenceCreate(preference.create()), "describing a matrix product");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -169,14 +190,11 @@ class MatmulWork final : public Work {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(), sum_.get(), sum_.get(),
                                        preference.get(), 1, &best, &found);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-      fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
-                               cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
-                               to_string(request.operands[1].shape), to_string(request.results[0].shape),
-                               cublasLtGetStatusName(status)));
-    }
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
     algorithm_ = best.algo;
     library_bytes_ = best.workspaceSize;
+    return CUBLAS_STATUS_SUCCESS;
   }
 
   void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
@@ -192,7 +210,8 @@ class MatmulWork final : public Work {
                arguments.workspace + library_part_);
     }
     const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
-    if (!bias_after && !p.relu) return;
+    const bool relu_after = p.relu && !library_relu_;
+    if (!bias_after && !relu_after) return;
     // The bias of each product of a batch is its own.
     const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
     for (std::int64_t i = 0; i < steps; ++i) {
@@ -200,7 +219,7 @@ class MatmulWork final : public Work {
       const auto at = [&](std::byte* begin, DType dtype) {
         return begin + static_cast<std::size_t>(i * rows * p.n) * size_of(dtype);
       };
-      Finish rest{{p.out, at(result, p.out)}, {sum_type(), at(sums, sum_type())}, {}, p.relu, rows, p.n};
+      Finish rest{{p.out, at(result, p.out)}, {sum_type(), at(sums, sum_type())}, {}, relu_after, rows, p.n};
       if (bias_after) {
         const std::size_t offset = static_cast<std::size_t>(i * p.bias_stride) * size_of(p.bias_type);
         rest.bias = {p.bias_type, const_cast<std::byte*>(bias) + offset};
@@ -227,6 +246,7 @@ class MatmulWork final : public Work {
   Product product_;
   Slices slices_;
   Bias bias_ = Bias::none;
+  bool library_relu_ = false;
   OwnDescription description_;
   OwnLayout first_, second_, sum_;  // of our b, our a and the result
   cublasLtMatmulAlgo_t algorithm_{};
@@ -236,11 +256,11 @@ class MatmulWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle) {
+std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu) {
   if (!is_floating(request.operands[0].dtype)) {
     fail_running(fmt::format("GPU: {} of {} is not supported", op.name(), to_string(request.operands[0].dtype)));
   }
-  return std::make_unique<MatmulWork>(op, request, handle);
+  return std::make_unique<MatmulWork>(op, request, handle, relu);
 }
 
 }  // namespace pmaptrain::cuda

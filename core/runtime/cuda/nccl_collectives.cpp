@@ -24,18 +24,19 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// A communicator that does not block: a rank that is missing cannot hold this thread for ever. Guarded by a mutex,
-// because abort() is called on another thread.
+// A communicator that does not block: a rank that is missing cannot hold this thread for ever. One whose calls are
+// captured blocks, because else the library makes them on a thread of its own. Guarded by a mutex, because abort() is
+// called on another thread.
 class NcclCommunicator {
  public:
-  NcclCommunicator(std::shared_ptr<NcclMeeting> meeting, std::size_t position, const Abort& abort)
+  NcclCommunicator(std::shared_ptr<NcclMeeting> meeting, std::size_t position, const Abort& abort, bool captured)
       : meeting_(std::move(meeting)), abort_(abort) {
     const std::string what = "the beginning of communicator " + ranks_text(ranks());
     meeting_->meeting.come(position, abort_, what, [&] {
       if (position == 0) must(ncclGetUniqueId(&meeting_->id), what);
     });
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    config.blocking = captured ? 1 : 0;
     const ncclResult_t status = ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), meeting_->id,
                                                        static_cast<int>(position), &config);
     try {
@@ -135,7 +136,7 @@ class NcclCollectives final : public Collectives {
     const std::size_t position = position_of(rank_, ranks);
     auto meeting = meetings_.get(
         key, ranks, [&] { return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
-    auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_);
+    auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, captured_);
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(communicator));
     return static_cast<int>(all_.size()) - 1;

@@ -9,6 +9,7 @@
 #include "core/runtime/cuda/device.h"
 #include "core/runtime/cuda/nccl_collectives.h"
 #include "core/runtime/cuda/virtual_collectives.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -54,6 +55,8 @@ class CudaPlatform final : public gpu::Platform {
   explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
     // A device may have collectives of several communicators under way: they run in the order of the calls.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    // Without it a communicator's calls in graphs and outside of them would have to wait for one another.
+    if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
 
   int devices() const override { return count_; }
@@ -70,11 +73,13 @@ class CudaPlatform final : public gpu::Platform {
   std::string description(int device) const override { return properties_for_planning(device); }
   std::unique_ptr<gpu::Device> open(int device) override {
     return std::make_unique<CudaDevice>(device, device, generate_, compiler_, [this, device](const Abort& abort) {
-      return make_nccl_collectives(device, meetings_, abort, count_ == 1);
+      return make_nccl_collectives(device, meetings_, abort, captures_collectives());
     });
   }
 
  private:
+  bool captures_collectives() const { return count_ == 1 || gpu::wanted_graphs() == gpu::Graphs::whole; }
+
   Generate generate_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int count_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/runtime/gpu/meeting.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "core/kernel/gpu.h"
@@ -11,12 +12,18 @@
 
 namespace pmaptrain::cuda {
 
+// Where the relu of a convolution or a product is. Libraries do not document what theirs makes of a NaN, which has to
+// stay one.
+enum class Relu : std::uint8_t { by_library, apart };
+
 class Work {
  public:
   virtual ~Work() = default;
   // Queues it. Bytes of workspace() lie at `arguments.workspace`, aligned to 256.
   virtual void run(cudaStream_t stream, const gpu::Arguments& arguments) = 0;
   std::size_t workspace() const { return workspace_; }
+  // Whether a library applies a relu.
+  virtual bool has_library_relu() const { return false; }
 
  protected:
   std::size_t workspace_ = 0;

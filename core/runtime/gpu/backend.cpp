@@ -71,7 +71,7 @@ std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
     for_each_command(plan.commands, [&](const Command& command) {
       const Launch* const launch = std::get_if<Launch>(&command);
       if (launch == nullptr) return;
-      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(*plan.program, *launch));
+      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(plan, *launch));
       scratch = std::max(scratch, kernel.scratch_bytes);
     });
   }

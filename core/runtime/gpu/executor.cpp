@@ -57,11 +57,11 @@ std::string key_of(const Launch& launch) {
 
 }  // namespace
 
-GpuRequest request_of(const Program& program, const Launch& launch) {
-  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}};
+GpuRequest request_of(const Plan& plan, const Launch& launch) {
+  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}, plan.tf32};
   if (launch.equation->regions.empty()) return request;
   request.region = &launch.equation->regions.front();
-  request.types = program.types;
+  request.types = plan.program->types;
   return request;
 }
 
@@ -133,7 +133,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
       kernel_of_.emplace(launch, &known->second);
       if (!is_new) return;
       const Op& op = launch->equation->op;
-      const GpuRequest request = request_of(*plan.program, *launch);
+      const GpuRequest request = request_of(plan, *launch);
       all.push_back({&known->second, &op, request, make_kernel(op, request)});
       device_.begin_preparing(op, request, all.back().commands);
     });

@@ -20,7 +20,7 @@ namespace pmaptrain::gpu {
 using MakeKernel = std::function<GpuKernel(const Op& op, const GpuRequest& request)>;
 
 // What the kernel of a launch is made for; refers to both.
-GpuRequest request_of(const Program& program, const Launch& launch);
+GpuRequest request_of(const Plan& plan, const Launch& launch);
 
 // The memory of an entry's batches.
 struct Batches {

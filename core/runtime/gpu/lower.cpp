@@ -36,6 +36,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.program = std::move(program);
   plan_.division = division;
   plan_.gpu = gpu;
+  plan_.tf32 = options.tf32;
   commands_ = &plan_.commands;
   const AxisSet apart = axes_not_to_cross(program_, facts_, rows_);
   span_ = std::min(span_within(program_.mesh, rows_.axes, apart), neighbours_in(block_, program_.mesh, rows_.axes));

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::gpu {
 
@@ -23,12 +23,6 @@ bool Abort::is_set() const {
 void Abort::check() const {
   const std::lock_guard lock(mutex_);
   if (reason_) fail_running(*reason_);
-}
-
-std::chrono::duration<double> patience() {
-  const char* const text = std::getenv("PMAPTRAIN_GPU_TIMEOUT");
-  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
-  return std::chrono::duration<double>(seconds > 0 ? seconds : 600);
 }
 
 std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }

@@ -25,9 +25,6 @@ class Abort {
   std::optional<std::string> reason_;
 };
 
-// How long a device waits for others: 10 minutes, or the seconds in PMAPTRAIN_GPU_TIMEOUT.
-std::chrono::duration<double> patience();
-
 // "{0, 1, 2}"
 std::string ranks_text(std::span<const int> ranks);
 

@@ -124,12 +124,14 @@ struct PlanOptions {
   // What one collective takes of the values that are reduced together: the larger, the fewer collectives, and the later
   // the first one begins. As in PyTorch's DistributedDataParallel.
   std::size_t bucket_bytes = std::size_t{25} << 20;
+  bool tf32 = false;  // as in GpuRequest
 };
 
 struct Plan {
   std::shared_ptr<const Program> program;
   Division division;
   int gpu = 0;
+  bool tf32 = false;  // as in GpuRequest, of all launches
   std::vector<Buffer> buffers;
   std::vector<int> inputs, outputs;  // buffers of the program's inputs and outputs
   std::vector<Command> commands;

@@ -47,7 +47,7 @@ std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kerne
       const Launch* const launch = std::get_if<Launch>(&command);
       if (launch == nullptr) return;
       const Op& op = launch->equation->op;
-      const GpuRequest request = request_of(*plan.program, *launch);
+      const GpuRequest request = request_of(plan, *launch);
       const GpuKernel kernel = make_kernel(op, request);
       if (is_by_library(kernel)) most = std::max(most, f(*launch, op, request, kernel));
     });

@@ -1,0 +1,49 @@
+#include "core/runtime/gpu/environment.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+std::string_view variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+[[noreturn]] void refuse(const char* name, std::string_view text, const std::string& expected, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"usage",
+                                            {},
+                                            std::string(name) + " is " + expected + ", not '" + std::string(text) + "'",
+                                            std::move(help),
+                                            {}});
+}
+
+}  // namespace
+
+std::chrono::duration<double> patience() {
+  constexpr const char* name = "PMAPTRAIN_GPU_TIMEOUT";
+  const std::string text(variable(name));
+  if (text.empty()) return std::chrono::minutes(10);
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !std::isfinite(seconds) || seconds <= 0) {
+    refuse(name, text, "a number of seconds above 0", "for example PMAPTRAIN_GPU_TIMEOUT=60");
+  }
+  return std::chrono::duration<double>(seconds);
+}
+
+Graphs wanted_graphs() {
+  constexpr const char* name = "PMAPTRAIN_GPU_GRAPHS";
+  const std::string_view text = variable(name);
+  if (text.empty()) return Graphs::usual;
+  if (text == "off") return Graphs::off;
+  if (text == "whole") return Graphs::whole;
+  refuse(name, text, "off or whole", "without it, all but the collectives of several GPUs is part of CUDA graphs");
+}
+
+}  // namespace pmaptrain::gpu
