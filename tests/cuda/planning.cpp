@@ -191,6 +191,21 @@ TEST_CASE("convolutions with strides, groups, dilation and mixed types have plan
   }
 }
 
+TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, without copies as float32", "[cuda]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  for (const std::int64_t channels : {3, 32}) {
+    INFO(channels << " channels");
+    const Example conv{"",
+                       ops::Conv{{1, 1}, {{1, 1}, {1, 1}}, true, {1, 1}, 1, {}},
+                       {array(DType::bf16, {128, 32, 32, channels}), array(DType::bf16, {3, 3, channels, 64}),
+                        array(DType::f32, {64})},
+                       {array(DType::bf16, {128, 32, 32, 64})},
+                       {true, false, false}};
+    CHECK(workspace_of(*device, conv, 1) < mebibyte);
+  }
+}
+
 TEST_CASE("convolutions of float32 have another plan where tensor cores may round to TF32", "[cuda]") {
   const auto device = described_device();
   if (device == nullptr) return;

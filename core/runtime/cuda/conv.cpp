@@ -17,13 +17,21 @@ namespace {
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
+  DType bias = DType::f32;  // as the plan reads it
 };
 
-// The best first. Few engines take bf16 and give f32; bf16 widened to f32 is exact in TF32, so that tensor cores
-// multiply it without loss.
-std::vector<Way> ways(DType operands, DType result, bool bias, bool relu) {
-  std::vector<Way> all{{operands, result, bias}};
-  if (relu) all.insert(all.begin(), {operands, result, bias, relu});
+// The best first. Few engines take bf16 and give f32, and none takes bf16 and a bias of f32: it is rounded, as in Flax
+// and PyTorch. bf16 widened to f32 is exact in TF32, so that tensor cores multiply it without loss.
+std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu) {
+  std::vector<Way> all;
+  std::vector<DType> in_plan;
+  if (bias) in_plan = {*bias};
+  if (bias && *bias != operands) in_plan.push_back(operands);
+  for (const bool with_relu : {true, false}) {
+    if (with_relu && !relu) continue;
+    for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as});
+    if (!bias) all.push_back({operands, result, false, with_relu});
+  }
   if (bias) all.push_back({operands, result == DType::bf16 ? DType::f32 : result});
   if (operands == DType::bf16) all.push_back({DType::f32, DType::f32});
   return all;
@@ -65,8 +73,8 @@ class ConvWork final : public Work {
   void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner, bool relu) {
     if (numel(request.results[0]) == 0 || image_.elements == 0) return;
     std::string why;
-    for (const Way& way : ways(image_.dtype, result_, bias_, relu)) {
-      ConvTypes types{way.input, way.sum, bias_type_, way.bias_in_plan, way.relu_in_plan};
+    for (const Way& way : ways(image_.dtype, result_, bias_ ? std::optional(bias_type_) : std::nullopt, relu)) {
+      ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // else widened, and a kernel transposed, into the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
@@ -74,7 +82,7 @@ class ConvWork final : public Work {
           types.input_alignment = std::min(types.input_alignment, alignment_of(request.operands[other_.index], 16));
         }
       }
-      if (bias_) types.bias_alignment = alignment_of(request.operands[2], 16);
+      if (bias_ && way.bias == bias_type_) types.bias_alignment = alignment_of(request.operands[2], 16);
       if (way.sum == result_ && shape_.kind != ConvKind::kernel_grad) {
         types.output_alignment = alignment_of(request.results[0], 16);
       }
@@ -98,6 +106,7 @@ class ConvWork final : public Work {
       const auto kernel_bytes =
           static_cast<std::size_t>(numel(shape_.kernel)) * size_of(gradient ? way_.sum : way_.input);
       kernel_part_ = parts_.add(kernel_bytes);
+      if (narrows_bias()) rounded_bias_ = parts_.add(static_cast<std::size_t>(shape_.y[3]) * size_of(way_.bias));
       if (way_.sum != result_) sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
       plan_part_ = parts_.add(plan_->workspace());
     }
@@ -106,6 +115,8 @@ class ConvWork final : public Work {
     }
     workspace_ = parts_.size();
   }
+
+  bool narrows_bias() const { return way_.bias_in_plan && way_.bias != bias_type_; }
 
   // Elements of the first result, of one call.
   std::int64_t sums() const {
@@ -136,6 +147,11 @@ class ConvWork final : public Work {
       case ConvKind::forward:
         memory.x = image;
         if (bias_) memory.bias = slices_.operand(arguments, 2, call);
+        if (narrows_bias()) {
+          convert({way_.bias, arguments.workspace + rounded_bias_}, {bias_type_, const_cast<std::byte*>(memory.bias)},
+                  shape_.y[3], stream);
+          memory.bias = arguments.workspace + rounded_bias_;
+        }
         break;
       case ConvKind::input_grad: memory.y = image; break;
       case ConvKind::kernel_grad:
@@ -162,11 +178,12 @@ class ConvWork final : public Work {
     const std::byte* const given = slices_.operand(arguments, operand.index, call);
     if (!operand.widened) return given;
     std::byte* const widened = arguments.workspace + *operand.widened;
-    check(
-        finish({{DType::f32, widened}, {operand.dtype, const_cast<std::byte*>(given)}, {}, false, 1, operand.elements},
-               stream),
-        "widening an operand");
+    convert({DType::f32, widened}, {operand.dtype, const_cast<std::byte*>(given)}, operand.elements, stream);
     return widened;
+  }
+
+  static void convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream) {
+    check(finish({to, from, {}, false, 1, elements}, stream), "converting an operand");
   }
 
   // Bias, relu and rounding, where the plan has not done them.
@@ -193,7 +210,7 @@ class ConvWork final : public Work {
   Way way_{};
   std::unique_ptr<ConvPlan> plan_;  // null where there is nothing to multiply
   Workspace parts_;
-  std::size_t kernel_part_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
+  std::size_t kernel_part_ = 0, rounded_bias_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
 };
 
 }  // namespace
