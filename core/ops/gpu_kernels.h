@@ -33,6 +33,8 @@ inline constexpr unsigned gpu_threads = 256;  // of a block, where nothing else 
   PMAPTRAIN_NUMBERS(X, argmax)           \
   PMAPTRAIN_FLOATING(X, norm_parts)      \
   PMAPTRAIN_FLOATING(X, norms)           \
+  PMAPTRAIN_FLOATING(X, norm_chunks)     \
+  PMAPTRAIN_FLOATING(X, norms_of_parts)  \
   PMAPTRAIN_NUMBERS(X, cumsum)           \
   PMAPTRAIN_WORDS(X, gather)             \
   PMAPTRAIN_NUMBERS(X, scatter_add)      \

@@ -21,6 +21,7 @@
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
 #include "core/ops/norms/norms.h"
+#include "core/ops/norms/parts.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/pad/pad.h"
 #include "core/ops/random/random.h"
@@ -44,7 +45,8 @@ using AllOps = OpList<                                                          
     Sin, Cos, Tanh, Erf, Relu, StopGradient, OptimizationBarrier,                   //
     Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                       //
     Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,                //
-    ReduceSum, ReduceMax, Norms, Argmax, Cumsum, TopK, Gather, ScatterAdd, OneHot,  //
+    ReduceSum, ReduceMax, Norms, NormsOfParts, Argmax, Cumsum, TopK,                //
+    Gather, ScatterAdd, OneHot,                                                     //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,                //
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                       //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                                     //

@@ -170,6 +170,26 @@ TEST_CASE("updates of many parameters in one launch are those of a launch for ea
   }
 }
 
+TEST_CASE("norms of many arrays in one launch are those of a launch for each", "[cuda]") {
+  // Sums over both axes, of which all GPUs have one, and over one, of which there is one for each position along b;
+  // in two element types; one is larger than a chunk.
+  for (const std::string axes : {"a, b", "a"}) {
+    std::string inputs, sums, values, norms, returned;
+    const std::string types[] = {"f32[5]", "f32[9000]", "f64[3,2]", "f32[]", "f64[70]", "f32[64]"};
+    for (std::size_t i = 0; i < 6; ++i) {
+      const std::string n = std::to_string(i);
+      inputs += "batch %x" + n + ":" + types[i] + "{a, b}\n";
+      sums += (i == 0 ? "%g" : ", %g") + n;
+      values += (i == 0 ? "%x" : ", %x") + n;
+      // What reads a norm may come before the next one.
+      norms += "%s" + n + ", %m" + n + " = norms %g" + n + "\n%r" + n + " = neg %m" + n + "\n";
+      returned += "return s" + n + " = %s" + n + "\nreturn r" + n + " = %r" + n + "\n";
+    }
+    check_program(test::program_of("mesh a=2 b=4\n" + inputs + sums + " = psum[axes={" + axes + "}] " + values + "\n" +
+                                   norms + returned));
+  }
+}
+
 TEST_CASE("a GPU adds up the rows of its logical devices in one product", "[cuda]") {
   const auto program = test::program_of(R"(mesh a=8
 params %w:i32[3,2]{}

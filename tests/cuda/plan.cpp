@@ -14,6 +14,7 @@
 #include "core/train/setup.h"
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
+#include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {
@@ -113,6 +114,56 @@ TEST_CASE("the update of all parameters is one launch", "[cuda]") {
       }
     }
   }
+}
+
+namespace {
+
+// A chain of dense layers, each with a kernel and a bias.
+std::shared_ptr<const Program> program_of_layers(int layers, std::vector<std::string> set) {
+  std::string all = "model.layers=[flatten";
+  for (int i = 1; i < layers; ++i) all += ", {dense: " + std::to_string(i % 2 == 0 ? 9 : 20) + "}, relu";
+  set.push_back(all + ", {dense: 3}]");
+  return setup_of_text(small_images, set).training;
+}
+
+}  // namespace
+
+TEST_CASE("the norms of all gradients are one launch, with clipping and without", "[cuda]") {
+  for (const std::vector<std::string>& set :
+       std::vector<std::vector<std::string>>{{},
+                                             {"optimizer.clip_by_global_norm=1"},
+                                             {"precision=mixed_bfloat16"},
+                                             {"data.microbatches=2"},
+                                             {"optimizer.groups=[{parameters: '*.bias', learning_rate_scale: 2}]"},
+                                             {"mesh.axes=[{a: 2}, {b: 2}]", "train.verify_replicas=1 step"}}) {
+    const auto program = program_of_layers(12, set);
+    for (const int gpus : {1, 2, 4}) {
+      for (const bool deterministic : {false, true}) {
+        INFO((set.empty() ? "" : set.front()) << " on " << gpus << " GPUs, deterministic " << deterministic);
+        const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
+        REQUIRE(launches_of(plan, "norms_of_parts").size() == 1);
+        CHECK(launches_of(plan, "norms").empty());
+        // The table has a line for each parameter.
+        const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "norms_of_parts").front()]);
+        CHECK(launch.operand_types[2].shape == Shape{24, 2});
+        CHECK(launch.result_types[0].shape == Shape{24});
+      }
+    }
+  }
+}
+
+TEST_CASE("the norm of a value that is not beside others, or that is written again, stays a launch of its own",
+          "[cuda]") {
+  const auto norms = [](const std::string& text) {
+    const auto program = test::program_of("mesh a=2\nbatch %x:f32[6]{a}\nbatch %y:f32[40]{a}\n" + text);
+    const gpu::Plan plan = plan_of(program, 1, {});
+    return std::pair(launches_of(plan, "norms").size(), launches_of(plan, "norms_of_parts").size());
+  };
+  const std::string returned = "return s = %s\nreturn m = %m\nreturn t = %t\nreturn n = %n\n";
+  CHECK(norms("%p, %q = psum[axes={a}] %x, %y\n%s, %m = norms %p\n%t, %n = norms %q\n" + returned) ==
+        std::pair(0UL, 1UL));
+  CHECK(norms("%p = psum[axes={a}] %x\n%q = psum[axes={a}] %y\n%s, %m = norms %p\n%t, %n = norms %q\n" + returned) ==
+        std::pair(2UL, 0UL));
 }
 
 TEST_CASE("launches that differ in more than their arrays stay apart", "[cuda]") {

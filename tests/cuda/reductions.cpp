@@ -77,6 +77,27 @@ TEST_CASE("the GPU's norms are those of the reference up to the order of their s
   check_launches(ops::Norms{}, {{DType::f32, {2}, {}}}, {bytes_of<float>({-0.0F, -0.0F})});
 }
 
+TEST_CASE("the GPU's norms of parts are those of the reference, and have the bits of norms", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  using Table = std::vector<std::int64_t>;
+  const auto table_of = [](const Table& pairs) {
+    return Type{DType::i64, {static_cast<std::int64_t>(pairs.size()) / 2, 2}, {}};
+  };
+  // Chunks with gaps between them, short and empty ones; a part of several chunks, of one, of none.
+  const Table chunks{0, 600, 600, 601, 640, 640, 700, 9000, 9001, 9100}, parts{0, 2, 2, 3, 3, 5, 1, 1};
+  // What lies outside is left out.
+  const Table outside{-5, 3, 9000, 12000}, all{-1, 1, 1, 7};
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    const Type x{dtype, {9100}, {}};
+    for (const auto& [of_x, of_chunks] : {std::pair{chunks, parts}, {outside, all}, {Table{}, Table{0, 0}}}) {
+      const std::vector<Type> operands{x, table_of(of_x), table_of(of_chunks)};
+      const Bytes first = bytes_of(of_x), second = bytes_of(of_chunks);
+      check_launches(ops::NormsOfParts{}, operands, {plain(x).front(), first, second}, 1e-12);
+      check_launches(ops::NormsOfParts{}, operands, {{}, first, second}, 1e-12);
+    }
+  }
+}
+
 TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : number_types) {

@@ -3,13 +3,9 @@
 #include <algorithm>
 
 #include "core/ops/norms/norms.h"
+#include "core/ops/norms/parts.h"
 
 namespace pmaptrain::ops {
-namespace {
-
-constexpr std::int64_t norm_elements = 32 * gpu_threads;  // of a block
-
-}  // namespace
 
 // Squares are added in another order than by the CPU, whose 32 running sums would leave a GPU idle. As they are f64,
 // the sums differ in their last bits at most.
@@ -28,6 +24,28 @@ GpuKernel Norms::gpu(const GpuRequest& request) const {
   kernel.commands.push_back(launch_blocks(
       kernel_name("norms", x.dtype), request.devices, gpu_threads,
       {GpuArgument::result(0), GpuArgument::result(1), squares, largest, number(request.devices), number(chunks)}));
+  return kernel;
+}
+
+GpuKernel NormsOfParts::gpu(const GpuRequest& request) const {
+  if (has_no_results(request)) return {};
+  const std::int64_t elements = numel(request.operands[0]), chunks = request.operands[1].shape[0],
+                     parts = request.operands[2].shape[0];
+  const std::int64_t count = request.devices * chunks;
+  const auto squares = GpuArgument::scratch(), largest = GpuArgument::scratch(static_cast<std::size_t>(count) * 8);
+  const DType dtype = request.operands[0].dtype;
+  GpuKernel kernel;
+  kernel.scratch_bytes = static_cast<std::size_t>(count) * 2 * 8;
+  if (count > 0) {
+    kernel.commands.push_back(launch_blocks(
+        kernel_name("norm_chunks", dtype), count, gpu_threads,
+        {squares, largest, GpuArgument::operand(0), GpuArgument::operand(1), number(count), number(chunks),
+         number(elements), number(device_stride(request, 0)), number(device_stride(request, 1))}));
+  }
+  kernel.commands.push_back(launch_blocks(
+      kernel_name("norms_of_parts", dtype), request.devices * parts, gpu_threads,
+      {GpuArgument::result(0), GpuArgument::result(1), squares, largest, GpuArgument::operand(2),
+       number(request.devices * parts), number(parts), number(chunks), number(device_stride(request, 2))}));
   return kernel;
 }
 

@@ -19,44 +19,85 @@ __device__ void fold_norms(double& squares, C& largest) {
   largest = magnitudes[0];
 }
 
+// Of the elements from `first` up to `end`, by a block.
+template <class T, class C>
+__device__ void norms_of_chunk(double* squares, C* largest, const T* x, i64 first, i64 end) {
+  double sum = 0;
+  C most{};
+  for (i64 i = first + threadIdx.x; i < end; i += gpu_threads) {
+    const C value = static_cast<C>(x[i]);
+    sum += static_cast<double>(value) * static_cast<double>(value);
+    most = larger(most, value > C{0} ? value : C{0} - value);  // of -0, too, it is 0
+  }
+  fold_norms(sum, most);
+  if (threadIdx.x == 0) {
+    *squares = sum;
+    *largest = most;
+  }
+}
+
+// Of the chunks from `first` up to `end`, by a block.
+template <class T, class C>
+__device__ void norms_of_all(double* result, T* largest_result, const double* squares, const C* largest, i64 first,
+                             i64 end) {
+  double sum = 0;
+  C most{};
+  for (i64 i = first + threadIdx.x; i < end; i += gpu_threads) {
+    sum += squares[i];
+    most = larger(most, largest[i]);
+  }
+  fold_norms(sum, most);
+  if (threadIdx.x == 0) {
+    *result = sum;
+    *largest_result = static_cast<T>(most);
+  }
+}
+
 template <class T>
 __device__ void norms_of_chunks(double* squares, Computed<T>* largest, const T* x, i64 count, i64 chunks, i64 chunk,
                                 i64 elements, i64 device_stride) {
-  using C = Computed<T>;
   for_each_block(count, [&](i64 unit) {
     const i64 first = unit % chunks * chunk, end = first + chunk < elements ? first + chunk : elements;
-    const T* const from = x + unit / chunks * device_stride;
-    double sum = 0;
-    C most{};
-    for (i64 i = first + threadIdx.x; i < end; i += gpu_threads) {
-      const C value = static_cast<C>(from[i]);
-      sum += static_cast<double>(value) * static_cast<double>(value);
-      most = larger(most, value > C{0} ? value : C{0} - value);  // of -0, too, it is 0
-    }
-    fold_norms(sum, most);
-    if (threadIdx.x == 0) {
-      squares[unit] = sum;
-      largest[unit] = most;
-    }
+    norms_of_chunk(squares + unit, largest + unit, x + unit / chunks * device_stride, first, end);
   });
 }
 
 template <class T>
 __device__ void norms_of_devices(double* results, T* largest_results, const double* squares, const Computed<T>* largest,
                                  i64 count, i64 chunks) {
-  using C = Computed<T>;
   for_each_block(count, [&](i64 device) {
-    double sum = 0;
-    C most{};
-    for (i64 i = threadIdx.x; i < chunks; i += gpu_threads) {
-      sum += squares[device * chunks + i];
-      most = larger(most, largest[device * chunks + i]);
-    }
-    fold_norms(sum, most);
-    if (threadIdx.x == 0) {
-      results[device] = sum;
-      largest_results[device] = static_cast<T>(most);
-    }
+    norms_of_all(results + device, largest_results + device, squares, largest, device * chunks, (device + 1) * chunks);
+  });
+}
+
+// The same, where tables have the bounds: of chunks in x, and of parts in the chunks.
+struct Bounds {
+  i64 begin, end;
+};
+__device__ inline Bounds bounds_at(const i64* table, i64 i, i64 size) {
+  const i64 begin = table[2 * i], end = table[2 * i + 1];
+  return {begin > 0 ? begin : 0, end < size ? end : size};
+}
+
+template <class T>
+__device__ void norms_of_listed_chunks(double* squares, Computed<T>* largest, const T* x, const i64* table, i64 count,
+                                       i64 chunks, i64 elements, i64 device_stride, i64 table_stride) {
+  for_each_block(count, [&](i64 unit) {
+    const i64 device = unit / chunks;
+    const Bounds bounds = bounds_at(table + device * table_stride, unit % chunks, elements);
+    norms_of_chunk(squares + unit, largest + unit, x + device * device_stride, bounds.begin, bounds.end);
+  });
+}
+
+template <class T>
+__device__ void norms_of_listed_parts(double* results, T* largest_results, const double* squares,
+                                      const Computed<T>* largest, const i64* table, i64 count, i64 parts, i64 chunks,
+                                      i64 table_stride) {
+  for_each_block(count, [&](i64 unit) {
+    const i64 device = unit / parts;
+    const Bounds bounds = bounds_at(table + device * table_stride, unit % parts, chunks);
+    norms_of_all(results + unit, largest_results + unit, squares + device * chunks, largest + device * chunks,
+                 bounds.begin, bounds.end);
   });
 }
 
@@ -73,6 +114,21 @@ PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, norm_parts)
     norms_of_devices(results, largest_results, squares, largest, count, chunks);                    \
   }
 PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, norms)
+#undef PMAPTRAIN_KERNEL
+#define PMAPTRAIN_KERNEL(name, T)                                                                                   \
+  extern "C" __global__ void name##_##T(double* squares, Computed<T>* largest, const T* x, const i64* table,        \
+                                        i64 count, i64 chunks, i64 elements, i64 device_stride, i64 table_stride) { \
+    norms_of_listed_chunks(squares, largest, x, table, count, chunks, elements, device_stride, table_stride);       \
+  }
+PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, norm_chunks)
+#undef PMAPTRAIN_KERNEL
+#define PMAPTRAIN_KERNEL(name, T)                                                                                 \
+  extern "C" __global__ void name##_##T(double* results, T* largest_results, const double* squares,               \
+                                        const Computed<T>* largest, const i64* table, i64 count, i64 parts,       \
+                                        i64 chunks, i64 table_stride) {                                           \
+    norms_of_listed_parts(results, largest_results, squares, largest, table, count, parts, chunks, table_stride); \
+  }
+PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, norms_of_parts)
 #undef PMAPTRAIN_KERNEL
 
 }  // namespace pmaptrain::ops::device

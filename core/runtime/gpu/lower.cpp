@@ -31,8 +31,8 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       rows_(find_rows(program_, facts_)),
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
-      zeros_(std::make_shared<std::deque<Equation>>()) {
-  plan_.added = zeros_;
+      added_(std::make_shared<std::deque<Equation>>()) {
+  plan_.added = added_;
   plan_.program = std::move(program);
   plan_.division = division;
   plan_.gpu = gpu;
@@ -45,6 +45,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
 Plan Lowering::run() {
   for (const Input& input : program_.inputs) lower_input(input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
+  join_norms();
   schedule_collectives(plan_);
   lower_updates();
   lower_outputs();

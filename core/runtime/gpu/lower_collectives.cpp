@@ -60,10 +60,7 @@ Place Lowering::zeros(const Type& type) {
     const Type& known = plan_.buffer(buffer).type;
     if (is_added && known.dtype == type.dtype && known.shape == type.shape) return {buffer, 0};
   }
-  zeros_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr});
-  const int added = add_buffer(type, {}, Pool::constant);
-  plan_.constants.emplace_back(added, &zeros_->back());
-  return {added, 0};
+  return constant({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr, {}});
 }
 
 void Lowering::exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to) {

@@ -1,5 +1,5 @@
-// How a program becomes the commands of one GPU: the work of lower*.cpp and updates.cpp, then of schedule.cpp and
-// join_launches.cpp.
+// How a program becomes the commands of one GPU: the work of lower*.cpp, join_norms.cpp and updates.cpp, then of
+// schedule.cpp and join_launches.cpp.
 #pragma once
 
 #include <cstdint>
@@ -94,10 +94,14 @@ class Lowering {
   void exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to);
   // All zero; one for all values of a type.
   Place zeros(const Type& type);
+  // What an equation without operands gives, which the program does not have.
+  Place constant(const Equation& equation);
   std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
 
   // ---- the end of a step
 
+  // Launches of `norms` on arrays of one memory become one.
+  void join_norms();
   void lower_updates();
   void lower_outputs();
 
@@ -111,7 +115,7 @@ class Lowering {
   std::int64_t span_ = 1;     // of instances of rows_.axes that are one addend
   std::vector<int> buffers_;  // by value
   std::vector<Command>* commands_ = nullptr;
-  const std::shared_ptr<std::deque<Equation>> zeros_;  // equations that no program has; the plan keeps them
+  const std::shared_ptr<std::deque<Equation>> added_;  // equations that no program has; the plan keeps them
 };
 
 // Begins collectives as soon as what they read is there, and awaits them where their results are first used.

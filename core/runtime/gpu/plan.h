@@ -137,7 +137,7 @@ struct Plan {
   std::vector<Command> commands;
   std::vector<std::pair<int, const Equation*>> constants;    // by buffer: what fills it
   std::vector<std::pair<int, const Equation*>> coordinates;  // of axis_index
-  std::shared_ptr<const std::deque<Equation>> added;         // constants that the program does not have
+  std::shared_ptr<const std::deque<Equation>> added;         // equations that the program does not have
   std::size_t constant_bytes = 0, batch_bytes = 0, passing_bytes = 0;
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
