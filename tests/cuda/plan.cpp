@@ -51,11 +51,11 @@ std::vector<std::size_t> launches_of(const gpu::Plan& plan, std::string_view op)
   });
 }
 
-std::vector<std::size_t> updates_of(const gpu::Plan& plan) {
-  return places(plan, [](const gpu::Command& command) {
+std::vector<std::size_t> updates_of(const gpu::Plan& plan, const std::string& rule = "adam") {
+  return places(plan, [&](const gpu::Command& command) {
     const auto* const launch = std::get_if<gpu::Launch>(&command);
     return launch != nullptr && !launch->equation->regions.empty() &&
-           launch->equation->regions.front().equations.back().origin->scope == "adam";
+           launch->equation->regions.front().equations.back().origin->scope == rule;
   });
 }
 
@@ -149,6 +149,53 @@ TEST_CASE("the norms of all gradients are one launch, with clipping and without"
         CHECK(launch.result_types[0].shape == Shape{24});
       }
     }
+  }
+}
+
+TEST_CASE("the update is a launch for each rule, whichever parameters have it", "[cuda]") {
+  struct Rules {
+    std::vector<std::string> set;
+    std::size_t launches;
+  };
+  const std::string decay = "optimizer.adamw={weight_decay: 0.1}", exclude = "optimizer.weight_decay_exclude='*.bias'";
+  const std::string rate = "{parameters: [dense_1.*, dense_3.kernel, dense_6.*], learning_rate_scale: 2}";
+  const std::string frozen = "{parameters: [dense_2.*, dense_5.bias], freeze: true}";
+  for (const auto& [set, launches] : std::vector<Rules>{
+           {{decay}, 1},
+           {{decay, exclude}, 2},
+           {{decay, "optimizer.groups=[" + rate + "]"}, 2},
+           {{decay, exclude, "optimizer.groups=[" + rate + "]"}, 4},
+           {{decay, exclude, "optimizer.groups=[" + frozen + "]"}, 2},
+           {{decay, exclude, "data.microbatches=2"}, 2},
+           {{decay, exclude, "optimizer.clip_by_global_norm=1"}, 2},
+           {{decay, exclude, "train.ema={decay: 0.9}"}, 2},
+           {{decay, exclude, "precision=mixed_bfloat16"}, 2},
+       }) {
+    const auto program = program_of_layers(12, set);
+    for (const int gpus : {1, 2, 4}) {
+      for (const bool deterministic : {false, true}) {
+        INFO(set.back() << " on " << gpus << " GPUs, deterministic " << deterministic);
+        CHECK(updates_of(plan_of(program, gpus, {.deterministic = deterministic}),
+                         set.back().starts_with("train.ema") ? "ema" : "adamw")
+                  .size() == launches);
+      }
+    }
+  }
+}
+
+TEST_CASE("buckets are in the order of the backward pass, where rules mix parameters too", "[cuda]") {
+  const auto program =
+      program_of_layers(12, {"optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude='*.bias'"});
+  for (const bool deterministic : {false, true}) {
+    INFO("deterministic " << deterministic);
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 4096});
+    const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan);
+    const std::vector<std::size_t> products = launches_of(plan, "matmul");
+    REQUIRE(collectives.size() >= 4);
+    // Those of the last layers are on their way before most of the backward pass. Only the first layer's kernel and the
+    // biases beside it, in two buckets, are waited for to the end.
+    CHECK(collectives.front() < products[products.size() * 2 / 3]);
+    CHECK(collectives[collectives.size() - 3] < products.back());
   }
 }
 

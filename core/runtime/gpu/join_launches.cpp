@@ -3,6 +3,7 @@
 // padding between.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,25 +14,6 @@
 
 namespace pmaptrain::gpu {
 namespace {
-
-// The same text for two regions that compute the same of their parameters, whatever the shapes.
-std::string key_of(const Program& program, const Region& region) {
-  std::string key;
-  std::map<int, std::size_t> numbers;
-  const auto define = [&](Value value) {
-    numbers.emplace(value.id, numbers.size());
-    key += std::string(to_string(program.type(value).dtype)) + ' ';
-  };
-  const auto read = [&](Value value) { key += std::to_string(numbers.at(value.id)) + ' '; };
-  for (const Value param : region.params) define(param);
-  for (const Equation& equation : region.equations) {
-    append_key(equation.op, key);
-    for (const Value operand : equation.operands) read(operand);
-    for (const Value result : equation.results) define(result);
-  }
-  for (const Value result : region.results) read(result);
-  return key;
-}
 
 // An operand or a result.
 struct Argument {
@@ -48,6 +30,38 @@ struct Chain {
   const Equation* equation;
   std::vector<Argument> arguments;  // operands, then results
   std::int64_t elements;            // of a result
+  std::size_t rule = 0;             // the same for chains of the same text
+
+  // Where the first result is.
+  std::size_t begin() const {
+    return std::find_if(arguments.begin(), arguments.end(), [](const Argument& each) { return each.is_result; })->begin;
+  }
+};
+
+// Ranges of bytes of all pools.
+class Ranges {
+ public:
+  bool overlap(const Argument& argument) const {
+    const auto next = known_.lower_bound({argument.pool, argument.end()});
+    if (next == known_.begin()) return false;
+    const auto& [begin, end] = *std::prev(next);
+    return begin.first == argument.pool && end > argument.begin;
+  }
+  void add(const Argument& argument) {
+    std::size_t begin = argument.begin, end = argument.end();
+    // Those that it touches become part of it.
+    for (auto next = known_.upper_bound({argument.pool, end}); next != known_.begin();) {
+      const auto known = std::prev(next);
+      if (known->first.first != argument.pool || known->second < begin) break;
+      begin = std::min(begin, known->first.second);
+      end = std::max(end, known->second);
+      next = known_.erase(known);
+    }
+    known_[{argument.pool, begin}] = end;
+  }
+
+ private:
+  std::map<std::pair<Pool, std::size_t>, std::size_t> known_;  // from the beginning to the end
 };
 
 bool is_chain(const Launch& launch) {
@@ -69,14 +83,15 @@ class Joiner {
     std::vector<Command> done;
     for (std::size_t i = 0; i < commands.size();) {
       if (Loop* const loop = std::get_if<Loop>(&commands[i])) Joiner(plan_).run(loop->body);
-      std::size_t end = begin(commands[i]) ? i + 1 : i;
-      while (end > i && end < commands.size() && extend(commands[end])) ++end;
-      if (end > i + 1) {
-        done.emplace_back(joined(std::get<Launch>(commands[i])));
-        i = end;
-      } else {
-        done.push_back(std::move(commands[i++]));
+      const std::vector<Found> found = independent(commands, i);
+      if (found.empty()) done.push_back(std::move(commands[i]));
+      for (std::size_t first = 0, end = 0; first < found.size(); first = end) {
+        begin(found[first].chain);
+        for (end = first + 1; end < found.size() && extend(found[end].chain); ++end) {
+        }
+        done.emplace_back(end > first + 1 ? joined(*found[first].launch) : *found[first].launch);
       }
+      i += std::max(found.size(), std::size_t{1});
     }
     commands = std::move(done);
   }
@@ -95,24 +110,46 @@ class Joiner {
     return chain;
   }
 
-  // A run of launches that `command` is the first of.
-  bool begin(const Command& command) {
-    run_.clear();
-    const Launch* const launch = std::get_if<Launch>(&command);
-    if (launch == nullptr || !is_chain(*launch)) return false;
-    run_.push_back(chain_of(*launch));
-    largest_ = 0;
-    key_ = key_of(*plan_.program, launch->equation->regions.front());
-    return true;
+  struct Found {
+    const Launch* launch;
+    Chain chain;
+  };
+
+  // The launches from command `i` on, of which none needs another: those of a rule one after another, as their arrays
+  // are.
+  std::vector<Found> independent(const std::vector<Command>& commands, std::size_t i) {
+    std::vector<Found> found;
+    std::map<std::string, std::size_t> rules;
+    Ranges read, written;
+    for (; i < commands.size(); ++i) {
+      const Launch* const launch = std::get_if<Launch>(&commands[i]);
+      if (launch == nullptr || !is_chain(*launch)) break;
+      Chain chain = chain_of(*launch);
+      const bool waits = std::any_of(chain.arguments.begin(), chain.arguments.end(), [&](const Argument& each) {
+        return written.overlap(each) || (each.is_result && read.overlap(each));
+      });
+      if (waits) break;
+      for (const Argument& each : chain.arguments) (each.is_result ? written : read).add(each);
+      chain.rule =
+          rules.try_emplace(text_of(*plan_.program, launch->equation->regions.front()), rules.size()).first->second;
+      found.push_back({launch, std::move(chain)});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+      return std::pair(a.chain.rule, a.chain.begin()) < std::pair(b.chain.rule, b.chain.begin());
+    });
+    return found;
   }
 
-  // Whether each array of `command` begins where the padding after that of the last launch ends, in step with the
-  // others, and all else is the same.
-  bool extend(const Command& command) {
-    const Launch* const launch = std::get_if<Launch>(&command);
-    if (launch == nullptr || !is_chain(*launch)) return false;
-    if (key_of(*plan_.program, launch->equation->regions.front()) != key_) return false;
-    run_.push_back(chain_of(*launch));
+  void begin(const Chain& first) {
+    run_ = {first};
+    largest_ = 0;
+  }
+
+  // Whether each array of `next` begins where the padding after that of the last launch ends, in step with the others,
+  // and all else is the same.
+  bool extend(const Chain& next) {
+    if (next.rule != run_.front().rule) return false;
+    run_.push_back(next);
     const std::size_t largest_before = largest_;
     if (run_.back().elements > largest().elements) largest_ = run_.size() - 1;
     if (is_in_step() && is_free_of_overlaps()) return true;
@@ -181,7 +218,6 @@ class Joiner {
   const Plan& plan_;
   std::vector<Chain> run_;
   std::size_t largest_ = 0;  // in it
-  std::string key_;          // of all
 };
 
 }  // namespace

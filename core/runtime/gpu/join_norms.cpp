@@ -124,7 +124,7 @@ class Joined {
 
   const Plan& plan_;
   std::vector<std::optional<Stretch>> parts_;  // by number of the result
-  std::map<int, std::size_t> first_of_;     // by buffer of squares
+  std::map<int, std::size_t> first_of_;        // by buffer of squares
   std::vector<std::pair<int, int>> results_;
   std::size_t begin_ = static_cast<std::size_t>(-1), end_ = 0, element_bytes_ = 1;
 };

@@ -31,6 +31,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       rows_(find_rows(program_, facts_)),
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
+      places_(places_of_updates(program_)),
       added_(std::make_shared<std::deque<Equation>>()) {
   plan_.added = added_;
   plan_.program = std::move(program);
@@ -43,7 +44,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
 }
 
 Plan Lowering::run() {
-  for (const Input& input : program_.inputs) lower_input(input);
+  for (const Input* const input : inputs_in_order()) lower_input(*input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
   join_norms();
   schedule_collectives(plan_);

@@ -203,10 +203,15 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
 }
 
 void Lowering::lower_reduction(const Equation& equation) {
+  std::vector<Value> operands, results;
   std::vector<AxisSet> axes;
-  for (const Value result : equation.results) axes.push_back(stored(type(result).varying));
-  const std::vector<int> reduced = reduce(equation, equation.operands, axes);
-  for (std::size_t i = 0; i < reduced.size(); ++i) set(equation.results[i], reduced[i]);
+  for (const std::size_t i : in_order(equation.results)) {
+    operands.push_back(equation.operands[i]);
+    results.push_back(equation.results[i]);
+    axes.push_back(stored(type(results.back()).varying));
+  }
+  const std::vector<int> reduced = reduce(equation, operands, axes);
+  for (std::size_t i = 0; i < reduced.size(); ++i) set(results[i], reduced[i]);
 }
 
 }  // namespace pmaptrain::gpu

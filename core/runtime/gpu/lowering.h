@@ -1,11 +1,12 @@
-// How a program becomes the commands of one GPU: the work of lower*.cpp, join_norms.cpp and updates.cpp, then of
-// schedule.cpp and join_launches.cpp.
+// How a program becomes the commands of one GPU: the work of layout.cpp, lower*.cpp, join_norms.cpp and updates.cpp,
+// then of schedule.cpp and join_launches.cpp.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/analysis/facts.h"
@@ -45,6 +46,13 @@ class Lowering {
 
   // How many neighbouring instances along `axes` one call may have.
   std::int64_t most_in_a_call(AxisSet axes) const;
+
+  // ---- which values lie beside each other
+
+  int place_of(Value value) const { return places_[static_cast<std::size_t>(value.id)]; }
+  std::vector<const Input*> inputs_in_order() const;
+  // Numbers of values that are reduced together.
+  std::vector<std::size_t> in_order(const std::vector<Value>& values) const;
 
   // ---- equations
 
@@ -111,12 +119,21 @@ class Lowering {
   Plan plan_;
   const Facts facts_;
   const pmaptrain::Rows rows_;
-  Mesh block_;                // of logical devices
-  std::int64_t span_ = 1;     // of instances of rows_.axes that are one addend
-  std::vector<int> buffers_;  // by value
+  Mesh block_;                     // of logical devices
+  std::int64_t span_ = 1;          // of instances of rows_.axes that are one addend
+  std::vector<int> buffers_;       // by value
+  const std::vector<int> places_;  // so, too: see places_of_updates
   std::vector<Command>* commands_ = nullptr;
   const std::shared_ptr<std::deque<Equation>> added_;  // equations that no program has; the plan keeps them
 };
+
+// By value: the place, among the updates of inputs, of the one that replaces an input, or that reads a gradient.
+// Updates of one rule are neighbours, in the order in which the backward pass computes their gradients. -1 for other
+// values.
+std::vector<int> places_of_updates(const Program& program);
+
+// The same for two regions that compute the same of their parameters, whatever the shapes.
+std::string text_of(const Program& program, const Region& region);
 
 // Begins collectives as soon as what they read is there, and awaits them where their results are first used.
 void schedule_collectives(Plan& plan);
