@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <span>
 
 #include "core/ops/all.h"
@@ -40,8 +42,8 @@ class Joiner {
         const std::size_t* const at = flow_.definition(member ? flow_.source(operand) : operand);
         if (at != nullptr) needs_.add(i, *at);
       }
-      if (member) join(i);
       for (std::size_t at : needs_[i]) readers_.add(at, i);
+      if (member) join(i);
       lift({&i, 1});
     }
     return {std::move(chains_), std::move(chain_of_)};
@@ -66,11 +68,11 @@ class Joiner {
       if (chain.elements != elements || chain.varying != varying || chain.members.empty()) continue;
       if (home == no_chain) {
         // No chain needs what i gives: it is the last equation so far.
-        if (has_detour({&i, 1}, c, c)) continue;
+        if (has_detour(i, c)) continue;
         add(c, i);
         lift({&i, 1});
       } else {
-        if (has_detour(chains_[home].members, home, c) || has_detour(chain.members, home, c)) continue;
+        if (has_detour_between(home, c) || has_detour_between(c, home)) continue;
         merge(c, home);
       }
       home = c;
@@ -119,6 +121,7 @@ class Joiner {
     touch(c, flow_.equation(i).results.front());
   }
 
+  static constexpr std::size_t highest = std::numeric_limits<std::size_t>::max();
   static std::size_t place_of(Value value) { return static_cast<std::size_t>(value.id); }
 
   void touch(std::size_t c, Value value) {
@@ -161,8 +164,58 @@ class Joiner {
     }
   }
 
-  // Whether `starts`, which are to be in one chain with chains c and d, need something that is computed elsewhere from
-  // what c or d gives: then they cannot be one equation.
+  // Whether what is computed elsewhere from what chain c gives leads to equation i, or from chain c to chain d.
+  bool has_detour(std::size_t i, std::size_t c) {
+    const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
+    return known ? *known : has_detour({&i, 1}, c, c);
+  }
+  bool has_detour_between(std::size_t d, std::size_t c) {
+    const auto known = leads(c, growth_[d].level, [&](std::size_t at) { return chain_of_[at] == d; });
+    return known ? *known : has_detour(chains_[d].members, d, c);
+  }
+
+  // The search from chain c upwards, up to nodes of level `top`. Nothing where it takes more than a few steps: then the
+  // one downwards may be shorter.
+  template <class F>
+  std::optional<bool> leads(std::size_t c, std::size_t top, F&& is_goal) {
+    constexpr std::int64_t most = 64;
+    ++search_;
+    open_.clear();
+    std::int64_t steps = 0;
+    bool found = false;
+    const auto visit_readers = [&](std::size_t at, bool is_elsewhere) {
+      for (std::size_t reader : readers_[at]) {
+        ++steps;
+        if (is_same_node(reader, at) || seen_[reader] == search_) continue;
+        if (is_goal(reader)) {
+          found |= is_elsewhere;
+        } else if (level(reader) < top) {
+          seen_[reader] = search_;
+          open_.push_back(reader);
+        }
+      }
+      ++steps;
+    };
+    const auto visit_node = [&](std::size_t at, bool is_elsewhere) {
+      if (chain_of_[at] == no_chain) return visit_readers(at, is_elsewhere);
+      for (std::size_t member : chains_[chain_of_[at]].members) {
+        visit_readers(member, is_elsewhere);
+        if (steps > most) return;
+      }
+    };
+    visit_node(chains_[c].members.front(), false);
+    while (!open_.empty() && !found && steps <= most) {
+      const std::size_t at = open_.back();
+      open_.pop_back();
+      visit_node(at, true);
+    }
+    work_.searched += steps;
+    if (!found && steps > most) return std::nullopt;
+    return found;
+  }
+
+  // The search downwards: whether `starts`, which are to be in one chain with chains c and d, need
+  // something that is computed elsewhere from what c or d gives: then they cannot be one equation.
   bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
     ++search_;
     open_.clear();
@@ -174,6 +227,7 @@ class Joiner {
       open_.push_back(at);
     };
     for (std::size_t i : starts) {
+      ++work_.searched;
       for (std::size_t at : needs_[i]) {
         if (!inside(at)) visit(at);
       }
@@ -189,6 +243,7 @@ class Joiner {
       } else if (growth_[chain].seen != search_) {
         growth_[chain].seen = search_;
         for (std::size_t member : chains_[chain].members) {
+          ++work_.searched;
           for (std::size_t needed : needs_[member]) {
             if (chain_of_[needed] != chain) visit(needed);
           }

@@ -479,5 +479,24 @@ TEST_CASE("the search for chains looks at few equations for each of a deep model
   CHECK(work.lifted < 10 * equations);
 }
 
+TEST_CASE("the search for chains looks at few equations for each of many arrays that meet in a scalar", "[passes]") {
+  // The norm of all gradients is in the update of each parameter, whose other part needs neither.
+  constexpr int parameters = 1000;
+  std::string inputs = "batch %n0:f32[]{}\nhyper %r:f32[]{}\n", norms, update;
+  for (int i = 1; i <= parameters; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    inputs += "params %w" + n + ":f32[16,4]{}\nbatch %g" + n + ":f32[16,4]{}\n";
+    norms += "%s" + n + " = reduce_max[dims=[0, 1]] %g" + n + "\n%n" + n + " = add %n" + before + ", %s" + n + "\n";
+    update += "%a" + n + " = mul %g" + n + ", %n" + std::to_string(parameters) + "\n%b" + n + " = mul %w" + n +
+              ", %r\n%c" + n + " = add %a" + n + ", %b" + n + "\n%v" + n + " = sub %w" + n + ", %c" + n +
+              "\nupdate %w" + n + " = %v" + n + "\n";
+  }
+  const auto program = test::program_of(inputs + norms + update);
+  FuseWork work;
+  const Program after = fuse(simplify(*program), work);
+  CHECK(count(after, "fused") == parameters + 1);
+  CHECK(work.searched < 20 * static_cast<std::int64_t>(program->equations.size()));
+}
+
 }  // namespace
 }  // namespace pmaptrain
