@@ -74,13 +74,13 @@ class Hoist {
   explicit Hoist(const Plan& plan) : accesses_(plan) {}
 
   void run(std::vector<Command>& commands) {
+    const std::vector<bool> moves = leading_to_collectives(commands);
     // A command that moves has the place of the one that it follows.
     std::vector<std::pair<std::size_t, std::size_t>> places;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
-      const bool moves = leads_to_collective(commands, i);
       std::pair<std::size_t, std::size_t> place{i + 1, 0};
-      if (moves) place = {last_needed(accesses), i + 1};
+      if (moves[i]) place = {last_needed(accesses), i + 1};
       places.push_back(place);
       for (const Access& access : accesses) known_[access.buffer].push_back({access, place.first});
     }
@@ -99,14 +99,16 @@ class Hoist {
     std::size_t place;
   };
 
-  // A collective, or what comes before one of the same equation.
-  static bool leads_to_collective(const std::vector<Command>& commands, std::size_t i) {
-    const Equation* const equation = equation_of(commands[i]);
-    if (equation == nullptr || equation->op.rules().communication == Communication::none) return false;
-    for (; i < commands.size() && equation_of(commands[i]) == equation; ++i) {
-      if (std::holds_alternative<Collect>(commands[i])) return true;
+  // By command: whether it is a collective, or comes before one of the same equation.
+  static std::vector<bool> leading_to_collectives(const std::vector<Command>& commands) {
+    std::vector<bool> lead(commands.size());
+    for (std::size_t i = commands.size(); i-- > 0;) {
+      const Equation* const equation = equation_of(commands[i]);
+      if (equation == nullptr || equation->op.rules().communication == Communication::none) continue;
+      const bool is_last = i + 1 == commands.size() || equation_of(commands[i + 1]) != equation;
+      lead[i] = std::holds_alternative<Collect>(commands[i]) || (!is_last && lead[i + 1]);
     }
-    return false;
+    return lead;
   }
 
   std::size_t last_needed(const std::vector<Access>& accesses) const {
