@@ -199,6 +199,20 @@ TEST_CASE("buckets are in the order of the backward pass, where rules mix parame
   }
 }
 
+TEST_CASE("what each bucket has gathered is folded at once, where a GPU has one block", "[cuda]") {
+  const auto program = program_of_layers(12, {});
+  for (const std::size_t bucket_bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
+    INFO("buckets of " << bucket_bytes);
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = true, .bucket_bytes = bucket_bytes});
+    const std::size_t collectives = places_of<gpu::Collect>(plan).size();
+    CHECK(collectives == (bucket_bytes > 4096 ? 1 : 4));
+    CHECK(places_of<gpu::Fold>(plan).size() == collectives);
+  }
+  // Of two blocks, each value has its parts one after another: a fold for each, and for the sums of the loss, the
+  // metric and the count.
+  CHECK(places_of<gpu::Fold>(plan_of(program, 2, {.deterministic = true})).size() > 24);
+}
+
 TEST_CASE("the norm of a value that is not beside others, or that is written again, stays a launch of its own",
           "[cuda]") {
   const auto norms = [](const std::string& text) {

@@ -1,5 +1,5 @@
 // How a program becomes the commands of one GPU: the work of layout.cpp, lower*.cpp, join_norms.cpp and updates.cpp,
-// then of schedule.cpp and join_launches.cpp.
+// then of schedule.cpp, join_launches.cpp and join_folds.cpp.
 #pragma once
 
 #include <cstdint>
@@ -143,5 +143,8 @@ void place_buffers(Plan& plan);
 
 // Launches of one chain of elementwise ops on arrays that lie side by side become one.
 void join_launches(Plan& plan);
+
+// The same of folds.
+void join_folds(Plan& plan);
 
 }  // namespace pmaptrain::gpu

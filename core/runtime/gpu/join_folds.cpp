@@ -1,0 +1,65 @@
+// Folds of values that lie side by side become one: the sums of what a bucket has gathered.
+#include <utility>
+#include <vector>
+
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+bool are_alike(const Arrays& a, const Arrays& b) {
+  return a.count == b.count && a.in_a_row == b.in_a_row && a.pitch == b.pitch && a.row_pitch == b.row_pitch;
+}
+
+// Bytes of a pool.
+struct Stretch {
+  Pool pool;
+  std::size_t begin, end;
+};
+
+Stretch stretch(const Plan& plan, Place place, std::size_t bytes) {
+  const Buffer& buffer = plan.buffer(place.buffer);
+  return {buffer.pool, buffer.offset + place.offset, buffer.offset + place.offset + bytes};
+}
+
+bool overlap(const Stretch& a, const Stretch& b) { return a.pool == b.pool && a.begin < b.end && b.begin < a.end; }
+
+// Makes `next` part of `fold` where its values follow those of the fold, and the padding between, on both sides.
+bool extend(const Plan& plan, Fold& fold, const Fold& next) {
+  if (next.kind != fold.kind || next.type.dtype != fold.type.dtype || !are_alike(next.arrays, fold.arrays))
+    return false;
+  const std::size_t begin = round_up(bytes(fold.type), alignment), all = begin + bytes(next.type);
+  const auto follows = [&](Place place, Place before) {
+    const Stretch a = stretch(plan, before, begin), b = stretch(plan, place, 0);
+    return a.pool == b.pool && a.end == b.begin;
+  };
+  if (!follows(next.from, fold.from) || !follows(next.to, fold.to)) return false;
+  // One after another they may write where an earlier one has read.
+  const Stretch to = stretch(plan, fold.to, all);
+  for (std::int64_t i = 0; i < fold.arrays.count; ++i) {
+    Stretch from = stretch(plan, fold.from, all);
+    from.begin += fold.arrays.offset(i);
+    from.end += fold.arrays.offset(i);
+    if (overlap(from, to)) return false;
+  }
+  fold.type.shape = {static_cast<std::int64_t>(all / size_of(fold.type.dtype))};
+  return true;
+}
+
+void join_in(const Plan& plan, std::vector<Command>& commands) {
+  std::vector<Command> done;
+  for (Command& command : commands) {
+    if (Loop* const loop = std::get_if<Loop>(&command)) join_in(plan, loop->body);
+    const Fold* const next = std::get_if<Fold>(&command);
+    Fold* const fold = next == nullptr || done.empty() ? nullptr : std::get_if<Fold>(&done.back());
+    if (fold == nullptr || !extend(plan, *fold, *next)) done.push_back(std::move(command));
+  }
+  commands = std::move(done);
+}
+
+}  // namespace
+
+void join_folds(Plan& plan) { join_in(plan, plan.commands); }
+
+}  // namespace pmaptrain::gpu
