@@ -38,6 +38,12 @@ Module::Module(Source source) : source_(std::move(source)) {
   }
 }
 
+Ticket Module::submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) {
+  Ticket last;
+  for (int i = 0; i < count; ++i) last = submit(entry, slot + i, 1, members);
+  return last;
+}
+
 Handle Module::input(std::string_view name) const {
   const auto found = inputs_.find(name);
   if (found == inputs_.end()) fail_running("the module has no input '" + std::string(name) + "'");

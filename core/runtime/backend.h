@@ -30,6 +30,8 @@ struct Entry {
   int batches = 1;  // batches in memory: one may be filled while a step reads another
   // Whether each member of an ensemble has batches of its own. Otherwise all members read the same.
   bool batch_by_member = false;
+  // Whether steps are submitted in groups where the module likes that: each of `batches` is then those of a group.
+  bool in_groups = false;
 };
 
 struct Source {
@@ -60,6 +62,7 @@ struct Needs {
   std::size_t temporaries = 0;  // all other values
   std::size_t kernels = 0;      // scratch memory of kernels and prepared operands
   std::size_t workspaces = 0;   // of libraries on GPUs: as planned, or the most that they may take
+  std::size_t host = 0;         // of this process, beside that of GPUs; not in total()
   std::vector<PoolReport> pools;
   int gpus = 0;                              // whose memory it is, all together, each as much; 0: this process's
   std::string workspaces_planned_for;        // the GPU; empty where `workspaces` is a bound
@@ -150,8 +153,18 @@ class Module {
   virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                         std::span<const std::int64_t> members = {}) = 0;
 
-  // How many steps are to be queued, for no time to be lost between them.
+  // Runs an entry once on each of the `count` batches in the slots from `slot` on, as so many calls of submit() would.
+  virtual Ticket submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members = {});
+
+  // How many short steps of an entry are best queued by one call: a power of two.
+  virtual int group(std::size_t) const { return 1; }
+  // How many groups are to be queued, for no time to be lost between them.
   virtual int steps_ahead() const { return 1; }
+  // The slots of an entry.
+  int slots(std::size_t entry) const {
+    const Entry& of = source_.entries[entry];
+    return of.in_groups && of.batches > 1 ? of.batches * group(entry) : of.batches;
+  }
 
   // The same of one step, and what each worker does when. `trace` belongs to the module until the ticket is done.
   virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,

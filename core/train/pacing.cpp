@@ -7,17 +7,66 @@
 namespace pmaptrain::train {
 
 int batches_held(const Module& module) {
-  return std::clamp(module.source().entries[train_entry].batches - 1, 1, module.steps_ahead());
+  const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.steps_ahead());
+  return groups * module.group(train_entry);
 }
 
-Pacing::Pacing(Module& module, bool prefetches, bool draws) : module_(module), batch_stays_(!prefetches && !draws) {
-  const int ahead = prefetches ? batches_held(module) : batch_stays_ ? module.steps_ahead() : 1;
+std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals) {
+  std::int64_t steps = last - step;
+  for (const std::int64_t every : intervals) {
+    if (every > 0) steps = std::min(steps, every - step % every);
+  }
+  return steps;
+}
+
+Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
+    : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
+  const int ahead = loader.prefetches() ? batches_held(module)
+                    : batch_stays_      ? module.steps_ahead() * module.group(train_entry)
+                                        : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
 
-void Pacing::submitted(Ticket ticket) {
-  oldest() = last_ = ticket;
-  ++count_;
+// Batches of steps that go together are in slots one after another: the loader's ring has whole groups.
+std::int64_t Pacing::most_together(std::int64_t step) const {
+  if (!loader_.prefetches() && !batch_stays_) return 1;
+  const std::int64_t group = module_.group(train_entry);
+  return std::min(batch_stays_ ? group : group - step % group, tracer_.most_together(step));
+}
+
+void Pacing::take() {
+  slot_ = loader_.next().slot;
+  has_batch_ = true;
+}
+
+std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members) {
+  const auto ticket_of = [&](std::size_t i) -> Ticket& { return tickets_[(count_ + i) % tickets_.size()]; };
+  auto steps = static_cast<std::size_t>(std::min(most, most_together(step)));
+  module_.wait(ticket_of(steps - 1));
+  for (std::size_t i = 0; i < steps; ++i) {
+    try {
+      if (!has_batch_) {
+        const auto span = tracer_.span(step + 1, "wait for the batch");
+        take();
+      }
+    } catch (...) {
+      if (i == 0) throw;
+      steps = i;  // the loader throws it again in the call for the next step
+      break;
+    }
+    has_batch_ = batch_stays_;
+  }
+  const int count = static_cast<int>(steps), first = batch_stays_ ? slot_ : slot_ - count + 1;
+  if (count == 1) {
+    last_ = tracer_.submit(step + 1, first, members);
+  } else if (batch_stays_) {
+    last_ = module_.submit(train_entry, first, count, members);
+  } else {
+    last_ = module_.submit_each(train_entry, first, count, members);
+  }
+  for (std::size_t i = 0; i < steps; ++i) ticket_of(i) = last_;
+  count_ += steps;
+  return count;
 }
 
 }  // namespace pmaptrain::train

@@ -1,36 +1,51 @@
-// How far ahead of the devices the training loop submits steps.
+// How the training loop submits steps: some together where they are short, and as far ahead of the devices as the
+// module likes.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
+#include "core/data/loader.h"
 #include "core/runtime/backend.h"
+#include "core/train/tracer.h"
 
 namespace pmaptrain::train {
 
-// The batches of the training entry that steps read at a time, where a loader prefetches: all slots but one.
+// The batches of the training entry that steps read at a time, where a loader prefetches: all but those of a group.
 int batches_held(const Module& module);
+
+// The steps after `step` up to the next one at which something happens: `last`, or a multiple of one of `intervals`, of
+// which 0 is never.
+std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals);
 
 class Pacing {
  public:
-  // `prefetches`: each step has a batch in a slot of its own. Otherwise all steps have the same, which never changes,
-  // except that dropout `draws` by the positions of its rows, which do.
-  Pacing(Module& module, bool prefetches, bool draws);
+  // A loader that does not prefetch has one batch for all steps, which never changes, except that dropout `draws` by
+  // the positions of its rows, which do. All outlive this.
+  Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws);
 
-  // Whether a batch that was filled once serves all steps.
-  bool batch_stays() const { return batch_stays_; }
-  // Returns when one more step may be submitted: what the next batch is written over, no step reads any more.
-  void wait_for_room() { module_.wait(oldest()); }
-  void submitted(Ticket ticket);
+  // Before anything is submitted: waits for the first batch.
+  void take_first_batch() { take(); }
+  // Submits steps of these members after `step`, as many as go together and at most `most`, and returns how many. Waits
+  // until no step reads any more what their batches are written over.
+  std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
   // Returns when all steps are done. Throws what has failed.
   void wait_for_all() { module_.wait(last_); }
 
  private:
-  Ticket& oldest() { return tickets_[count_ % tickets_.size()]; }
+  std::int64_t most_together(std::int64_t step) const;
+  void take();
 
   Module& module_;
-  const bool batch_stays_;
-  std::vector<Ticket> tickets_;  // the last ones, in turn
+  data::Loader& loader_;
+  Tracer& tracer_;
+  const bool batch_stays_;       // filled once, it serves all steps
+  int slot_ = 0;                 // of the batch that was taken last
+  bool has_batch_ = false;       // which no step has read yet
+  std::vector<Ticket> tickets_;  // of the last steps, in turn
   std::size_t count_ = 0;
   Ticket last_;
 };

@@ -82,8 +82,8 @@ class Session::Impl {
     loader_.emplace(setup_.fed(), training_streams(setup_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.fed(), setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_), batches_held(*module_), tracer_->loader()});
-    pacing_.emplace(*module_, loader_->prefetches(), !setup_.model.drawing_layers().empty());
-    if (step_ < steps_) slot_ = loader_->next().slot;
+    pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
+    if (step_ < steps_) pacing_->take_first_batch();
   }
 
   // The folder is locked since its checkpoint was looked for.
@@ -119,22 +119,23 @@ class Session::Impl {
   // The first batch is there, and its step is run whatever happens: from here on the run ends with a checkpoint.
   void loop() {
     saved_at_ = Clock::now();
-    bool has_batch = true;
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->leaves()) report_->left_behind(step_, members_->leave());
-      pacing_->wait_for_room();
-      if (!has_batch && !pacing_->batch_stays()) {
-        const auto span = tracer_->span(step_ + 1, "wait for the batch");
-        slot_ = loader_->next().slot;
-      }
-      has_batch = false;
-      pacing_->submitted(tracer_->submit(++step_, slot_, members_->submitted()));
+      step_ += pacing_->submit(step_, steps_without_events(), members_->submitted());
       report_->progressed(step_, live_loss_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
     }
+  }
+
+  // Up to the next step that after_step() does something after.
+  std::int64_t steps_without_events() const {
+    if (step_ == 0 || options_.between_steps) return 1;
+    return steps_until(step_, steps_,
+                       {timetable_.log_every, timetable_.steps_per_epoch, timetable_.verify_every,
+                        timetable_.save_every, evaluations_->empty() ? 0 : timetable_.eval_every});
   }
 
   // What follows a step, in this order: log, end of the epoch, evaluation and what it decides, checkpoint.
@@ -466,7 +467,6 @@ class Session::Impl {
   std::optional<LiveLoss> live_loss_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
-  int slot_ = 0;  // of the batch at hand
   std::optional<Pacing> pacing_;
   std::int64_t step_ = 0;
   bool stopping_ = false;  // by a signal, or because the time is up

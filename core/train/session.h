@@ -30,8 +30,8 @@ struct SessionOptions {
   bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
   KernelChoice kernels = KernelChoice::best;
   std::function<void(const Working&)> working = {};  // told what takes long before run()
-  const std::atomic<int>* stop = nullptr;            // non-zero: end after the step under way
-  // Called after every step; what a test damages here, the guards must find.
+  const std::atomic<int>* stop = nullptr;            // non-zero: end after the steps under way
+  // Called after every step, which are then submitted one by one; what a test damages here, the guards must find.
   std::function<void(Module&, std::int64_t step)> between_steps = {};
 };
 

@@ -101,7 +101,7 @@ Source run_source(const Setup& setup, bool private_copies) {
   source.members = spec::members(setup.spec());
   const std::vector<data::Stream> streams = training_streams(setup);
   source.entries.push_back(
-      {"train", setup.training, data::batches_in_memory(streams.front(), setup.batch), streams.size() > 1});
+      {"train", setup.training, data::batches_in_memory(streams.front(), setup.batch), streams.size() > 1, true});
   for (const EvaluationPlan& plan : setup.evaluations) {
     source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
                               data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
@@ -130,7 +130,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
   std::vector<data::BatchBuffers> slots;
   const auto rows = static_cast<std::size_t>(batch.rows());
   const std::int64_t own = module.source().entries[entry].batch_by_member ? module.source().members : 1;
-  for (std::int64_t i = 0; i < module.source().entries[entry].batches * own; ++i) {
+  for (std::int64_t i = 0; i < module.slots(entry) * own; ++i) {
     const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
       const std::span<std::byte> found = module.batch(entry, static_cast<int>(i / own), input, i % own);
       if (!found.empty() && found.size() != rows * row_bytes) {

@@ -1,8 +1,10 @@
 // Traces of some steps of a run (`run --trace`): who does what when, in a file for trace viewers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +37,11 @@ class Tracer {
   // What the training loop does for a step, for the life of what is returned.
   SpanLog::Scope span(std::int64_t step, const char* name) { return {options_ ? &loop_ : nullptr, step, name}; }
 
+  // How many steps after `step` may be submitted together: one where it is traced.
+  std::int64_t most_together(std::int64_t step) const {
+    if (!options_ || full_ || step >= range_.last) return std::numeric_limits<std::int64_t>::max();
+    return std::max<std::int64_t>(range_.first - 1 - step, 1);
+  }
   // Module::submit() of one training step.
   Ticket submit(std::int64_t step, int slot, std::span<const std::int64_t> members);
 

@@ -92,9 +92,7 @@ Needs needs_of_one(const Plans& plans) {
       std::size_t& item = needs.of(input.group);
       item = sum_of(item, product_of(input.group == Group::data ? 1 : members, plan.buffer(plan.inputs[i]).bytes()));
     }
-    const Batches& batches = plans.layout.batches[e];
-    const auto copies = static_cast<std::size_t>(batches.slots * batches.members);
-    needs.batches = sum_of(needs.batches, product_of(copies, plan.batch_bytes));
+    needs.batches = sum_of(needs.batches, product_of(plans.layout.batches[e].count(), plan.batch_bytes));
     needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));
     constants = sum_of(constants, plan.constant_bytes);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/base/saturate.h"
@@ -12,21 +13,8 @@ namespace {
 
 constexpr std::size_t staging_bytes = std::size_t{4} << 20;
 
-// Launching a graph costs the host some microseconds: as much as a short step. So steps on one batch are launched
-// together where they have few calls. Recording costs some microseconds a call, and memory, so a loop of more calls is
-// not unrolled.
-constexpr std::int64_t steps_in_a_graph = 16;
+// Recording costs some microseconds a call, and memory, so a loop of more calls is not unrolled.
 constexpr std::int64_t few_calls = 200;
-
-// How many calls of the device there are, about, where loops are unrolled.
-std::int64_t calls_of(std::span<const Command> commands) {
-  std::int64_t calls = 0;
-  for (const Command& command : commands) {
-    const Loop* const loop = std::get_if<Loop>(&command);
-    calls += loop == nullptr ? 1 : loop->iterations * (std::ssize(loop->slices) + calls_of(loop->body));
-  }
-  return calls;
-}
 
 // The layer, as the config names it, and the op.
 std::string name_of(const Command& command) {
@@ -57,6 +45,15 @@ std::string key_of(const Launch& launch) {
 
 }  // namespace
 
+std::int64_t calls_of(std::span<const Command> commands) {
+  std::int64_t calls = 0;
+  for (const Command& command : commands) {
+    const Loop* const loop = std::get_if<Loop>(&command);
+    calls += loop == nullptr ? 1 : loop->iterations * (std::ssize(loop->slices) + calls_of(loop->body));
+  }
+  return calls;
+}
+
 GpuRequest request_of(const Plan& plan, const Launch& launch) {
   GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}, plan.tf32};
   if (launch.equation->regions.empty()) return request;
@@ -74,10 +71,8 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   reads_ = device_.pinned(reads_ahead * small_read);
   for (std::size_t e = 0; e < plans.size(); ++e) {
     constants_.push_back(allocate(plans[e].constant_bytes));
-    std::vector<std::byte*>& slots = batches_.emplace_back();
-    for (int slot = 0; slot < layout.batches[e].slots; ++slot) {
-      slots.push_back(allocate(product_of(plans[e].batch_bytes, static_cast<std::size_t>(layout.batches[e].members))));
-    }
+    batches_.push_back(allocate(product_of(plans[e].batch_bytes, layout.batches[e].count())));
+    runs_.push_back(runs_of(plans[e], layout.batches[e]));
     fill_constants(e);
   }
   prepare_kernels(make_kernel);
@@ -166,29 +161,41 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
     case Pool::kept: base = kept_ + member * layout_.kept; break;
     case Pool::data: base = data_; break;
     case Pool::batch:
-      base = batches_[step.entry][static_cast<std::size_t>(step.slot)];
-      if (layout_.batches[step.entry].members > 1) base += member * plans_[step.entry].batch_bytes;
+      base = batches_[step.entry] +
+             layout_.batches[step.entry].index(step.slot, step.member) * plans_[step.entry].batch_bytes;
       break;
     case Pool::passing: break;
   }
   return base + buffer.offset + place.offset;
 }
 
-void Executor::run(const StepOf& step, std::int64_t steps) {
-  const std::vector<Command>& commands = plans_[step.entry].commands;
-  if (steps >= steps_in_a_graph && calls_of(commands) <= few_calls) {
-    const auto [known, is_new] = short_steps_.try_emplace(step);
-    if (is_new) {
-      known->second = device_.capture([&] {
-        for (std::int64_t i = 0; i < steps_in_a_graph; ++i) issue(step, commands, nullptr);
-      });
+void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
+  const int group = layout_.batches[step.entry].group;
+  Steps next{step, 1, each_slot};
+  for (; steps > 0; steps -= next.count) {
+    // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
+    next.count = 1;
+    while (2 * next.count <= std::min<std::int64_t>(steps, group) &&
+           (!each_slot || next.first.slot % (2 * next.count) == 0)) {
+      next.count *= 2;
     }
-    for (; steps >= steps_in_a_graph; steps -= steps_in_a_graph) device_.replay(known->second);
+    const auto [known, is_new] = steps_.try_emplace(next);
+    if (is_new) known->second = record(next);
+    launch(next.first, known->second);
+    if (each_slot) next.first.slot += next.count;
   }
-  if (steps == 0) return;
-  const auto [known, is_new] = steps_.try_emplace(step);
-  if (is_new) known->second = record(step, commands);
-  for (; steps > 0; --steps) launch(step, known->second);
+}
+
+std::vector<Executor::Part> Executor::record(const Steps& steps) {
+  const std::vector<Command>& commands = plans_[steps.first.entry].commands;
+  if (steps.count == 1) return record(steps.first, commands);
+  return {{device_.capture([&] {
+    StepOf step = steps.first;
+    for (int i = 0; i < steps.count; ++i) {
+      issue(step, commands, nullptr);
+      if (steps.each_slot) ++step.slot;
+    }
+  })}};
 }
 
 std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const Command> commands) {
@@ -306,32 +313,55 @@ void Executor::issue(const StepOf& step, const Collect& collect) {
 
 void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
-// The steps that read the slot's batch before are done; nothing else has to be.
-void Executor::begin_uploads(std::size_t entry, int slot) {
-  const auto released = released_.find({entry, slot});
-  if (released != released_.end()) device_.follow(released->second, Stream::copy);
+// The steps that read the slots' batches before are done; nothing else has to be.
+void Executor::begin_uploads(std::size_t entry, int slot, int count) {
+  std::optional<Mark> last;
+  for (int i = slot; i < slot + count; ++i) {
+    const auto released = released_.find({entry, i});
+    if (released != released_.end() && (!last || last->number < released->second.number)) last = released->second;
+  }
+  if (last) device_.follow(*last, Stream::copy);
 }
 
 void Executor::end_uploads() { device_.order(Stream::copy, Stream::compute); }
 
-void Executor::release(std::size_t entry, int slot) { released_[{entry, slot}] = device_.mark(Stream::compute); }
+void Executor::release(std::size_t entry, int slot, int count) {
+  const Mark mark = device_.mark(Stream::compute);
+  for (int i = slot; i < slot + count; ++i) released_[{entry, i}] = mark;
+}
 
-void Executor::upload(const StepOf& step, std::size_t input, const std::byte* from) {
-  const Plan& plan = plans_[step.entry];
-  const int index = plan.inputs[input];
-  const Buffer& buffer = plan.buffer(index);
-  const std::size_t bytes = buffer.slice_bytes();
-  const auto source = [&](std::int64_t slice) {
-    const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
-    return plan.program->mesh.position(device, buffer.axes);
+std::vector<Executor::Run> Executor::runs_of(const Plan& plan, const Batches& batches) {
+  std::vector<Run> runs;
+  const auto add = [&](const Run& run) {
+    // Between two inputs there are less than `alignment` bytes that nothing is in.
+    if (!runs.empty() && run.to - runs.back().to == run.from - runs.back().from &&
+        run.to - runs.back().to < runs.back().bytes + alignment) {
+      runs.back().bytes = run.to - runs.back().to + run.bytes;
+    } else {
+      runs.push_back(run);
+    }
   };
-  for (std::int64_t slice = 0; slice < buffer.slices;) {
-    std::int64_t count = 1;
-    while (slice + count < buffer.slices && source(slice + count) == source(slice) + count) ++count;
-    const std::size_t size = static_cast<std::size_t>(count) * bytes;
-    device_.copy(Stream::copy, address(step, {index, static_cast<std::size_t>(slice) * bytes}),
-                 from + static_cast<std::size_t>(source(slice)) * bytes, {size, 1, size, size});
-    slice += count;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Buffer& buffer = plan.buffer(plan.inputs[i]);
+    if (buffer.pool != Pool::batch) continue;
+    const std::size_t bytes = buffer.slice_bytes();
+    for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
+      const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+      const auto source = static_cast<std::size_t>(plan.program->mesh.position(device, buffer.axes));
+      add({buffer.offset + static_cast<std::size_t>(slice) * bytes, batches.host_offsets[i] + source * bytes, bytes});
+    }
+  }
+  return runs;
+}
+
+void Executor::upload(const StepOf& step, int count, const std::byte* host) {
+  const Batches& batches = layout_.batches[step.entry];
+  const std::size_t bytes = plans_[step.entry].batch_bytes, first = batches.index(step.slot, step.member);
+  const auto members = static_cast<std::size_t>(batches.members);
+  for (const Run& run : runs_[step.entry]) {
+    device_.copy(Stream::copy, batches_[step.entry] + first * bytes + run.to,
+                 host + first * batches.host_bytes + run.from,
+                 {run.bytes, static_cast<std::size_t>(count), members * bytes, members * batches.host_bytes});
   }
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,10 +23,22 @@ using MakeKernel = std::function<GpuKernel(const Op& op, const GpuRequest& reque
 // What the kernel of a launch is made for; refers to both.
 GpuRequest request_of(const Plan& plan, const Launch& launch);
 
-// The memory of an entry's batches.
+// How many calls of the device there are, about, where loops are unrolled.
+std::int64_t calls_of(std::span<const Command> commands);
+
+// The memory of an entry's batches, on the host as on a GPU: slot by slot, in each by member. So those of several steps
+// are copied together.
 struct Batches {
   int slots = 1;
-  std::int64_t members = 1;  // that have batches of their own
+  int group = 1;                          // the most steps in a graph: a power of two
+  std::int64_t members = 1;               // that have batches of their own
+  std::size_t host_bytes = 0;             // of one, for the whole mesh
+  std::vector<std::size_t> host_offsets;  // in it: of the program's inputs that are batch inputs
+
+  std::size_t count() const { return static_cast<std::size_t>(slots * members); }
+  std::size_t index(int slot, std::int64_t member) const {
+    return static_cast<std::size_t>(slot * members + (members > 1 ? member : 0));
+  }
 };
 
 // What all GPUs of a module have in common.
@@ -50,8 +63,9 @@ class Executor {
   // The plans, one for each entry, outlive this.
   Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
 
-  // Queues steps: the first ones record graphs, of one step and of several.
-  void run(const StepOf& step, std::int64_t steps);
+  // Queues steps: the first ones record graphs, of one step and of several. All of them on the batch in a slot, or with
+  // `each_slot` each on its own, in the slots from that one on.
+  void run(const StepOf& step, std::int64_t steps, bool each_slot = false);
   // Runs one step and waits for it. When each command ran, in seconds since the step began; collectives run beside the
   // others. The commands of a loop come once for each iteration.
   struct Timed {
@@ -60,14 +74,14 @@ class Executor {
   };
   std::vector<Timed> run_timed(const StepOf& step);
 
-  // Batch inputs of this GPU from host memory that the device has pinned. They are copied while steps on other slots
-  // run: between begin_uploads(), which is for all members, and end_uploads().
-  void begin_uploads(std::size_t entry, int slot);
-  // `from` has the slices of the whole mesh.
-  void upload(const StepOf& step, std::size_t input, const std::byte* from);
+  // The batches in `count` slots from that of `step` on, of its member, from pinned memory of the host, which begins at
+  // `host`. They are copied while steps on other slots run: between begin_uploads(), which is for all members, and
+  // end_uploads().
+  void begin_uploads(std::size_t entry, int slot, int count);
+  void upload(const StepOf& step, int count, const std::byte* host);
   void end_uploads();
-  // After the steps that read the batch in a slot.
-  void release(std::size_t entry, int slot);
+  // After the steps that read the batches in these slots.
+  void release(std::size_t entry, int slot, int count);
   // Queues the copy of some bytes of a slice of an input or an output, at most `small_read`, to pinned memory of the
   // host. They are there when the device is done with it, until `reads_ahead` more reads were queued.
   static constexpr std::size_t small_read = 4096, reads_ahead = 16;
@@ -102,6 +116,14 @@ class Executor {
     const Loop* loop = nullptr;
     std::vector<Part> body = {};  // of the loop
   };
+  // Steps that are launched together.
+  struct Steps {
+    StepOf first;
+    int count = 1;
+    bool each_slot = false;
+    friend auto operator<=>(const Steps&, const Steps&) = default;
+  };
+  std::vector<Part> record(const Steps& steps);
   std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
   void launch(const StepOf& step, const std::vector<Part>& parts);
   // Numbers of stamps, by command in the order of the calls.
@@ -130,7 +152,13 @@ class Executor {
   std::vector<std::byte*> constants_;  // by entry
   std::byte* kept_ = nullptr;          // of all members, one after another
   std::byte* data_ = nullptr;
-  std::vector<std::vector<std::byte*>> batches_;  // by entry and slot; of all members that have their own
+  std::vector<std::byte*> batches_;  // by entry
+  // What is copied of a batch: bytes that follow one another on the host and on the GPU.
+  struct Run {
+    std::size_t to = 0, from = 0, bytes = 0;
+  };
+  static std::vector<Run> runs_of(const Plan& plan, const Batches& batches);
+  std::vector<std::vector<Run>> runs_;  // by entry
   std::byte* passing_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::byte* workspace_ = nullptr;
@@ -141,8 +169,7 @@ class Executor {
   std::map<const Launch*, const Kernel*> kernel_of_;
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
-  std::map<StepOf, std::vector<Part>> steps_;             // as they are launched one by one
-  std::map<StepOf, Graph> short_steps_;                   // several at a time
+  std::map<Steps, std::vector<Part>> steps_;
   std::map<StepOf, std::pair<Graph, Stamps>> timed_;      // of one step, with times
   std::map<std::pair<std::size_t, int>, Mark> released_;  // by entry and slot
 };

@@ -16,12 +16,6 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// The host's memory of a batch input: the slices of the whole mesh.
-struct HostBatch {
-  std::size_t bytes = 0;
-  std::vector<std::byte*> memory;  // by slot and member
-};
-
 std::string implementation_of(const Command& command) {
   if (std::holds_alternative<Launch>(command)) return "kernel";
   if (const Collect* const collect = std::get_if<Collect>(&command)) {
@@ -40,14 +34,14 @@ WorkKind kind_of(const Command& command) {
 
 struct GpuModule::Impl {
   struct EntryState {
-    std::map<std::string_view, HostBatch> batches;
-    int last_slot = 0;  // of the step that was queued last
+    std::byte* batches = nullptr;  // of the host, as Batches says
+    int last_slot = 0;             // of the step that was queued last
   };
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
       : plans(plan_all(source, gpus, options)), progress(gpus) {
     try {
-      start(source, platform, gpus, maker_of(options));
+      start(platform, gpus, maker_of(options));
     } catch (...) {
       abort("another GPU has failed");
       stop();
@@ -58,15 +52,15 @@ struct GpuModule::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void start(const Source& source, Platform& platform, int gpus, const MakeKernel& make_kernel) {
+  void start(Platform& platform, int gpus, const MakeKernel& make_kernel) {
     {
       const std::lock_guard lock(workers_mutex);
       for (int gpu = 0; gpu < gpus; ++gpu) {
         const std::vector<Plan>& mine = plans.of[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
             platform, gpu, progress,
-            [this, &source, &mine, gpu, make_kernel](Device& device) {
-              if (gpu == 0) pin_batches(source, device);
+            [this, &mine, gpu, make_kernel](Device& device) {
+              if (gpu == 0) pin_batches(device);
               return std::make_unique<Executor>(device, mine, plans.layout, make_kernel);
             },
             [this](const std::string& reason) { abort(reason); }));
@@ -95,46 +89,32 @@ struct GpuModule::Impl {
   }
 
   // Once, on the first GPU's thread.
-  void pin_batches(const Source& source, Device& device) {
-    for (std::size_t e = 0; e < source.entries.size(); ++e) {
-      const Program& program = *source.entries[e].program;
-      EntryState& state = entries.emplace_back();
-      const auto copies = static_cast<std::size_t>(plans.layout.batches[e].slots * plans.layout.batches[e].members);
-      for (const Input& input : program.inputs) {
-        if (input.group != Group::batch) continue;
-        const Type& type = program.type(input.value);
-        HostBatch& batch = state.batches[input.name];
-        batch.bytes = product_of(static_cast<std::size_t>(program.mesh.group_size(type.varying)), bytes(type));
-        for (std::size_t i = 0; i < copies; ++i) batch.memory.push_back(device.pinned(batch.bytes));
-      }
+  void pin_batches(Device& device) {
+    for (const Batches& batches : plans.layout.batches) {
+      const std::size_t bytes = product_of(batches.count(), batches.host_bytes);
+      entries.push_back({bytes > 0 ? device.pinned(bytes) : nullptr});
     }
-  }
-
-  const HostBatch* batch_of(std::size_t entry, std::string_view input) const {
-    const auto& batches = entries[entry].batches;
-    const auto found = batches.find(input);
-    return found == batches.end() ? nullptr : &found->second;
-  }
-
-  std::byte* host_memory(const HostBatch& batch, std::size_t entry, int slot, std::int64_t member) const {
-    const Batches& batches = plans.layout.batches[entry];
-    return batch.memory[static_cast<std::size_t>(slot * batches.members + (batches.members > 1 ? member : 0))];
   }
 
   // The batches that steps of these members read, to the device.
-  void upload(Executor& executor, std::size_t entry, int slot, std::span<const std::int64_t> members) const {
-    const Plan& plan = executor.plan(entry);
-    const std::vector<Input>& inputs = plan.program->inputs;
-    executor.begin_uploads(entry, slot);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const HostBatch* const batch = inputs[i].group == Group::batch ? batch_of(entry, inputs[i].name) : nullptr;
-      if (batch == nullptr) continue;
-      const bool apart = plans.layout.batches[entry].members > 1;
-      for (const std::int64_t member : apart ? members : members.first(1)) {
-        executor.upload({entry, slot, member}, i, host_memory(*batch, entry, slot, member));
-      }
+  void upload(Executor& executor, std::size_t entry, int slot, int count, std::span<const std::int64_t> members) const {
+    executor.begin_uploads(entry, slot, count);
+    for (const std::int64_t member : plans.layout.batches[entry].members > 1 ? members : members.first(1)) {
+      executor.upload({entry, slot, member}, count, entries[entry].batches);
     }
     executor.end_uploads();
+  }
+
+  // Of `steps` steps on the batch in a slot, or of one on each of `steps` batches.
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps, bool each_slot,
+                std::span<const std::int64_t> members) {
+    const int count = each_slot ? static_cast<int>(steps) : 1;
+    entries[entry].last_slot = slot + count - 1;
+    return add_to_all([=, this, who = std::vector(members.begin(), members.end())](Executor& executor) {
+      upload(executor, entry, slot, count, who);
+      for (const std::int64_t member : who) executor.run({entry, slot, member}, steps, each_slot);
+      executor.release(entry, slot, count);
+    });
   }
 
   Ticket add_to_all(const std::function<void(Executor&)>& work) {
@@ -174,20 +154,25 @@ GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptio
 GpuModule::~GpuModule() = default;
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
-  const HostBatch* const batch = impl_->batch_of(entry, input);
-  if (batch == nullptr) return {};
-  return {impl_->host_memory(*batch, entry, slot, member), batch->bytes};
+  const Batches& batches = impl_->plans.layout.batches[entry];
+  const std::vector<Input>& inputs = program(entry).inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].group != Group::batch || inputs[i].name != input) continue;
+    std::byte* const memory = impl_->entries[entry].batches + batches.index(slot, member) * batches.host_bytes;
+    return {memory + batches.host_offsets[i], host_bytes(program(entry), inputs[i])};
+  }
+  return {};
 }
 
 Ticket GpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
-  const std::span<const std::int64_t> named = members_or_all(members);
-  impl_->entries[entry].last_slot = slot;
-  return impl_->add_to_all([=, this, who = std::vector(named.begin(), named.end())](Executor& executor) {
-    impl_->upload(executor, entry, slot, who);
-    for (const std::int64_t member : who) executor.run({entry, slot, member}, steps);
-    executor.release(entry, slot);
-  });
+  return impl_->submit(entry, slot, steps, false, members_or_all(members));
 }
+
+Ticket GpuModule::submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) {
+  return impl_->submit(entry, slot, count, true, members_or_all(members));
+}
+
+int GpuModule::group(std::size_t entry) const { return impl_->plans.layout.batches[entry].group; }
 
 Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
   const std::span<const std::int64_t> named = members_or_all(members);
@@ -199,7 +184,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
     const Plan& plan = executor.plan(entry);
     const auto& rows = impl_->rows[static_cast<std::size_t>(plan.gpu)];
     std::vector<WorkSpan>& spans = trace.workers[static_cast<std::size_t>(plan.gpu)];
-    impl_->upload(executor, entry, slot, who);
+    impl_->upload(executor, entry, slot, 1, who);
     const Mesh& mesh = plan.program->mesh;
     for (const std::int64_t member : who) {
       const std::vector<Executor::Timed> times = executor.run_timed({entry, slot, member});
@@ -215,7 +200,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
         spans.push_back({kind_of(*command), rows.at(command), member, {}, at(from), at(to)});
       }
     }
-    executor.release(entry, slot);
+    executor.release(entry, slot, 1);
     const std::lock_guard lock(impl_->trace_mutex);
     trace.end = std::max(trace.end, Clock::now());
   });

@@ -2,10 +2,40 @@
 
 #include <algorithm>
 
+#include "core/base/saturate.h"
 #include "core/ops/all.h"
 
 namespace pmaptrain::gpu {
 namespace {
+
+// Launching a graph costs the host some microseconds: as much as a short step. So steps of few calls are launched
+// together, up to a number of calls that takes little time and memory to record; where each step has a batch of its
+// own, up to a number of bytes as well.
+int group_of(const Plan& plan, const Entry& entry, std::int64_t members) {
+  constexpr std::int64_t most = 16, most_calls = 400;
+  constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  const std::int64_t calls = calls_of(plan.commands);
+  const std::size_t bytes = entry.batches == 1 ? 0 : product_of(plan.batch_bytes, static_cast<std::size_t>(members));
+  std::int64_t group = most;
+  while (group > 1 && (group * calls > most_calls || product_of(static_cast<std::size_t>(group), bytes) > most_bytes)) {
+    group /= 2;
+  }
+  return static_cast<int>(group);
+}
+
+Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
+  Batches batches;
+  batches.members = entry.batch_by_member ? members : 1;
+  batches.group = group_of(plan, entry, batches.members);
+  batches.slots = entry.in_groups && entry.batches > 1 ? entry.batches * batches.group : entry.batches;
+  for (const Input& input : plan.program->inputs) {
+    batches.host_offsets.push_back(batches.host_bytes);
+    if (input.group != Group::batch) continue;
+    const std::size_t bytes = host_bytes(*plan.program, input);
+    batches.host_bytes = sum_of(batches.host_bytes, round_up(bytes, alignment));
+  }
+  return batches;
+}
 
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
   PlanOptions how = options.plan;
@@ -23,13 +53,18 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
     plans.layout.data = shared.data;
   }
   plans.layout.members = source.members;
-  for (const Entry& entry : source.entries) {
-    plans.layout.batches.push_back({entry.batches, entry.batch_by_member ? source.members : 1});
+  for (std::size_t e = 0; e < source.entries.size(); ++e) {
+    plans.layout.batches.push_back(batches_of(plans.of.front()[e], source.entries[e], source.members));
   }
   return plans;
 }
 
 }  // namespace
+
+std::size_t host_bytes(const Program& program, const Input& input) {
+  const Type& type = program.type(input.value);
+  return product_of(static_cast<std::size_t>(program.mesh.group_size(type.varying)), bytes(type));
+}
 
 Parts parts_of(const GpuOptions& options) { return options.plan.deterministic ? Parts::whole_blocks : Parts::any; }
 

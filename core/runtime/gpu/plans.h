@@ -33,6 +33,9 @@ struct Plans {
 Plans plan_all(const Source& source, int gpus, const GpuOptions& options);
 Plans plan_first(const Source& source, int gpus, const GpuOptions& options);
 
+// The bytes of a batch input on the host: the slices of the whole mesh.
+std::size_t host_bytes(const Program& program, const Input& input);
+
 // Calls f(command, depth, how often it runs in a step) in order, the commands of a loop after it.
 template <class F>
 void for_each_row(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
