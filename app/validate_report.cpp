@@ -255,7 +255,13 @@ std::string memory_text(const train::MemoryEstimate& m) {
   } else if (m.gpus > 0 && m.total <= *m.available) {
     out += "  it fits: " + bytes_text(*m.available - m.total) + " stay free\n";
   }
-  return out;
+  if (m.gpus == 0) return out;
+  rows = {{"pinned memory for batches and copies", bytes_text(m.host.pinned)},
+          {"snapshot for checkpoints", bytes_text(m.host.snapshot)},
+          {"values that are read or made before the first step", bytes_text(m.host.passing)},
+          {"total", bytes_text(m.host.total)}};
+  if (m.host.available) rows.push_back({"available", bytes_text(*m.host.available)});
+  return out + "memory of this process beside it:\n" + columns(rows, {false, true});
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
@@ -377,6 +383,11 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     const bool is_planned = !m.workspace_planned_for.empty();
     json["memory_bytes"]["workspace"] = m.workspace;
     json["memory_bytes"]["total_per_gpu"] = m.total;
+    json["memory_bytes"]["host"] = {{"pinned", m.host.pinned},
+                                    {"snapshot", m.host.snapshot},
+                                    {"passing", m.host.passing},
+                                    {"total", m.host.total},
+                                    {"available", m.host.available ? Json(*m.host.available) : Json(nullptr)}};
     json["workspace_planned_for"] = is_planned ? Json(m.workspace_planned_for) : Json(nullptr);
     json["gpus"] = m.gpus;
     json["fits"] = m.available ? Json(m.total <= *m.available) : Json(nullptr);

@@ -140,6 +140,16 @@ void keep_data_on_devices(Setup& setup) {
   if (const std::optional<std::size_t> free = free_for_data(setup)) Placement(setup, *free).place();
 }
 
+std::size_t loading_bytes(const Setup& setup) {
+  std::size_t most = 0;
+  for (const ResidentSplit& split : setup.resident) {
+    const std::size_t example = bytes_of_example(*split.dataset);
+    const std::size_t all = product_of(static_cast<std::size_t>(split.dataset->size()), example);
+    most = std::max(most, std::min(all, std::max(part_bytes, example)));
+  }
+  return most;
+}
+
 void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
   for (const ResidentSplit& split : setup.resident) {
     if (gathers(module, split.inputs)) load(module, split, tell);

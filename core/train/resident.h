@@ -13,6 +13,9 @@ namespace pmaptrain::train {
 // what it chose in the notes. Does nothing where devices have no memory of their own.
 void keep_data_on_devices(Setup& setup);
 
+// What load_data() holds of the examples while it gives them to the devices.
+std::size_t loading_bytes(const Setup& setup);
+
 // Gives the devices the splits that the module's programs gather from, and returns when they are there. `tell` is
 // called on the way. Throws Error (data).
 void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});

@@ -9,6 +9,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/train/checkpoint_writer.h"
+#include "core/train/resident.h"
 #include "core/train/setup.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
@@ -28,14 +29,21 @@ std::size_t largest_parameter(const model::Model& model) {
 
 MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
-  if (estimate.gpus > 0) return estimate;
   // Initial values are made one at a time; what leaves the module does so in slices.
   const std::size_t largest = largest_parameter(setup.model);
   const std::size_t passing = sum_of(largest, std::min(largest, SlicedReader::most_bytes));
-  estimate.activations = sum_of(estimate.activations, passing);
   const std::int64_t all = spec::members(setup.spec());
-  estimate.snapshot =
+  const std::size_t snapshot =
       snapshot_bytes(setup) / static_cast<std::size_t>(all) * static_cast<std::size_t>(members.value_or(all));
+  if (estimate.gpus > 0) {
+    MemoryEstimate::Host& host = estimate.host;
+    host.snapshot = snapshot;
+    host.passing = std::max(passing, loading_bytes(setup));
+    host.total = sum_of(host.pinned, host.snapshot, host.passing);
+    return estimate;
+  }
+  estimate.activations = sum_of(estimate.activations, passing);
+  estimate.snapshot = snapshot;
   estimate.total = sum_of(estimate.total, passing, estimate.snapshot);
   return estimate;
 }
@@ -56,6 +64,8 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
     estimate.workspace = needs.workspaces / devices;
     estimate.workspace_planned_for = needs.workspaces_planned_for;
     estimate.available = needs.device_memory;
+    estimate.host.pinned = estimate.host.total = needs.host;
+    estimate.host.available = available_memory();
     return estimate;
   }
   estimate.kernels = sum_of(estimate.kernels, library_bytes);
@@ -145,9 +155,28 @@ std::string planned_to_fit(const Setup& setup, const Backend& backend, const Sou
   return (ways.empty() ? "" : join(ways, ", ") + " or ") + last + " would fit";
 }
 
+void check_host(const MemoryEstimate& estimate) {
+  const MemoryEstimate::Host& host = estimate.host;
+  if (!host.available || host.total <= *host.available) return;
+  const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
+  const bool by_snapshot = host.snapshot > host.pinned;
+  throw Error(
+      ExitStatus::resource,
+      Diagnostic{
+          "resource",
+          {},
+          "the plan needs " + human(host.total) + " of this process's memory beside that of the " +
+              (estimate.gpus == 1 ? "GPU" : "GPUs") + ", and " + human(*host.available) + " is available",
+          by_snapshot ? "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot"
+                      : "smaller batches need less",
+          {"it needs: pinned memory for batches and copies " + human(host.pinned) + ", the snapshot for checkpoints " +
+           human(host.snapshot) + ", values that are read or made before the first step " + human(host.passing)}});
+}
+
 }  // namespace
 
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help) {
+  check_host(estimate);
   if (!estimate.available || estimate.total <= *estimate.available) return;
   const bool on_gpus = estimate.gpus > 0, is_bound = estimate.workspace_planned_for.empty();
   const std::pair<std::string, std::size_t> items[] = {
@@ -185,6 +214,7 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
 }
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
+  check_host(estimate);
   if (!estimate.available || estimate.total <= *estimate.available) return;
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {

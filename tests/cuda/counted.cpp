@@ -21,6 +21,7 @@ class CountedDevice final : public gpu::Device {
   }
   std::byte* pinned(std::size_t bytes) override {
     ++counts_.memory;
+    counts_.pinned += bytes;
     return device_->pinned(bytes);
   }
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {

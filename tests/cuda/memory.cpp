@@ -1,11 +1,15 @@
 // Whether a run fits into the memory of GPUs, what would fit, and what `auto` takes.
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 
+#include "core/train/checkpoint_writer.h"
 #include "core/train/start.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
+#include "tests/cuda/counted.h"
 #include "tests/cuda/gpus.h"
 #include "tests/cuda/module.h"
 #include "tests/session_run.h"
@@ -118,6 +122,56 @@ TEST_CASE("validate states what each GPU needs and whether it fits; run refuses 
   CHECK(contains(unused.out + unused.err, "mesh.gpu_memory does nothing: mesh.backend is cpu"));
   const Finished rounded = call({"validate", config, "--set", "mesh.tf32=true", "--set", "mesh.backend=reference"});
   CHECK(contains(rounded.out + rounded.err, "mesh.tf32 does nothing: mesh.backend is reference; with cuda it lets "));
+}
+
+TEST_CASE("validate states what a run on GPUs needs of the process's memory, as it is then pinned", "[cuda]") {
+  for (const int count : {1, 2}) {
+    test::CallCounts counts;
+    const test::WithGpus gpus(test::make_counted(test::open_gpus(count), counts));
+    const train::Setup setup =
+        setup_of_text(small_images, {"mesh.backend=cuda", "train.duration=90 steps", "train.checkpoint.every=1 epoch"});
+    const Source source = train::run_source(setup);
+    const auto backend = train::backend_of(setup.spec().mesh);
+    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+    CHECK(estimate.host.snapshot == train::snapshot_bytes(setup));
+    CHECK(estimate.host.snapshot > 0);
+    CHECK(estimate.host.total == estimate.host.pinned + estimate.host.snapshot + estimate.host.passing);
+    const std::unique_ptr<Module> module = backend->load(source);
+    CHECK(counts.pinned == estimate.host.pinned);
+  }
+  const test::WithGpus gpus(2);
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml", small_images);
+  const Finished text = call({"validate", config, "--set", "mesh.backend=cuda"});
+  INFO(text.out);
+  CHECK(std::regex_search(
+      text.out, std::regex("memory of this process beside it:\n  pinned memory for batches and copies +[^\n]+\n"
+                           "  snapshot for checkpoints +[^\n]+\n  values that are read or made before the first "
+                           "step +[^\n]+\n  total +[^\n]+\n  available +")));
+  const auto json = nlohmann::json::parse(call({"validate", config, "--json", "--set", "mesh.backend=cuda"}).out);
+  const auto& host = json["memory_bytes"]["host"];
+  CHECK(host["total"] ==
+        host["pinned"].get<std::size_t>() + host["snapshot"].get<std::size_t>() + host["passing"].get<std::size_t>());
+  CHECK_FALSE(call({"validate", config}).out.find("memory of this process beside it") != std::string::npos);
+}
+
+TEST_CASE("a run on GPUs that needs more of the process's memory than there is, is refused", "[cuda]") {
+  constexpr std::size_t mebi = std::size_t{1} << 20;
+  const train::Setup setup = setup_of_text(small_images);
+  train::MemoryEstimate estimate;
+  estimate.gpus = 2;
+  estimate.available = std::nullopt;
+  estimate.host = {30 * mebi, 60 * mebi, 10 * mebi, 100 * mebi, 100 * mebi};
+  train::check_memory(estimate, setup.batch);
+  const auto refused = [&] {
+    return test::refusal([&] { train::check_memory(estimate, setup.batch); }, ExitStatus::resource);
+  };
+  estimate.host.available = 90 * mebi;
+  CHECK(refused() ==
+        "the plan needs 100.0 MiB of this process's memory beside that of the GPUs, and 90.0 MiB is available | "
+        "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot");
+  estimate.host.pinned = 80 * mebi;
+  CHECK(refused().ends_with(" | smaller batches need less"));
 }
 
 TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[cuda]") {

@@ -130,6 +130,10 @@ Needs GpuBackend::needs_on(int gpus, const Source& source) const {
     *item = product_of(count, *item);
   }
   for (PoolReport& pool : needs.pools) pool.copies *= count;
+  needs.host = product_of(count, Executor::pinned_bytes);
+  for (const Batches& batches : plans.layout.batches) {
+    needs.host = sum_of(needs.host, product_of(batches.count(), batches.host_bytes));
+  }
   needs.gpus = gpus;
   needs.workspaces_planned_for = workspace.is_planned;
   needs.device_memory = device_memory();

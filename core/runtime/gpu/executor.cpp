@@ -11,8 +11,6 @@
 namespace pmaptrain::gpu {
 namespace {
 
-constexpr std::size_t staging_bytes = std::size_t{4} << 20;
-
 // Recording costs some microseconds a call, and memory, so a loop of more calls is not unrolled.
 constexpr std::int64_t few_calls = 200;
 

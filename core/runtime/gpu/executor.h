@@ -85,6 +85,9 @@ class Executor {
   // Queues the copy of some bytes of a slice of an input or an output, at most `small_read`, to pinned memory of the
   // host. They are there when the device is done with it, until `reads_ahead` more reads were queued.
   static constexpr std::size_t small_read = 4096, reads_ahead = 16;
+  // What it pins of the host's memory: what is copied from there and to there passes through it.
+  static constexpr std::size_t staging_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t pinned_bytes = staging_bytes + reads_ahead * small_read;
   const std::byte* queue_read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset,
                               std::size_t bytes);
   // Bytes of a slice of an input or an output, from or to host memory, through pinned memory; returns when it is done.
