@@ -19,6 +19,17 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
   return steps;
 }
 
+bool ends_each_epoch(const Setup& setup) {
+  return setup.timetable.steps_per_epoch > 1 || setup.timetable.log_every <= 1 || setup.spec().train.loss_spike;
+}
+
+std::int64_t steps_to_next_event(const Setup& setup, const Timetable& times, std::int64_t step, std::int64_t last) {
+  if (step == 0) return 1;
+  return steps_until(step, last,
+                     {times.log_every, ends_each_epoch(setup) ? times.steps_per_epoch : 0, times.verify_every,
+                      times.save_every, setup.evaluations.empty() ? 0 : times.eval_every});
+}
+
 Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
     : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
   const int ahead = loader.prefetches() ? batches_held(module)

@@ -10,6 +10,7 @@
 
 #include "core/data/loader.h"
 #include "core/runtime/backend.h"
+#include "core/train/setup.h"
 #include "core/train/tracer.h"
 
 namespace pmaptrain::train {
@@ -20,6 +21,12 @@ int batches_held(const Module& module);
 // The steps after `step` up to the next one at which something happens: `last`, or a multiple of one of `intervals`, of
 // which 0 is never.
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals);
+
+// Whether something is done at the end of each epoch. Epochs of one step need none, since their sums are that step's:
+// they are ended where something else happens.
+bool ends_each_epoch(const Setup& setup);
+// The same up to the next step after which a session does something; `times` are the session's, which ends at `last`.
+std::int64_t steps_to_next_event(const Setup& setup, const Timetable& times, std::int64_t step, std::int64_t last);
 
 class Pacing {
  public:

@@ -21,6 +21,7 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   if (resumed != nullptr) {
     begin_ -= duration_of(resumed->seconds);
     epoch_began_ = resumed->seconds - resumed->epoch_seconds;
+    epoch_began_after_ = resumed->step;
     logged_examples_ = examples_until(resumed->step);
     first_step_ = resumed->step;
     for (std::size_t m = 0; m < told_.size(); ++m) {
@@ -241,6 +242,7 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   }
   report(std::move(epochs));
   epoch_began_ = seconds_since(begin_);
+  epoch_began_after_ = step;
   const auto clear = [&](std::size_t input) {
     const Handle value = module_.input(train_entry, input);
     const std::vector<std::byte> zeros(module_.slice_bytes(value));
@@ -261,7 +263,9 @@ EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   event.step = step;
   event.epoch = epoch_of(step);
   event.examples = static_cast<std::int64_t>(examples);
-  event.seconds = seconds_since(begin_) - epoch_began_;
+  // Of epochs of one step, not each is ended by end_epoch().
+  const std::int64_t epochs = (step - epoch_began_after_) / setup_.timetable.steps_per_epoch;
+  event.seconds = (seconds_since(begin_) - epoch_began_) / static_cast<double>(std::max<std::int64_t>(epochs, 1));
   std::vector<std::vector<double>> means;
   for (std::size_t sum : setup_.roles.epoch_sums) {
     means.push_back(sums(sum));

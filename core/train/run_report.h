@@ -79,7 +79,8 @@ class RunReport {
   std::vector<std::string> recorder_warnings_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
-  std::int64_t first_step_ = 0;  // where a resumed run continues
+  std::int64_t epoch_began_after_ = 0;  // this step
+  std::int64_t first_step_ = 0;         // where a resumed run continues
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
   std::uint64_t bytes_before_line_ = 0;  // the length of the lines before the last step that was logged
   struct Told {

@@ -123,19 +123,12 @@ class Session::Impl {
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->leaves()) report_->left_behind(step_, members_->leave());
-      step_ += pacing_->submit(step_, steps_without_events(), members_->submitted());
+      const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(setup_, timetable_, step_, steps_);
+      step_ += pacing_->submit(step_, most, members_->submitted());
       report_->progressed(step_, live_loss_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
     }
-  }
-
-  // Up to the next step that after_step() does something after.
-  std::int64_t steps_without_events() const {
-    if (step_ == 0 || options_.between_steps) return 1;
-    return steps_until(step_, steps_,
-                       {timetable_.log_every, timetable_.steps_per_epoch, timetable_.verify_every,
-                        timetable_.save_every, evaluations_->empty() ? 0 : timetable_.eval_every});
   }
 
   // What follows a step, in this order: log, end of the epoch, evaluation and what it decides, checkpoint.
@@ -143,10 +136,12 @@ class Session::Impl {
     // Asked once, so that the step that turns out to be the last is treated as such throughout.
     stopping_ = is_to_stop();
     const bool last = step_ == steps_ || stopping_;
-    const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch);
+    const bool logs = step_ == 1 || is_due(step_, timetable_.log_every);
     evaluation_is_due_ = !evaluations_->empty() && is_due(step_, timetable_.eval_every);
     const bool saves = checkpoint_is_due();
-    if (step_ == 1 || is_due(step_, timetable_.log_every)) {
+    const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch) &&
+                            (ends_each_epoch(setup_) || logs || evaluation_is_due_ || saves || last);
+    if (logs) {
       log();
     } else if (epoch_ends || evaluation_is_due_ || saves || last) {
       // What would be measured and saved after a bad step are the parameters of an earlier one.

@@ -156,11 +156,16 @@ std::vector<std::string> equal_members(const Setup& setup) {
   return warnings;
 }
 
+EpochOf epoch_of(const data::BatchPlan& batch) {
+  return batch.steps_per_epoch == 1 ? EpochOf::one_step : EpochOf::steps;
+}
+
 // What runs with the batches of the setup.
 void make_programs(Setup& setup) {
   const spec::Spec& spec = setup.member_spec();
-  StepProgram step = step_program(setup.model, spec, setup.optimizer(),
-                                  {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  StepProgram step =
+      step_program(setup.model, spec, setup.optimizer(), {setup.batch.rows_per_device, setup.batch.microbatches},
+                   all_ops(), epoch_of(setup.batch));
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   setup.evaluations.clear();
@@ -251,7 +256,8 @@ Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatch
 
 Program program_at(const Setup& setup, Stage stage) {
   return train_program(setup.model, setup.member_spec(), setup.optimizer(),
-                       {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage);
+                       {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage,
+                       epoch_of(setup.batch));
 }
 
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,

@@ -39,11 +39,12 @@ struct Sums {
 class StepBuilder {
  public:
   StepBuilder(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-              const model::BatchShape& batch, const OpSet& ops)
+              const model::BatchShape& batch, const OpSet& ops, EpochOf epoch)
       : model_(model),
         spec_(spec),
         optimizer_(optimizer),
         batch_(batch),
+        epoch_of_(epoch),
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
         b_(program_, ops) {
@@ -396,8 +397,12 @@ class StepBuilder {
     std::vector<Value> sums = global.measures;
     sums.push_back(global.count);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Value total = add(b_, epoch_[i], cast(b_, sums[i], DType::f64));
-      replace(epoch_[i], select(b_, good, total, epoch_[i]));
+      const Value sum = cast(b_, sums[i], DType::f64);
+      if (epoch_of_ == EpochOf::one_step) {
+        replace(epoch_[i], select(b_, good, sum, b_.constant(DType::f64, 0.0, b_.type(sum).shape)));
+      } else {
+        replace(epoch_[i], select(b_, good, add(b_, epoch_[i], sum), epoch_[i]));
+      }
     }
   }
 
@@ -428,6 +433,7 @@ class StepBuilder {
   const spec::Spec& spec_;
   const Optimizer& optimizer_;
   const model::BatchShape batch_;
+  const EpochOf epoch_of_;
   const AxisSet axes_;
   const std::vector<std::size_t> trained_;  // indices of parameters
   Program program_;
@@ -457,8 +463,8 @@ std::vector<model::Number> step_numbers(const model::Model& model, const spec::S
 }
 
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                      const model::BatchShape& batch, const OpSet& ops, Stage stage) {
-  StepBuilder builder(model, spec, optimizer, batch, ops);
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage, EpochOf epoch) {
+  StepBuilder builder(model, spec, optimizer, batch, ops, epoch);
   switch (stage) {
     case Stage::model: return builder.model_stage();
     case Stage::grad: return builder.grad_stage();
@@ -468,8 +474,8 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const O
 }
 
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                         const model::BatchShape& batch, const OpSet& ops) {
-  return StepBuilder(model, spec, optimizer, batch, ops).final_stage();
+                         const model::BatchShape& batch, const OpSet& ops, EpochOf epoch) {
+  return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
 }
 
 std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input) {

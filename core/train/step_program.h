@@ -19,15 +19,20 @@ enum class Stage {
   final   // synchronised, normalised, updated: what runs
 };
 
+// How many steps an epoch has.
+enum class EpochOf : std::uint8_t { one_step, steps };
+
 // The step of `spec` over its data axes. Of the finished step:
 //
 // params  each parameter, by path. Frozen ones are not replaced.
 // state   "<slot>/<parameter>" of the optimizer, for each trained parameter; with train.ema, "ema/<parameter>" for each
 //         parameter, the average before debiasing; "step" i64[], updates done; "epoch/<measure>" and "epoch/examples"
-//         f64[], sums that the host reads and resets; and what guards the update:
+//         f64[], sums that the host reads and resets, or with `EpochOf::one_step` those of the last step alone; and
+//         what guards the update:
 //         with on_nonfinite: halt, "finite" bool[], which stays false once a step was not finite (the loss, or an
 //         element of the gradient, of a new parameter or of a new slot) or had no example:
-//         from then on, that step included, parameters, slots, step and epoch sums keep their values;
+//         from then on, that step included, parameters, slots, step and epoch sums keep their values (or of epochs of
+//         one step the sums are 0);
 //         with skip, "skipped" i64[], the steps that were left out: only those keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   the numbers of the config, step_numbers(): "learning_rate" unless a schedule computes it from "step", "b1",
@@ -41,7 +46,8 @@ enum class Stage {
 //
 // Checked, not simplified.
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                      const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final);
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final,
+                      EpochOf epoch = EpochOf::steps);
 
 // The numbers that the finished step reads. Their names and types depend on what makes the program, never on a value.
 std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer);
@@ -70,7 +76,7 @@ struct StepProgram {
 };
 // The finished step.
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                         const model::BatchShape& batch, const OpSet& ops);
+                         const model::BatchShape& batch, const OpSet& ops, EpochOf epoch = EpochOf::steps);
 
 // The bytes that a state input, by its index, begins a run with.
 std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input);

@@ -121,6 +121,32 @@ TEST_CASE("a run whose steps are submitted together is that of single steps", "[
   check_same({"train.on_nonfinite=skip"}, {2}, options);
 }
 
+TEST_CASE("epochs of one step are told as those of single steps, however many are submitted together", "[cuda]") {
+  const std::string all = "data.batch_size=all", in_order = "data.shuffle=false";
+  check_same({all, in_order}, {1, 2, 4});
+  check_same({all, in_order, "train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
+  check_same({all, in_order, "train.log_every=never"}, {1});
+  check_same({all, in_order, "optimizer.learning_rate=1.0e+38"}, {1});
+  check_same({all, in_order, "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"}, {1});
+  check_same({all, in_order, "train.loss_spike={factor: 3}"}, {1});
+  check_same({all}, {2});  // each epoch in another order, by a loader that prefetches
+  train::SessionOptions options;
+  options.max_steps = 37;
+  check_same({all, in_order}, {2}, options);
+
+  const auto replays = [&](const train::SessionOptions& how) {
+    test::CallCounts counts;
+    const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
+    const train::Setup setup = setup_with({all, in_order}, false);
+    train_setup(setup, how);
+    const Texts queued = counts.take_queued();
+    return std::count(queued.begin(), queued.end(), "replay");
+  };
+  CHECK(replays(one_by_one()) == 120);
+  // Steps 1; 2 to 30 as 16, 8, 4 and 1; and three times 30 as 16, 8, 4 and 2.
+  CHECK(replays({}) == 1 + 4 + 3 * 4);
+}
+
 TEST_CASE("members of an ensemble take steps together as one by one", "[cuda]") {
   for (const std::string vary : {"seed: [1, 2, 3]", "data.seed: [1, 2, 3]"}) {
     check_same(

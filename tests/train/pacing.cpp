@@ -111,6 +111,24 @@ TEST_CASE("steps go together up to the next one at which something happens", "[t
   CHECK(train::steps_until(98, 99, {50, 10}) == 1);
 }
 
+TEST_CASE("epochs of one step end where something else happens, all others do in any case", "[train]") {
+  const auto next = [](Texts set) {
+    set.emplace_back("train.duration=500 steps");
+    const train::Setup setup = setup_of_text(small_images, set);
+    return train::steps_to_next_event(setup, setup.timetable, 100, 500);
+  };
+  const auto with = [](Texts set) {
+    set.insert(set.end(), one_batch.begin(), one_batch.end());
+    return set;
+  };
+  CHECK(next({"train.log_every=50 steps"}) == 2);  // an epoch has three steps
+  CHECK(next(with({"train.log_every=50 steps", "train.eval_every=never"})) == 50);
+  CHECK(next(with({"train.log_every=50 steps", "train.eval_every=40 steps"})) == 20);
+  CHECK(next(with({"train.log_every=50 steps", "train.eval_every=never", "train.checkpoint.every=30 steps"})) == 20);
+  CHECK(next(with({"train.log_every=50 steps", "train.eval_every=never", "train.loss_spike={factor: 3}"})) == 1);
+  CHECK(next(with({"train.log_every=never", "train.eval_every=never"})) == 1);  // each epoch is reported
+}
+
 TEST_CASE("a group of steps has batches in slots one after another, which no step reads any more", "[train]") {
   Paced paced({});
   CHECK(train::batches_held(paced.module) == 8);
