@@ -45,6 +45,7 @@ train::Setup setup_with(Texts set, bool stays) {
 }
 
 std::unique_ptr<gpu::Platform> gpus_of(int count) {
+  if (test::tests_use_cuda()) return test::open_gpus(count);
   return test::make_emulated({.devices = count, .memory = plenty, .seed = static_cast<unsigned>(count)});
 }
 
@@ -108,7 +109,8 @@ class Stopping : public train::Consumer {
 
 }  // namespace
 
-TEST_CASE("a run whose steps are submitted together is that of single steps", "[cuda]") {
+TEST_CASE("a run whose steps are submitted together is that of single steps", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
   check_same({}, {1, 2, 4});
   check_same({"mesh.deterministic=true", "train.log_every=7 steps"}, {2});
   check_same({"train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
@@ -211,7 +213,8 @@ TEST_CASE("steps that go together are few launches, and their batches one copy",
   CHECK(calls({}, "replay") == 24);
 }
 
-TEST_CASE("each step of a group reads the batch in its own slot", "[cuda]") {
+TEST_CASE("each step of a group reads the batch in its own slot", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
   const auto program = test::program_of(
       "mesh a=4\nbatch %x:f32[5]{a}\nbatch %c:f32[3]{}\nstate %n:f32[]{}\n%r = reduce_sum[dims=[0]] %x\n"
       "%s = psum[axes={a}] %r\n%q = reduce_sum[dims=[0]] %c\n%t = add %s, %q\n%d = add %n, %n\n%m = add %d, %t\n"

@@ -35,6 +35,18 @@ TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest
   CHECK(counts.graphs == 3);
 }
 
+TEST_CASE("a step has one graph, whether it is submitted by itself or in a group", "[cuda]") {
+  CallCounts counts;
+  const auto platform = make_counted(make_emulated({}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 3, false, true}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit_each(0, 1, 7));  // the slots 1; 2 and 3; 4 to 7
+  CHECK(counts.graphs == 3);
+  module.wait(module.submit(0, 1));
+  module.wait(module.submit_each(0, 1, 3));
+  CHECK(counts.graphs == 3);
+}
+
 TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
   const auto launched = [](int iterations) {
     const std::string n = std::to_string(iterations), rows = std::to_string(2 * iterations);

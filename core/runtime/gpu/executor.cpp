@@ -169,7 +169,7 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
 
 void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
   const int group = layout_.batches[step.entry].group;
-  Steps next{step, 1, each_slot};
+  Steps next{step};
   for (; steps > 0; steps -= next.count) {
     // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
     next.count = 1;
@@ -177,6 +177,7 @@ void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
            (!each_slot || next.first.slot % (2 * next.count) == 0)) {
       next.count *= 2;
     }
+    next.each_slot = each_slot && next.count > 1;  // a single step is the same by itself and in a group
     const auto [known, is_new] = steps_.try_emplace(next);
     if (is_new) known->second = record(next);
     launch(next.first, known->second);
