@@ -47,6 +47,19 @@ TEST_CASE("a step has one graph, whether it is submitted by itself or in a group
   CHECK(counts.graphs == 3);
 }
 
+TEST_CASE("the batches of a group are copied when all steps that read its slots before are done", "[cuda]") {
+  const auto platform = make_emulated({});
+  gpu::GpuModule gpus({{{"test", summing(), 3, false, true}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  Ticket last;
+  for (int round = 0; round < 20; ++round) {
+    module.submit_each(0, 0, 4);
+    module.submit_each(0, 4, 12);
+    last = module.submit_each(0, 0, 16);  // the steps on its last slots were submitted after those on its first ones
+  }
+  CHECK_NOTHROW(module.wait(last));
+}
+
 TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
   const auto launched = [](int iterations) {
     const std::string n = std::to_string(iterations), rows = std::to_string(2 * iterations);
