@@ -20,6 +20,9 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
+// Of a chain. A kernel of a GPU has some thousand parameters at most, and takes seconds to compile then.
+constexpr std::size_t most_reads = 1536;
+
 // Takes the equations in order. A *node* is a chain, or an equation that is in none.
 class Joiner {
  public:
@@ -67,11 +70,13 @@ class Joiner {
       const Chain& chain = chains_[c];
       if (chain.elements != elements || chain.varying != varying || chain.members.empty()) continue;
       if (home == no_chain) {
+        if (reads(c) + flow_.equation(i).operands.size() > most_reads) continue;
         // No chain needs what i gives: it is the last equation so far.
         if (has_detour(i, c)) continue;
         add(c, i);
         lift({&i, 1});
       } else {
+        if (reads(home) + reads(c) > most_reads) continue;
         if (has_detour_between(home, c) || has_detour_between(c, home)) continue;
         merge(c, home);
       }
@@ -83,6 +88,9 @@ class Joiner {
     growth_.emplace_back();
     add(chains_.size() - 1, i);
   }
+
+  // How many values of its size a chain reads from outside.
+  std::size_t reads(std::size_t c) const { return growth_[c].touched.size() - chains_[c].members.size(); }
 
   // The chains that touch what equation i reads, and for a scalar all of scalars; the latest first.
   const std::vector<std::size_t>& connected_chains(std::size_t i) {

@@ -479,6 +479,22 @@ TEST_CASE("the search for chains looks at few equations for each of a deep model
   CHECK(work.lifted < 10 * equations);
 }
 
+TEST_CASE("a chain reads no more values than a kernel takes", "[passes]") {
+  std::string inputs, sums = "%s0 = neg %x0\n";
+  constexpr int values = 3000;
+  for (int i = 0; i < values; ++i) inputs += "batch %x" + std::to_string(i) + ":f32[]{}\n";
+  for (int i = 1; i < values; ++i) {
+    const std::string n = std::to_string(i);
+    sums += "%s" + n + " = add %s" + std::to_string(i - 1) + ", %x" + n + "\n";
+  }
+  const auto program = test::program_of(inputs + sums + "return s = %s" + std::to_string(values - 1) + "\n");
+  const Program after = fuse(simplify(*program));
+  std::size_t most = 0;
+  for (const Equation& equation : after.equations) most = std::max(most, equation.operands.size());
+  CHECK(most <= 1536);
+  CHECK(after.equations.size() <= 3);
+}
+
 TEST_CASE("the search for chains looks at few equations for each of many arrays that meet in a scalar", "[passes]") {
   // The norm of all gradients is in the update of each parameter, whose other part needs neither.
   constexpr int parameters = 1000;
