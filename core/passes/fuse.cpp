@@ -1,8 +1,6 @@
 #include "core/passes/fuse.h"
 
 #include <algorithm>
-#include <cassert>
-#include <queue>
 #include <unordered_set>
 
 #include "core/graph/passes.h"
@@ -14,6 +12,7 @@
 #include "core/ops/reshape/reshape.h"
 #include "core/passes/chains.h"
 #include "core/passes/lists.h"
+#include "core/passes/order.h"
 
 namespace pmaptrain {
 namespace {
@@ -192,37 +191,8 @@ class Fuser {
     for (std::size_t n = 0; n < which.size(); ++n) {
       nodes.push_back(std::move(which[n] == none ? equations_[place[n]] : made[which[n]]));
     }
-    equations_.clear();
     definitions_.add(nodes);
-    sort(std::move(nodes), place);
-  }
-
-  void sort(std::vector<Equation> nodes, const std::vector<std::size_t>& place) {
-    Lists readers(nodes.size());
-    std::vector<std::size_t> missing(nodes.size(), 0);
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      for (Value operand : nodes[n].operands) {
-        const std::size_t* const giver = definition(operand);
-        if (giver == nullptr) continue;
-        readers.add(*giver, n);
-        ++missing[n];
-      }
-    }
-    using Ready = std::pair<std::size_t, std::size_t>;  // place, node
-    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      if (missing[n] == 0) ready.emplace(place[n], n);
-    }
-    equations_.reserve(nodes.size());
-    while (!ready.empty()) {
-      const std::size_t n = ready.top().second;
-      ready.pop();
-      for (std::size_t reader : readers[n]) {
-        if (--missing[reader] == 0) ready.emplace(place[reader], reader);
-      }
-      equations_.push_back(std::move(nodes[n]));
-    }
-    assert(equations_.size() == nodes.size());  // else the groups' dependencies have a cycle
+    equations_ = in_order(std::move(nodes), place, definitions_);
   }
 
   // By equation: whether something outside of its group reads a result.
