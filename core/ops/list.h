@@ -14,6 +14,7 @@
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/fused/fused.h"
+#include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/gather/gather.h"
 #include "core/ops/iota/iota.h"
 #include "core/ops/loop/loop.h"
@@ -51,6 +52,6 @@ using AllOps = OpList<                                                          
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                       //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                                     //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,               //
-    PsumScatter, Ppermute, AxisIndex, Loop, Fused>;
+    PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
 
 }  // namespace pmaptrain::ops

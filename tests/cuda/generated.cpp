@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "core/graph/program.h"
@@ -257,6 +258,105 @@ return j = %j
     c.results = types_of(program, equation.results);
     kernels.add(c);
     add_stacked(kernels, c);
+  }
+  kernels.check();
+}
+
+namespace {
+
+// Softmax cross-entropy with its derivative, and the largest of each row. A result of each kind; a label may be none.
+Program softmax_program(const std::string& shape, const std::string& dims, const std::string& length,
+                        const std::string& dtype) {
+  std::string text = R"(batch %x:TYPE[4,SHAPE]{}
+batch %t:i32[4]{}
+batch %w:TYPE[4]{}
+batch %s:TYPE[]{}
+%a, %b, %c, %d = fused_rows[length=LENGTH] %x, %t, %w, %s (%p:TYPE[4,SHAPE]{}, %q:i32[4]{}, %r:TYPE[4]{}, %u:TYPE[]{}) {
+  %m = reduce_max[dims=DIMS] %p
+  %mb = broadcast[shape=[4,SHAPE], dims=[0]] %m
+  %h = sub %p, %mb
+  %e = exp %h
+  %z = reduce_sum[dims=DIMS] %e
+  %l = log %z
+  %o = one_hot[depth=LENGTH, dtype=TYPE] %q
+  %o2 = reshape[shape=[4,SHAPE]] %o
+  %ho = mul %h, %o2
+  %k = reduce_sum[dims=DIMS] %ho
+  %y = sub %l, %k
+  %yw = mul %y, %r
+  %i = div %r, %z
+  %ib = broadcast[shape=[4,SHAPE], dims=[0]] %i
+  %g = mul %e, %ib
+  %gs = mul %g, %u
+  %flat = reshape[shape=[4,LENGTH]] %p
+  %best = argmax[dim=1] %flat
+  yield %yw, %gs, %best, %m
+}
+return a = %a
+return b = %b
+return c = %c
+return d = %d
+)";
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string>{"SHAPE", shape}, {"DIMS", dims}, {"LENGTH", length}, {"TYPE", dtype}}) {
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
+      text.replace(at, name.size(), value);
+    }
+  }
+  return parse_program(text, "softmax.pmt", all_ops(), {});
+}
+
+KernelCase case_of(const Program& program) {
+  const Equation& equation = program.equations.front();
+  KernelCase c{equation.op, types_of(program, equation.operands)};
+  c.region = &equation.regions.front();
+  c.types = program.types;
+  c.results = types_of(program, equation.results);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  Generated kernels;
+  std::deque<Program> programs;
+  // By a thread: no whole narrow group, some, one below a wide group. By a block: one wide group, several, and more
+  // than one block of them, with and without a rest.
+  for (const int length : {2, 10, 16, 40, 63, 64, 100, 1000, 16384 + 130}) {
+    const std::string n = std::to_string(length);
+    for (const char* const dtype : {"f32", "bf16", "f64"}) {
+      if (length > 1000 && std::string(dtype) != "f32") continue;
+      kernels.add(case_of(programs.emplace_back(softmax_program(n, "[1]", n, dtype))));
+    }
+  }
+  for (const int length : {10, 100}) {
+    const std::string n = std::to_string(length);
+    add_stacked(kernels, case_of(programs.emplace_back(softmax_program(n, "[1]", n, "f32"))));
+  }
+  kernels.add(case_of(programs.emplace_back(softmax_program("5,7", "[1, 2]", "35", "f32"))));
+  kernels.check();
+}
+
+TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's as the reference's", "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  Generated kernels;
+  std::deque<Program> programs;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (const int length : {10, 130}) {
+    const std::string n = std::to_string(length);
+    KernelCase c = case_of(programs.emplace_back(softmax_program(n, "[1]", n, "f32")));
+    std::vector<float> x;
+    for (int row = 0; row < 4; ++row) {
+      for (int j = 0; j < length; ++j) {
+        const bool special = row < 3 && j % 7 == 3;
+        const float specials[] = {nan, infinity, -infinity};
+        x.push_back(special ? specials[row] : 1.5F);
+      }
+    }
+    c.values = {bytes_of(x), bytes_of(std::vector<std::int32_t>{3, -1, length, 3}),
+                bytes_of(std::vector<float>{1, 1, 1, 0}), bytes_of(std::vector<float>{2})};
+    kernels.add(std::move(c));
   }
   kernels.check();
 }

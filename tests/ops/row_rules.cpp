@@ -256,7 +256,7 @@ TEST_CASE("what a row rule promises, the reference on some of the rows keeps", "
     CHECK(holds(x, rule));
     covered.insert(x.op.name());
   }
-  covered.insert(Fused::name);  // below: it needs a region
+  covered.insert({Fused::name, FusedRows::name});  // below: they need a region
   for (const OpRules* rules : all_ops().all) {
     INFO(rules->name << " says how it depends on rows, and has no case here");
     CHECK((rules->rows == nullptr) == !rules->whole_rows.empty());
@@ -304,6 +304,42 @@ return d = %d
   CHECK(holds(chains[0], chains[0].rule()));
   CHECK(chains[1].rule().kind == Kind::whole);  // the vector is repeated
   CHECK(chains[2].rule().kind == Kind::whole);  // other rows
+}
+
+TEST_CASE("fused rows keep dimension 0 where all operands have it, scalars aside", "[ops]") {
+  const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
+batch %f:f32[10,3]{}
+batch %r:f32[5,2]{}
+batch %s:f32[]{}
+%a, %b = fused_rows[length=3] %x, %r, %s (%p:f32[5,2,3]{}, %q:f32[5,2]{}, %u:f32[]{}) {
+  %m = reduce_max[dims=[2]] %p
+  %d = sub %q, %m
+  %e = mul %d, %u
+  %t = broadcast[shape=[5,2,3], dims=[0,1]] %e
+  %y = mul %p, %t
+  yield %y, %d
+}
+%c = fused_rows[length=3] %f, %r (%p:f32[10,3]{}, %q:f32[5,2]{}) {
+  %t = reshape[shape=[10]] %q
+  %m = reduce_sum[dims=[1]] %p
+  %y = add %m, %t
+  yield %y
+}
+return a = %a
+return b = %b
+return c = %c
+)",
+                                        "rows.pmt", all_ops(), {});
+  std::vector<Instance> found;
+  for (const Equation& equation : program.equations) {
+    found.push_back({equation.op, types_of(program, equation.operands), types_of(program, equation.results),
+                     &equation.regions.front(), program.types});
+  }
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].rule().kind == Kind::keeps);
+  CHECK(found[0].rule().whole_operands == 0b100);
+  CHECK(holds(found[0], found[0].rule()));
+  CHECK(found[1].rule().kind == Kind::whole);
 }
 
 TEST_CASE("a wrong row rule is found", "[ops]") {

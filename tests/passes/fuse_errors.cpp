@@ -1,4 +1,4 @@
-// What a chain cannot be.
+// What a chain, and what fused rows cannot be.
 #include <string>
 
 #include "core/base/error.h"
@@ -45,6 +45,26 @@ TEST_CASE("a chain repeats its parameters only, to as many elements as it yields
   CHECK(refusal("batch %x:f32[6]{}\nbatch %p:f32[3]{}\n%r = fused %x, %p (%a:f32[6]{}, %q:f32[3]{}) {\n"
                 "  %b = broadcast[shape=[2,3], dims=[1]] %q\n  %f = reshape[shape=[6]] %b\n  %n = add %a, %f\n"
                 "  yield %n\n}\nreturn r = %r\n") == "accepted");
+}
+
+TEST_CASE("what does not belong into fused rows is refused", "[passes]") {
+  const auto with = [](const std::string& length, const std::string& shape, const std::string& lines) {
+    return refusal("batch %x:f32[3,3]{}\nbatch %v:f32" + shape + "{}\n%y = fused_rows[length=" + length +
+                   "] %x, %v (%a:f32[3,3]{}, %b:f32" + shape + "{}) {\n" + lines + "\n}\nreturn y = %y\n");
+  };
+  const std::string sum = "  %s = reduce_sum[dims=[1]] %a\n";
+  CHECK(with("3", "[3]", sum + "  %r = add %s, %b\n  yield %r") == "accepted");
+  CHECK(with("3", "[3]", "  %r = neg %a\n  yield %r") == "fused_rows: nothing in its region reduces rows of 3");
+  CHECK(with("3", "[3]", "  %r = reduce_sum[dims=[0]] %a\n  yield %r") ==
+        "fused_rows: nothing in its region reduces rows of 3");
+  CHECK(with("1", "[3]", sum + "  yield %s") == "fused_rows: nothing in its region reduces rows of 1");
+  CHECK(with("3", "[4]", sum + "  yield %s") == "fused_rows: reads f32[4], with 3 rows of 3");
+  CHECK(with("3", "[]", sum + "  yield %b") == "fused_rows: yields f32[], with 3 rows of 3");
+  // A vector along the rows, which has as many elements as there are rows.
+  CHECK(with("3", "[3]", sum + "  %r = broadcast[shape=[3,3], dims=[1]] %b\n  yield %r") ==
+        "fused_rows: broadcast gives f32[3,3], with 3 rows of 3");
+  CHECK(with("3", "[3]", sum + "  %r = matmul %a, %a\n  yield %r") ==
+        "fused_rows: matmul gives f32[3,3], with 3 rows of 3");
 }
 
 }  // namespace

@@ -8,63 +8,14 @@
 #include <vector>
 
 #include "core/ops/broadcast/broadcast.h"
-#include "core/ops/cast/cast.h"
 #include "core/ops/constant/constant.h"
-#include "core/ops/elementwise/compare.h"
 #include "core/ops/fused/fused.h"
+#include "core/ops/fused/gpu_text.h"
+#include "core/ops/fused_rows/gpu_source.h"
 #include "core/ops/support/gpu.h"
 
 namespace pmaptrain::ops {
 namespace {
-
-std::string_view type_text(DType dtype) {
-  switch (dtype) {
-    case DType::bf16: return "bf16";
-    case DType::f32: return "float";
-    case DType::f64: return "double";
-    case DType::i32: return "std::int32_t";
-    case DType::i64: return "std::int64_t";
-    case DType::u8: return "std::uint8_t";
-    case DType::u32: return "std::uint32_t";
-    case DType::boolean: break;
-  }
-  return "bool";
-}
-
-// An integer of an element's size.
-std::string_view word_text(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1: return "std::uint8_t";
-    case 2: return "std::uint16_t";
-    case 4: return "std::uint32_t";
-    default: return "std::uint64_t";
-  }
-}
-
-std::uint64_t bits_of(DType dtype, double value) {
-  const Type one{dtype, {}, {}};
-  std::uint64_t bits = 0;
-  const Array element{&one, reinterpret_cast<std::byte*>(&bits)};
-  Constant{dtype, {}, value}.reference({{}, {&element, 1}});
-  return bits;
-}
-
-// The functor of an op, whose name follows from the op's: is_finite has IsFiniteOf.
-std::string functor_text(std::string_view op) {
-  static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {
-      {Eq::name, "std::equal_to<>"},   {Ne::name, "std::not_equal_to<>"}, {Lt::name, "std::less<>"},
-      {Le::name, "std::less_equal<>"}, {Gt::name, "std::greater<>"},      {Ge::name, "std::greater_equal<>"}};
-  for (const auto& [name, functor] : comparisons) {
-    if (name == op) return std::string(functor);
-  }
-  std::string text;
-  bool starts_word = true;
-  for (const char c : op) {
-    if (c != '_') text += starts_word ? static_cast<char>(c - 'a' + 'A') : c;
-    starts_word = c == '_';
-  }
-  return text + "Of";
-}
 
 // Writes one kernel. Element e of the results of all devices is element i of device d.
 class Writer {
@@ -187,17 +138,7 @@ class Writer {
       held.uniform &= from.uniform;
       list += (list.empty() ? "" : ", ") + from.name;
     }
-    if (const auto value = splat_of(op)) {
-      define(held, fmt::format("element<{}>({:#x})", type_text(dtype), bits_of(dtype, *value)));
-    } else if (op.rules().view) {
-      define(held, list);
-    } else if (op.as<Cast>() != nullptr) {
-      define(held, fmt::format("convert<{}>({})", type_text(dtype), list));
-    } else if (op.as<Select>() != nullptr) {
-      define(held, fmt::format("select({})", list));
-    } else {
-      define(held, fmt::format("apply<{}>({})", functor_text(op.name()), list));
-    }
+    define(held, element_text(op, dtype, list));
     return keep(std::move(held));
   }
 
@@ -247,6 +188,7 @@ class Writer {
 }  // namespace
 
 GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name) {
+  if (const auto* rows = op.as<FusedRows>()) return gpu_source_of_rows(*rows, request, name);
   Writer writer(request, name);
   if (op.as<Fused>() != nullptr) return writer.of_region(*request.region);
   const auto* constant = op.as<Constant>();

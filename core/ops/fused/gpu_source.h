@@ -15,8 +15,9 @@ struct GpuSource {
   GpuLaunch launch;  // of the function: the results' addresses, then the operands'
 };
 
-// Of an elementwise op, a fused region or a constant with a list of values: what gpu() leaves to generated code. A
-// result may be the memory of an operand of its size. The launch refers to `name`, which the caller keeps.
+// Of an elementwise op, a fused region, rows that are fused (core/ops/fused_rows) or a constant with a list of values:
+// what gpu() leaves to generated code. A result of an elementwise op or a fused region may be the memory of an operand
+// of its size. The launch refers to `name`, which the caller keeps.
 GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name);
 
 // What stands in front of any number of such texts in one translation unit. It includes nothing under NVRTC.

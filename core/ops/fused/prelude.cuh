@@ -2,8 +2,11 @@
 // NVRTC does not have. Only ever part of a text (core/ops/fused/gpu_source.h).
 #if defined(__CUDACC_RTC__)
 
+#define SHARED(type, name, count) __shared__ type name[count]
+
 namespace std {
 
+using size_t = decltype(sizeof(0));
 using int32_t = int;
 using int64_t = long long;
 using uint8_t = unsigned char;
@@ -62,12 +65,23 @@ constexpr To bit_cast(const From& from) {
   return __builtin_bit_cast(To, from);
 }
 
-// Of integers; bf16 has its own.
+// bf16 has its own.
 template <class T>
 struct numeric_limits {
   static constexpr bool is_specialized = true;
   static constexpr T max() { return is_signed_v<T> ? T((make_unsigned_t<T>(1) << (8 * sizeof(T) - 1)) - 1) : T(-1); }
   static constexpr T min() { return is_signed_v<T> ? T(-max() - 1) : T(0); }
+  static constexpr T lowest() { return min(); }
+};
+template <>
+struct numeric_limits<float> {
+  static constexpr bool is_specialized = true;
+  static constexpr float infinity() { return __builtin_bit_cast(float, 0x7f800000u); }
+};
+template <>
+struct numeric_limits<double> {
+  static constexpr bool is_specialized = true;
+  static constexpr double infinity() { return __builtin_bit_cast(double, 0x7ff0000000000000ull); }
 };
 
 #define PMAPTRAIN_FUNCTION(name)                      \

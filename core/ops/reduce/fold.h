@@ -9,44 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
-#include <type_traits>
 
-#include "core/ops/support/arithmetic.h"
+#include "core/ops/reduce/folds.h"
 
 namespace pmaptrain::ops {
 
-struct SumFold {
-  // -0 + x is x for every x, -0 included; 0 + x is not.
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0};
-  }
-  template <class T>
-  static constexpr T combine(T acc, T x) {
-    return wrapping_add(acc, x);
-  }
-};
-
-struct MaxFold {
-  template <class T>
-  static constexpr T identity() {
-    if constexpr (FloatingElement<T>) {
-      return static_cast<T>(-std::numeric_limits<T>::infinity());
-    } else {
-      return std::numeric_limits<T>::lowest();
-    }
-  }
-  template <class T>
-  static constexpr T combine(T acc, T x) {
-    return larger(acc, x);
-  }
-};
-
-inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
 inline constexpr std::size_t fold_width = 256;  // accumulators on the stack
-// Accumulators side by side: for neighbours, and for what is left of them.
-inline constexpr std::size_t wide_group = 64, narrow_group = 16;
 
 // Folds whole groups of `width` elements into `total`: `width` accumulators side by side, which the compiler keeps in
 // vectors, then halves combined with halves.

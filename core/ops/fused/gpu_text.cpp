@@ -1,0 +1,74 @@
+#include "core/ops/fused/gpu_text.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/ops/cast/cast.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/compare.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// The functor of an op, whose name follows from the op's: is_finite has IsFiniteOf.
+std::string functor_text(std::string_view op) {
+  static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {
+      {Eq::name, "std::equal_to<>"},   {Ne::name, "std::not_equal_to<>"}, {Lt::name, "std::less<>"},
+      {Le::name, "std::less_equal<>"}, {Gt::name, "std::greater<>"},      {Ge::name, "std::greater_equal<>"}};
+  for (const auto& [name, functor] : comparisons) {
+    if (name == op) return std::string(functor);
+  }
+  std::string text;
+  bool starts_word = true;
+  for (const char c : op) {
+    if (c != '_') text += starts_word ? static_cast<char>(c - 'a' + 'A') : c;
+    starts_word = c == '_';
+  }
+  return text + "Of";
+}
+
+}  // namespace
+
+std::string_view type_text(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return "bf16";
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::i32: return "std::int32_t";
+    case DType::i64: return "std::int64_t";
+    case DType::u8: return "std::uint8_t";
+    case DType::u32: return "std::uint32_t";
+    case DType::boolean: break;
+  }
+  return "bool";
+}
+
+std::string_view word_text(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1: return "std::uint8_t";
+    case 2: return "std::uint16_t";
+    case 4: return "std::uint32_t";
+    default: return "std::uint64_t";
+  }
+}
+
+std::uint64_t bits_of(DType dtype, double value) {
+  const Type one{dtype, {}, {}};
+  std::uint64_t bits = 0;
+  const Array element{&one, reinterpret_cast<std::byte*>(&bits)};
+  Constant{dtype, {}, value}.reference({{}, {&element, 1}});
+  return bits;
+}
+
+std::string element_text(const Op& op, DType dtype, std::string_view operands) {
+  if (const auto value = splat_of(op)) {
+    return fmt::format("element<{}>({:#x})", type_text(dtype), bits_of(dtype, *value));
+  }
+  if (op.rules().view) return std::string(operands);
+  if (op.as<Cast>() != nullptr) return fmt::format("convert<{}>({})", type_text(dtype), operands);
+  if (op.as<Select>() != nullptr) return fmt::format("select({})", operands);
+  return fmt::format("apply<{}>({})", functor_text(op.name()), operands);
+}
+
+}  // namespace pmaptrain::ops

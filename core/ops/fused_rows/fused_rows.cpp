@@ -1,0 +1,167 @@
+#include "core/ops/fused_rows/fused_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_map>
+
+#include "core/ops/all.h"
+#include "core/ops/argmax/argmax.h"
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/one_hot/one_hot.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/support/rules.h"
+
+namespace pmaptrain::ops {
+
+bool folds_rows(const Op& op, const Shape& operand, std::int64_t length) {
+  std::vector<std::int64_t> dims;
+  if (const auto* sum = op.as<ReduceSum>()) dims = sum->dims;
+  if (const auto* max = op.as<ReduceMax>()) dims = max->dims;
+  if (const auto* argmax = op.as<Argmax>()) dims = {argmax->dim};
+  std::int64_t reduced = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::size_t last = operand.size() - dims.size() + i;
+    if (dims[i] != static_cast<std::int64_t>(last)) return false;
+    reduced *= operand[last];
+  }
+  return !dims.empty() && reduced == length;
+}
+
+bool fits_rows(const Equation& equation, std::span<const Type> operands, const Type& result, std::int64_t rows,
+               std::int64_t length) {
+  const Op& op = equation.op;
+  const std::int64_t all = rows * length;
+  if (op.as<ReduceSum>() != nullptr || op.as<ReduceMax>() != nullptr || op.as<Argmax>() != nullptr) {
+    return numel(operands[0]) == all && folds_rows(op, operands[0].shape, length);
+  }
+  if (const auto* one_hot = op.as<OneHot>()) return one_hot->depth == length && numel(operands[0]) == rows;
+  const std::int64_t size = numel(result);
+  if (size != all && size != rows && size != 1) return false;
+  if (splat_of(op)) return true;
+  if (const auto* broadcast = op.as<Broadcast>()) {
+    const auto spread = spread_of(*broadcast);
+    if (!spread) return false;
+    const std::int64_t from = numel(operands[0]);
+    return from == 1 || from == size || (size == all && spread->size == rows && spread->inner == length);
+  }
+  if (equation.op.rules().region || !(op.rules().elementwise || op.rules().view)) return false;
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const Type& operand) { return numel(operand) == size || numel(operand) == 1; });
+}
+
+namespace {
+
+// How many rows the first reduction has; 0 without one.
+std::int64_t rows_of(const Region& region, std::span<const Type> types, std::int64_t length) {
+  for (const Equation& equation : region.equations) {
+    if (equation.operands.size() != 1) continue;
+    const Type& operand = types[static_cast<std::size_t>(equation.operands[0].id)];
+    if (folds_rows(equation.op, operand.shape, length)) return numel(operand) / length;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Type> FusedRows::infer(const InferContext& context) const {
+  if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
+                  context.region_params.end())) {
+    throw TypeError(8, "fused_rows: its region's parameters must have the types of its operands",
+                    "a parameter has the type of the operand at its position, axes included");
+  }
+  if (context.region_results.empty() || context.operands.empty()) {
+    throw TypeError(8, "fused_rows: its region needs at least one parameter and yields at least one value");
+  }
+  assert(context.region != nullptr);
+  const std::int64_t rows = length < 2 ? 0 : rows_of(*context.region, context.types, length);
+  if (rows == 0) {
+    throw TypeError(8, fmt::format("fused_rows: nothing in its region reduces rows of {}", length),
+                    "`length` is at least 2, and is what the trailing dimensions of a reduction have");
+  }
+  const auto has_size = [&](const Type& type) {
+    return numel(type) == 1 || numel(type) == rows || numel(type) == rows * length;
+  };
+  for (const Type& type : context.region_params) {
+    if (!has_size(type)) {
+      throw TypeError(8, fmt::format("fused_rows: reads {}, with {} rows of {}", describe(type), rows, length),
+                      "an operand has an element for each element, one for each row, or one");
+    }
+  }
+  for (const Type& result : context.region_results) {
+    const bool one = numel(result) == 1 && rows > 1;
+    if (one || result.varying != context.operands.front().varying) {
+      throw TypeError(8, fmt::format("fused_rows: yields {}, with {} rows of {}", describe(result), rows, length),
+                      "a result has an element for each element or one for each row, and varies as the operands do");
+    }
+  }
+  for (const Equation& equation : context.region->equations) {
+    std::vector<Type> operands;
+    for (const Value value : equation.operands) operands.push_back(context.types[static_cast<std::size_t>(value.id)]);
+    const Type& result = context.types[static_cast<std::size_t>(equation.results.front().id)];
+    if (fits_rows(equation, operands, result, rows, length)) continue;
+    throw TypeError(
+        8,
+        fmt::format("fused_rows: {} gives {}, with {} rows of {}", equation.op.name(), describe(result), rows, length),
+        "such a region holds what a fused one does, reductions of rows, and one_hot");
+  }
+  return {context.region_results.begin(), context.region_results.end()};
+}
+
+Cost FusedRows::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return traffic(operands, results);
+}
+
+RowRule FusedRows::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
+  const Shape& shape = results[0].shape;
+  const auto same_rows = [&](const Type& type) { return !type.shape.empty() && type.shape[0] == shape[0]; };
+  if (shape.empty() || !std::all_of(results.begin(), results.end(), same_rows)) return {};
+  RowRule rule{RowRule::Kind::keeps};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (numel(operands[i]) != 1 && same_rows(operands[i])) continue;
+    if (numel(operands[i]) != 1 || i >= 32) return {};
+    rule.whole_operands |= 1U << i;
+  }
+  return rule;
+}
+
+void FusedRows::reference(const ReferenceCall& call) const {
+  struct Held {
+    Type type;
+    std::vector<std::byte> bytes;
+  };
+  std::unordered_map<std::int32_t, Held> values;
+  const auto declared = [&](Value value) { return call.types[static_cast<std::size_t>(value.id)]; };
+  // The call may be on some of the rows: values that have rows have them in dimension 0 then.
+  const Shape whole = declared(call.region->results[0]).shape, &here = call.results[0].shape();
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    const ConstArray& operand = call.operands[i];
+    values[call.region->params[i].id] = {*operand.type, {operand.data, operand.data + bytes(*operand.type)}};
+  }
+  for (const Equation& equation : call.region->equations) {
+    Held result{declared(equation.results[0]), {}};
+    if (here != whole && numel(result.type) != 1) result.type.shape[0] = here[0];
+    result.bytes.resize(bytes(result.type));
+    const Array to{&result.type, result.bytes.data()};
+    std::vector<ConstArray> operands;
+    for (const Value value : equation.operands) {
+      const Held& operand = values.at(value.id);
+      operands.push_back({&operand.type, operand.bytes.data()});
+    }
+    if (equation.op.rules().view) {
+      std::copy_n(operands[0].data, result.bytes.size(), to.data);
+    } else {
+      kernels_of(equation.op).reference(equation.op.data(), {operands, {&to, 1}});
+    }
+    values[equation.results[0].id] = std::move(result);
+  }
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    const std::vector<std::byte>& result = values.at(call.region->results[i].id).bytes;
+    std::copy(result.begin(), result.end(), call.results[i].data);
+  }
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,197 @@
+#include "core/ops/fused_rows/gpu_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/ops/argmax/argmax.h"
+#include "core/ops/fused/gpu_text.h"
+#include "core/ops/one_hot/one_hot.h"
+#include "core/ops/reduce/folds.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/support/gpu.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+constexpr unsigned threads_of_short_rows = 32;  // few, so that a batch is spread over the GPU
+
+// Values of a row as a whole are computed once, in order. Those of its elements are computed anew wherever a reduction
+// or a result needs them.
+class RowsWriter {
+ public:
+  RowsWriter(const FusedRows& op, const GpuRequest& request, std::string_view name)
+      : op_(op), request_(request), name_(name), is_long_(op.length >= static_cast<std::int64_t>(wide_group)) {
+    const Region& region = *request.region;
+    for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
+    for (const Equation& equation : region.equations) {
+      made_by_[equation.results[0].id] = &equation;
+      if (equation.operands.empty() || !folds_rows(equation.op, type(equation.operands[0]).shape, op.length)) continue;
+      rows_ = numel(type(equation.operands[0])) / op.length;
+    }
+    all_rows_ = rows_ * request.devices;
+  }
+
+  GpuSource write() {
+    for (const Equation& equation : request_.region->equations) {
+      if (!is_full(equation.results[0])) add_to_row(equation);
+    }
+    std::string parameters;
+    Scope elements;
+    for (std::size_t i = 0; i < request_.results.size(); ++i) {
+      const Value result = request_.region->results[i];
+      parameters += fmt::format("{}* r{}, ", type_text(type(result).dtype), i);
+      if (is_full(result)) {
+        const std::string value = in_element(result, elements);
+        elements.text += fmt::format("      r{}[row * {}u + j] = {};\n", i, op_.length, value);
+      } else {
+        const std::string value = in_row(result);
+        row_.text += fmt::format("    {}r{}[row] = {};\n", is_long_ ? "if (threadIdx.x == 0) " : "", i, value);
+      }
+    }
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
+      parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
+    }
+    parameters.resize(parameters.size() - 2);
+    return {kernel_text(parameters, elements.text), launch()};
+  }
+
+ private:
+  struct Scope {
+    std::string text;
+    std::unordered_map<std::int32_t, std::string> known;
+  };
+
+  const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
+  bool is_full(Value value) const { return numel(type(value)) == rows_ * op_.length; }
+
+  std::string define(Scope& scope, Value value, std::string_view indent, std::string_view expression) {
+    std::string name = fmt::format("v{}", names_++);
+    scope.text += fmt::format("{}const {} {} = {};\n", indent, type_text(type(value).dtype), name, expression);
+    scope.known[value.id] = name;
+    return name;
+  }
+
+  // A value of the row, or of all rows.
+  std::string in_row(Value value) {
+    const auto known = row_.known.find(value.id);
+    if (known != row_.known.end()) return known->second;
+    const std::size_t i = params_.at(value.id);
+    const bool by_row = numel(type(value)) == rows_, stacked = request_.stacked[i];
+    const char* const index = by_row ? (stacked ? "row" : here()) : (stacked ? device() : "0");
+    return define(row_, value, "    ", fmt::format("a{}[{}]", i, index));
+  }
+
+  // The row's number within its device, and the device's.
+  const char* here() {
+    divides_ |= request_.devices > 1;
+    return request_.devices > 1 ? "i" : "row";
+  }
+  const char* device() {
+    divides_ |= request_.devices > 1;
+    return request_.devices > 1 ? "d" : "0";
+  }
+
+  // A value of element j.
+  std::string in_element(Value value, Scope& scope) {
+    if (!is_full(value)) return in_row(value);
+    const auto known = scope.known.find(value.id);
+    if (known != scope.known.end()) return known->second;
+    constexpr std::string_view indent = "      ";
+    const auto param = params_.find(value.id);
+    if (param != params_.end()) {
+      const char* const row = request_.stacked[param->second] ? "row" : here();
+      return define(scope, value, indent, fmt::format("a{}[{} * {}u + j]", param->second, row, op_.length));
+    }
+    const Equation& equation = *made_by_.at(value.id);
+    std::string operands;
+    for (const Value operand : equation.operands) {
+      operands += (operands.empty() ? "" : ", ") + in_element(operand, scope);
+    }
+    if (equation.op.as<Broadcast>() != nullptr) return scope.known[value.id] = operands;
+    if (equation.op.as<OneHot>() != nullptr) {
+      return define(scope, value, indent,
+                    fmt::format("element<{0}>({1} == static_cast<std::int64_t>(j) ? {2:#x} : {3:#x})",
+                                type_text(type(value).dtype), operands, bits_of(type(value).dtype, 1),
+                                bits_of(type(value).dtype, 0)));
+    }
+    return define(scope, value, indent, element_text(equation.op, type(value).dtype, operands));
+  }
+
+  void add_to_row(const Equation& equation) {
+    const Value result = equation.results[0];
+    if (!equation.operands.empty() && is_full(equation.operands[0]) && !is_full(result)) {
+      Scope elements;
+      const std::string value = in_element(equation.operands[0], elements);
+      define(row_, result, "    ",
+             fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", fold_text(equation), elements.text,
+                         value));
+      return;
+    }
+    std::string operands;
+    for (const Value operand : equation.operands) operands += (operands.empty() ? "" : ", ") + in_row(operand);
+    if (equation.op.as<Broadcast>() != nullptr) {
+      row_.known[result.id] = operands;
+    } else {
+      define(row_, result, "    ", element_text(equation.op, type(result).dtype, operands));
+    }
+  }
+
+  std::string fold_text(const Equation& equation) const {
+    const std::string_view by = is_long_ ? "block" : "thread";
+    if (equation.op.as<Argmax>() != nullptr) return fmt::format("argmax_by_{}<{}>", by, op_.length);
+    return fmt::format("fold_by_{}<{}, {}, {}>", by, equation.op.as<ReduceSum>() != nullptr ? "SumFold" : "MaxFold",
+                       type_text(type(equation.results[0]).dtype), op_.length);
+  }
+
+  std::string kernel_text(std::string_view parameters, std::string_view elements) const {
+    const bool is_small = all_rows_ * op_.length < std::int64_t{1} << 31;
+    const std::string_view index = is_small ? "std::uint32_t" : "std::uint64_t";
+    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters);
+    text += is_long_
+                ? fmt::format("  for ({0} row = blockIdx.x; row < {1}u; row += gridDim.x) {{\n", index, all_rows_)
+                : fmt::format("  for (auto row = first_element<{0}>(); row < {1}u; row += all_threads<{0}>()) {{\n",
+                              index, all_rows_);
+    if (divides_) text += fmt::format("    const auto d = row / {0}u, i = row % {0}u;\n", rows_);
+    text += row_.text;
+    if (!elements.empty()) {
+      text += is_long_ ? fmt::format("    for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n", op_.length,
+                                     wide_group)
+                       : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", op_.length);
+      text += std::string(elements) + "    }\n";
+    }
+    return text + "  }\n}\n";
+  }
+
+  GpuLaunch launch() const {
+    std::vector<GpuArgument> arguments;
+    for (std::size_t i = 0; i < request_.results.size(); ++i) arguments.push_back(GpuArgument::result(i));
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) arguments.push_back(GpuArgument::operand(i));
+    if (is_long_) return launch_blocks(name_, all_rows_, wide_group, std::move(arguments));
+    const std::int64_t blocks = (all_rows_ + threads_of_short_rows - 1) / threads_of_short_rows;
+    return launch_blocks(name_, blocks, threads_of_short_rows, std::move(arguments));
+  }
+
+  const FusedRows& op_;
+  const GpuRequest& request_;
+  const std::string_view name_;
+  const bool is_long_;
+  std::int64_t rows_ = 0, all_rows_ = 0;  // of one device, and of all
+  std::unordered_map<std::int32_t, std::size_t> params_;
+  std::unordered_map<std::int32_t, const Equation*> made_by_;
+  Scope row_;
+  int names_ = 0;
+  bool divides_ = false;
+};
+
+}  // namespace
+
+GpuSource gpu_source_of_rows(const FusedRows& op, const GpuRequest& request, std::string_view name) {
+  return RowsWriter(op, request, name).write();
+}
+
+}  // namespace pmaptrain::ops

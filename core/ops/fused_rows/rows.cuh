@@ -1,0 +1,108 @@
+// Folds of a row, in the order of core/ops/reduce/fold.h, for generated kernels; part of their text. `at(j)` computes
+// element j of the row.
+namespace pmaptrain::ops {
+
+template <class T>
+using ComputedInRow = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+
+// Adds what is left of a row behind its wide groups to `total`.
+template <class Fold, unsigned n, class C, class F>
+C fold_rest(C total, F&& at) {
+  constexpr unsigned narrow = narrow_group, groups = n / narrow;
+  if constexpr (groups > 0) {
+    C lanes[narrow];
+    for (unsigned j = 0; j < narrow; ++j) lanes[j] = at(j);
+    for (unsigned i = 1; i < groups; ++i) {
+      for (unsigned j = 0; j < narrow; ++j) lanes[j] = Fold::combine(lanes[j], C(at(i * narrow + j)));
+    }
+    for (unsigned half = narrow / 2; half > 0; half /= 2) {
+      for (unsigned j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
+    }
+    total = Fold::combine(total, lanes[0]);
+  }
+  for (unsigned i = groups * narrow; i < n; ++i) total = Fold::combine(total, C(at(i)));
+  return total;
+}
+
+// By one thread, which has a row of its own.
+template <class Fold, class To, unsigned n, class F>
+To fold_by_thread(F&& at) {
+  using C = ComputedInRow<decltype(at(0U))>;
+  return static_cast<To>(fold_rest<Fold, n>(Fold::template identity<C>(), [&](unsigned j) { return C(at(j)); }));
+}
+
+// By a block of wide_group threads, all of which have the result.
+template <class Fold, class To, unsigned n, class F>
+To fold_by_block(F&& at) {
+  using C = ComputedInRow<decltype(at(0U))>;
+  constexpr unsigned wide = wide_group, all = n / wide;
+  SHARED(C, lanes, wide);
+  C total = Fold::template identity<C>();
+  for (unsigned done = 0; done < all; done += fold_block) {
+    const unsigned rounds = all - done < fold_block ? all - done : fold_block;
+    C sum = at(done * wide + threadIdx.x);
+    for (unsigned i = 1; i < rounds; ++i) sum = Fold::combine(sum, C(at((done + i) * wide + threadIdx.x)));
+    lanes[threadIdx.x] = sum;
+    for (unsigned half = wide / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (threadIdx.x < half) lanes[threadIdx.x] = Fold::combine(lanes[threadIdx.x], lanes[threadIdx.x + half]);
+    }
+    __syncthreads();
+    total = Fold::combine(total, lanes[0]);
+    __syncthreads();  // until all have read it
+  }
+  if constexpr (n % wide > 0) {
+    if (threadIdx.x < n % wide) lanes[threadIdx.x] = at(all * wide + threadIdx.x);
+    __syncthreads();
+    total = fold_rest<Fold, n % wide>(total, [&](unsigned j) { return lanes[j]; });
+    __syncthreads();
+  }
+  return static_cast<To>(total);
+}
+
+// The first of the largest.
+template <unsigned n, class F>
+std::int32_t argmax_by_thread(F&& at) {
+  unsigned place = 0;
+  auto best = at(0U);
+  for (unsigned j = 1; j < n; ++j) {
+    const auto x = at(j);
+    if (!is_larger(x, best)) continue;
+    best = x;
+    place = j;
+  }
+  return static_cast<std::int32_t>(place);
+}
+
+template <unsigned n, class F>
+std::int32_t argmax_by_block(F&& at) {
+  using T = decltype(at(0U));
+  constexpr unsigned wide = wide_group;
+  SHARED(T, values, wide);
+  SHARED(unsigned, places, wide);
+  T best = at(threadIdx.x);
+  unsigned place = threadIdx.x;
+  for (unsigned j = threadIdx.x + wide; j < n; j += wide) {
+    const T x = at(j);
+    if (!is_larger(x, best)) continue;
+    best = x;
+    place = j;
+  }
+  values[threadIdx.x] = best;
+  places[threadIdx.x] = place;
+  for (unsigned half = wide / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x >= half) continue;
+    const T x = values[threadIdx.x + half], own = values[threadIdx.x];
+    const unsigned from = places[threadIdx.x + half];
+    if (!is_larger(x, own) && (is_larger(own, x) || from > places[threadIdx.x])) continue;
+    values[threadIdx.x] = x;
+    places[threadIdx.x] = from;
+  }
+  __syncthreads();
+  const unsigned found = places[0];
+  __syncthreads();
+  return static_cast<std::int32_t>(found);
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,43 @@
+// What is folded, and in blocks of which sizes: also for kernels that are generated.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+#include "core/ops/support/arithmetic.h"
+
+namespace pmaptrain::ops {
+
+struct SumFold {
+  // -0 + x is x for every x, -0 included; 0 + x is not.
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0};
+  }
+  template <class T>
+  static constexpr T combine(T acc, T x) {
+    return wrapping_add(acc, x);
+  }
+};
+
+struct MaxFold {
+  template <class T>
+  static constexpr T identity() {
+    if constexpr (FloatingElement<T>) {
+      return static_cast<T>(-std::numeric_limits<T>::infinity());
+    } else {
+      return std::numeric_limits<T>::lowest();
+    }
+  }
+  template <class T>
+  static constexpr T combine(T acc, T x) {
+    return larger(acc, x);
+  }
+};
+
+inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
+// Accumulators side by side: for neighbours, and for what is left of them.
+inline constexpr std::size_t wide_group = 64, narrow_group = 16;
+
+}  // namespace pmaptrain::ops
