@@ -8,6 +8,7 @@
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/passes/fuse_rows.h"
 #include "core/runtime/gpu/backend.h"
 #include "core/runtime/gpu/described.h"
 #include "core/runtime/gpu/executor.h"
@@ -17,6 +18,7 @@
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
 #include "tests/files.h"
+#include "tests/runtime/programs.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
 
@@ -96,6 +98,31 @@ TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both
   CHECK(count >= 2 * 5);  // of cnn.yaml alone
 }
 
+TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]") {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME", folder.path().string());
+  const auto device = described_device({gpu::generate, 0, {}});
+  if (device == nullptr) return;
+  for (const std::string dtype : {"bf16", "f32", "f64", "i32"}) {
+    for (const std::string length : {"2", "40", "64", "50000"}) {
+      INFO(dtype << ", " << length);
+      const std::string type = dtype + "[4," + length + "]";
+      const auto program =
+          program_of("batch %x:" + type + "{}\nbatch %t:i32[4]{}\n%a, %b, %c = fused_rows[length=" + length +
+                     "] %x, %t (%p:" + type + "{}, %q:i32[4]{}) {\n" +
+                     "  %m = reduce_max[dims=[1]] %p\n  %s = reduce_sum[dims=[1]] %p\n" +
+                     "  %i = argmax[dim=1] %p\n  %o = one_hot[depth=" + length + ", dtype=" + dtype +
+                     "] %q\n  %n = sub %s, %m\n  %y = broadcast[shape=[4," + length +
+                     "], dims=[0]] %n\n  %z = sub %y, %o\n  yield %z, %i, %n\n}\nreturn a = %a\n");
+      const Equation& equation = program->equations.front();
+      const std::vector<Type> operands = types_of(*program, equation.operands);
+      const std::vector<Type> results = types_of(*program, equation.results);
+      const GpuRequest request{operands, results, 2, {true, false}, &equation.regions.front(), program->types};
+      CHECK_NOTHROW(device->prepare(equation.op, request, generated));
+    }
+  }
+}
+
 TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, generated, or by a library", "[cuda]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
@@ -104,7 +131,8 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
   int count = 0;
   for (const std::string& config : testing::shipped_configs()) {
     for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
-      const auto program = testing::setup_of_config(config, {precision}).training;
+      const auto program =
+          std::make_shared<const Program>(fuse_rows(*testing::setup_of_config(config, {precision}).training));
       for (const bool deterministic : {false, true}) {
         INFO(config << ", " << precision << ", deterministic " << deterministic);
         gpu::Shared shared;

@@ -4,6 +4,7 @@
 #include "core/analysis/row_cut.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/ops/fused_rows/fused_rows.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -189,7 +190,8 @@ void Lowering::lower_local(const Equation& equation) {
     }
     return found;
   };
-  const bool any_shape = equation.op.rules().elementwise;  // whose bits depend on no shape
+  // Whose bits do not depend on how many devices a call has.
+  const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1
                                          : most_in_a_call(type(equation.results.front()).varying);

@@ -4,6 +4,7 @@
 
 #include "core/base/saturate.h"
 #include "core/ops/all.h"
+#include "core/passes/fuse_rows.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -40,13 +41,17 @@ Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
   PlanOptions how = options.plan;
   how.private_copies = source.private_copies;
+  std::vector<std::shared_ptr<const Program>> programs;
+  for (const Entry& entry : source.entries) {
+    programs.push_back(std::make_shared<const Program>(fuse_rows(*entry.program)));
+  }
   Plans plans;
   for (int gpu = 0; gpu < planned; ++gpu) {
     Shared shared;
     std::vector<Plan>& entries = plans.of.emplace_back();
-    for (const Entry& entry : source.entries) {
-      const Division division = divide(entry.program->mesh, gpus, parts_of(options));
-      entries.push_back(make_plan(entry.program, division, gpu, how, shared));
+    for (const auto& program : programs) {
+      const Division division = divide(program->mesh, gpus, parts_of(options));
+      entries.push_back(make_plan(program, division, gpu, how, shared));
       plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
     }
     plans.layout.kept = shared.kept;

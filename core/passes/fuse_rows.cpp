@@ -1,0 +1,337 @@
+#include "core/passes/fuse_rows.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "core/graph/check.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/fused_rows/fused_rows.h"
+#include "core/passes/chains.h"
+#include "core/passes/lists.h"
+#include "core/passes/order.h"
+
+namespace pmaptrain {
+namespace {
+
+// A block of few threads takes a long row, so few long rows leave most of a GPU idle: then separate kernels are faster.
+constexpr std::int64_t longest_of_few = 1024, few_rows = 1024;
+
+struct RowGroup {
+  std::int64_t rows = 0, length = 0, first = 0;  // and the size of dimension 0
+  AxisSet varying;
+  std::set<std::size_t> members;  // equations
+};
+
+// The equations of one region, or of the program.
+class RowFuser {
+ public:
+  RowFuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, Definitions& definitions)
+      : program_(program),
+        equations_(equations),
+        definitions_(definitions),
+        group_of_(equations.size(), none),
+        needs_(equations.size()),
+        needed_by_(equations.size()),
+        readers_(equations.size()) {
+    definitions_.add(equations_);
+    for (const Value value : yielded) yielded_.insert(value.id);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      for (const Value operand : equations_[i].operands) {
+        if (const std::size_t* const at = definitions_.find(operand)) readers_.add(*at, i);
+        if (equations_[i].operands.size() == 1) sole_readers_[source(operand).id].push_back(i);
+        const std::size_t* const at = definitions_.find(source(operand));
+        if (at == nullptr || is_free(i) || is_free(*at)) continue;
+        needs_.add(i, *at);
+        needed_by_.add(*at, i);
+      }
+    }
+  }
+
+  bool run() {
+    lowest_ = equations_.size();
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (group_of_[i] == none && begins(i)) grow();
+    }
+    if (groups_.empty()) return false;
+    emit();
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t none = no_chain;
+
+  // What a group that reads it has inside, since it costs nothing there.
+  bool is_free(std::size_t i) const {
+    return ops::splat_of(equations_[i].op).has_value() || equations_[i].op.rules().view;
+  }
+  Value source(Value value) const {
+    for (const std::size_t* at = definitions_.find(value); at != nullptr && equations_[*at].op.rules().view;
+         at = definitions_.find(value)) {
+      value = equations_[*at].operands[0];
+    }
+    return value;
+  }
+
+  // ---- which equations
+
+  // Whether a group begins with this equation, a reduction; it is then the last one, and has this member only.
+  bool begins(std::size_t i) {
+    const Equation& equation = equations_[i];
+    if (equation.operands.size() != 1) return false;
+    const Type &from = program_.type(equation.operands[0]), &to = program_.type(equation.results[0]);
+    RowGroup group;
+    group.rows = numel(to);
+    group.length = group.rows == 0 ? 0 : numel(from) / group.rows;
+    const bool is_fit = group.rows > 1 && group.length > 1 && ops::folds_rows(equation.op, from.shape, group.length);
+    if (!is_fit || (group.length > longest_of_few && group.rows < few_rows)) return false;
+    group.first = from.shape[0];
+    group.varying = to.varying;
+    group.members = {i};
+    group_of_[i] = groups_.size();
+    groups_.push_back(std::move(group));
+    return true;
+  }
+
+  // Adds to the last group what is connected to it: reads its results or gives its operands, or reduces one of these.
+  void grow() {
+    const std::size_t g = groups_.size() - 1;
+    std::set<std::size_t> open;
+    const auto add_neighbours = [&](std::size_t i) {
+      lowest_ = std::min(lowest_, i);
+      for (const std::size_t at : needs_[i]) open.insert(at);
+      for (const std::size_t at : needed_by_[i]) open.insert(at);
+      for (const Value operand : equations_[i].operands) {
+        const auto found = sole_readers_.find(source(operand).id);
+        if (found == sole_readers_.end()) continue;
+        for (const std::size_t at : found->second) {
+          if (folds(equations_[at], groups_[g])) open.insert(at);
+        }
+      }
+    };
+    add_neighbours(*groups_[g].members.begin());
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const std::size_t i : std::vector(open.begin(), open.end())) {
+        if (group_of_[i] != none || !fits(i, groups_[g])) {
+          open.erase(i);
+        } else if (join(i, g)) {
+          open.erase(i);
+          add_neighbours(i);
+          grown = true;
+        }
+      }
+    }
+    if (groups_[g].members.size() > 1) return;
+    group_of_[*groups_[g].members.begin()] = none;
+    groups_.pop_back();
+  }
+
+  bool folds(const Equation& equation, const RowGroup& group) const {
+    return ops::folds_rows(equation.op, program_.type(equation.operands[0]).shape, group.length);
+  }
+
+  bool fits(std::size_t i, const RowGroup& group) const {
+    const Equation& equation = equations_[i];
+    const auto has_rows = [&](Value value) {
+      const Type& type = program_.type(value);
+      return numel(type) == 1 || (!type.shape.empty() && type.shape[0] == group.first);
+    };
+    const auto has_size = [&](Value value) {
+      const std::int64_t size = numel(program_.type(value));
+      return has_rows(value) && (size == 1 || size == group.rows || size == group.rows * group.length);
+    };
+    const auto is_result = [&](Value value) {
+      return has_size(value) && numel(program_.type(value)) > 1 && program_.type(value).varying == group.varying;
+    };
+    if (!equation.op.local() || equation.operands.empty() || is_free(i) ||
+        !std::all_of(equation.operands.begin(), equation.operands.end(), has_size) ||
+        !std::all_of(equation.results.begin(), equation.results.end(), is_result)) {
+      return false;
+    }
+    if (equation.op.as<ops::Fused>() == nullptr) return fits_alone(equation, group);
+    return std::all_of(equation.regions[0].equations.begin(), equation.regions[0].equations.end(),
+                       [&](const Equation& inner) { return fits_alone(inner, group); });
+  }
+
+  bool fits_alone(const Equation& equation, const RowGroup& group) const {
+    return ops::fits_rows(equation, types_of(program_, equation.operands), program_.type(equation.results[0]),
+                          group.rows, group.length);
+  }
+
+  // Unless something outside of the group would then need a part of it and be needed by another.
+  bool join(std::size_t i, std::size_t g) {
+    group_of_[i] = g;
+    groups_[g].members.insert(i);
+    lowest_ = std::min(lowest_, i);
+    if (!has_detour(g)) return true;
+    group_of_[i] = none;
+    groups_[g].members.erase(i);
+    return false;
+  }
+
+  bool has_detour(std::size_t g) const {
+    std::vector<bool> seen(equations_.size());
+    std::vector<std::size_t> open;
+    const auto visit_needs = [&](std::size_t i) {
+      for (const std::size_t at : needs_[i]) {
+        const bool is_within = group_of_[at] != none && group_of_[at] == group_of_[i];
+        if (seen[at] || is_within || at < lowest_) continue;
+        seen[at] = true;
+        open.push_back(at);
+      }
+    };
+    for (const std::size_t member : groups_[g].members) visit_needs(member);
+    while (!open.empty()) {
+      const std::size_t i = open.back();
+      open.pop_back();
+      if (group_of_[i] == g) return true;
+      if (group_of_[i] == none) {
+        visit_needs(i);
+      } else {
+        for (const std::size_t member : groups_[group_of_[i]].members) visit_needs(member);
+      }
+    }
+    return false;
+  }
+
+  // ---- the new equations
+
+  bool goes_inside(Value value, std::size_t g) const {
+    const std::size_t* const at = definitions_.find(value);
+    if (at == nullptr) return false;
+    if (group_of_[*at] == g || ops::splat_of(equations_[*at].op)) return true;
+    return equations_[*at].op.rules().view && goes_inside(equations_[*at].operands[0], g);
+  }
+
+  // Whether anything reads a value where it is not inside of a group.
+  bool is_read(Value value) const {
+    if (yielded_.contains(value.id)) return true;
+    for (const std::size_t reader : readers_[*definitions_.find(value)]) {
+      const std::vector<Value>& operands = equations_[reader].operands;
+      if (std::find(operands.begin(), operands.end(), value) == operands.end()) continue;
+      const std::size_t g = group_of_[reader];
+      if (is_free(reader) ? is_read(equations_[reader].results[0]) : g == none || !goes_inside(value, g)) return true;
+    }
+    return false;
+  }
+
+  Value new_value(Type type) {
+    program_.types.push_back(std::move(type));
+    return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
+  }
+
+  void emit() {
+    std::vector<Equation> nodes;
+    std::vector<std::size_t> place;
+    std::vector<bool> stays(equations_.size());
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      stays[i] = group_of_[i] == none && (!is_free(i) || is_read(equations_[i].results[0]));
+    }
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      nodes.push_back(make_fused(g));
+      place.push_back(*groups_[g].members.rbegin());
+    }
+    definitions_.remove(equations_);
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (!stays[i]) continue;
+      nodes.push_back(std::move(equations_[i]));
+      place.push_back(i);
+    }
+    definitions_.add(nodes);
+    equations_ = in_order(std::move(nodes), place, definitions_);
+  }
+
+  Equation make_fused(std::size_t g) {
+    const RowGroup& group = groups_[g];
+    Equation fused{ops::FusedRows{group.length}, {}, {}, equations_[*group.members.begin()].origin, {}};
+    Region region;
+    inside_.clear();
+    for (const std::size_t i : group.members) {
+      const Equation& member = equations_[i];
+      if (member.op.as<ops::Fused>() == nullptr) {
+        add(member, g, region, fused);
+      } else {
+        const Region& chain = member.regions[0];
+        for (std::size_t p = 0; p < chain.params.size(); ++p) {
+          inside_[chain.params[p].id] = bring_inside(member.operands[p], g, region, fused);
+        }
+        for (const Equation& inner : chain.equations) add(inner, g, region, fused);
+        for (std::size_t r = 0; r < chain.results.size(); ++r) {
+          inside_[member.results[r].id] = inside_.at(chain.results[r].id);
+        }
+      }
+      for (const Value result : member.results) {
+        if (!is_read(result)) continue;
+        fused.results.push_back(result);
+        region.results.push_back(inside_.at(result.id));
+      }
+    }
+    fused.regions.push_back(std::move(region));
+    return fused;
+  }
+
+  // A copy of an equation, whose results are values of the region.
+  void add(Equation equation, std::size_t g, Region& region, Equation& fused) {
+    for (Value& operand : equation.operands) operand = bring_inside(operand, g, region, fused);
+    for (Value& result : equation.results) {
+      const Value inner = new_value(Type(program_.type(result)));
+      inside_[result.id] = inner;
+      result = inner;
+    }
+    region.equations.push_back(std::move(equation));
+  }
+
+  Value bring_inside(Value value, std::size_t g, Region& region, Equation& fused) {
+    const auto known = inside_.find(value.id);
+    if (known != inside_.end()) return known->second;
+    if (goes_inside(value, g)) {
+      add(equations_[*definitions_.find(value)], g, region, fused);
+      return inside_.at(value.id);
+    }
+    const Value inner = new_value(Type(program_.type(value)));
+    fused.operands.push_back(value);
+    region.params.push_back(inner);
+    return inside_[value.id] = inner;
+  }
+
+  Program& program_;
+  std::vector<Equation>& equations_;
+  Definitions& definitions_;
+  std::set<std::int32_t> yielded_;
+  std::vector<std::size_t> group_of_;
+  std::vector<RowGroup> groups_;
+  Lists needs_, needed_by_;                                                  // without what is free
+  Lists readers_;                                                            // of any result
+  std::unordered_map<std::int32_t, std::vector<std::size_t>> sole_readers_;  // by value: equations of one operand
+  std::size_t lowest_ = 0;                                                   // of the members of all groups
+  std::unordered_map<std::int32_t, Value> inside_;  // by value: what it is in the group at hand
+};
+
+bool fuse_rows(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,
+               Definitions& definitions) {
+  bool found = false;
+  for (Equation& equation : equations) {
+    if (!equation.op.is_loop()) continue;
+    Region& body = equation.regions[0];
+    found |= fuse_rows(program, body.equations, body.results, definitions);
+  }
+  return RowFuser(program, equations, yielded, definitions).run() || found;
+}
+
+}  // namespace
+
+Program fuse_rows(Program program) {
+  std::vector<Value> yielded;
+  for (const Output& output : program.outputs) yielded.push_back(output.value);
+  for (const Input& input : program.inputs) {
+    if (input.next) yielded.push_back(*input.next);
+  }
+  Definitions definitions;
+  if (fuse_rows(program, program.equations, yielded, definitions)) check(program, "fuse_rows");
+  return program;
+}
+
+}  // namespace pmaptrain
