@@ -28,7 +28,7 @@ Counts kernels_of_step(const std::shared_ptr<const Program>& program, int gpus, 
     const auto* const launch = std::get_if<gpu::Launch>(&command);
     if (launch == nullptr) return;
     const Op& op = launch->equation->op;
-    counts[std::string(op.name())] += make_gpu_kernel(op, gpu::request_of(*program, *launch)).commands.size();
+    counts[std::string(op.name())] += make_gpu_kernel(op, gpu::request_of(plan, *launch)).commands.size();
   });
   return counts;
 }
