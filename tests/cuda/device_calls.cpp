@@ -40,7 +40,8 @@ struct Board {
 
 }  // namespace
 
-TEST_CASE("a device folds arrays in their order, with the bits of the collectives' references", "[cuda][gpu]") {
+TEST_CASE("a device folds arrays in their order, with the bits of the collectives' references",
+          "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   using Fold = gpu::Device::Fold;
   constexpr std::size_t elements = 1000;
@@ -66,7 +67,7 @@ TEST_CASE("a device folds arrays in their order, with the bits of the collective
   }
 }
 
-TEST_CASE("a device copies rows from one pitch to another", "[cuda][gpu]") {
+TEST_CASE("a device copies rows from one pitch to another", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   Bytes values(512);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i % 251);

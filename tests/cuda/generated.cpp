@@ -154,7 +154,7 @@ void add_stacked(Generated& kernels, const KernelCase& c) {
 
 }  // namespace
 
-TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu]") {
+TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   Generated kernels;
   for (const OpRules* rules : all_ops().all) {
@@ -181,7 +181,7 @@ TEST_CASE("generated code of every elementwise op has the reference's bits", "[c
   kernels.check();
 }
 
-TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu]") {
+TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   Generated kernels;
   for (const Shape& shape : {Shape{7}, Shape{1}, Shape{}}) {
@@ -195,7 +195,7 @@ TEST_CASE("generated code reads each device's operands, and those that all share
   kernels.check();
 }
 
-TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu]") {
+TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
 batch %f:f32[5,6]{}
@@ -317,7 +317,7 @@ KernelCase case_of(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu]") {
+TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   Generated kernels;
   std::deque<Program> programs;
@@ -338,7 +338,8 @@ TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu]") {
   kernels.check();
 }
 
-TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's as the reference's", "[cuda][gpu]") {
+TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's as the reference's",
+          "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   Generated kernels;
   std::deque<Program> programs;

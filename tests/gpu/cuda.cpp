@@ -1,4 +1,5 @@
 // What only CUDA and a GPU can show. Whatever emulated GPUs can show too is in tests/cuda, with the tag [gpu].
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,17 @@ TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a gr
 }
 
 // What is to be reached is 3 seconds, and 1 with kernels that are kept; a machine may have other work meanwhile.
+TEST_CASE("a GPU describes itself, so that kernels are planned for it where it is not", "[gpu]") {
+  if (!has_cuda_gpu()) return;
+  const auto platform = gpu::load_platform({gpu::generate, 0, {}});
+  const std::string description = platform->description(0);
+  if (const char* const kept_in = std::getenv("PMAPTRAIN_TEST_GPU_DESCRIPTION")) write_text(kept_in, description);
+  const auto planned = gpu::load_platform({gpu::generate, 0, description});
+  CHECK(planned->properties(0).name == platform->properties(0).name);
+  CHECK(planned->properties(0).compute_capability == platform->properties(0).compute_capability);
+  CHECK_NOTHROW(planned->open(0));
+}
+
 TEST_CASE("a run on a GPU has its first step in seconds, and sooner with kernels that are kept", "[gpu]") {
   if (!has_cuda_gpu()) return;
   const TemporaryFolder cache;
