@@ -39,19 +39,19 @@ namespace pmaptrain::ops {
 template <class... Ops>
 struct OpList {};
 
-using AllOps = OpList<                                                              //
-    Constant, Iota, Cast,                                                           //
-    Add, Sub, Mul, Div, Rem, Pow, Max, Min, Clamp,                                  //
-    Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,                     //
-    Sin, Cos, Tanh, Erf, Relu, StopGradient, OptimizationBarrier,                   //
-    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                                       //
-    Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,                //
-    ReduceSum, ReduceMax, Norms, NormsOfParts, Argmax, Cumsum, TopK,                //
-    Gather, ScatterAdd, OneHot,                                                     //
-    RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,                //
-    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,                       //
-    MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                                     //
-    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,               //
+using AllOps = OpList<                                                 //
+    Constant, Iota, Cast,                                              //
+    Add, Sub, Mul, Div, Rem, Pow, Max, Min, Clamp,                     //
+    Neg, Abs, Sign, Floor, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt,        //
+    Sin, Cos, Tanh, Erf, Relu, StopGradient, OptimizationBarrier,      //
+    Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                          //
+    Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,   //
+    ReduceSum, ReduceMax, Norms, NormsOfParts, Argmax, Cumsum, TopK,   //
+    Gather, ScatterAdd, OneHot,                                        //
+    RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,   //
+    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //
+    MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
+    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,  //
     PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
 
 }  // namespace pmaptrain::ops
