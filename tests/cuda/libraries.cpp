@@ -50,7 +50,7 @@ Shape result_of(const Op& op, const std::vector<Type>& operands) {
 }  // namespace
 
 TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
-          "[cuda][gpu]") {
+          "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     for (const bool a : {false, true}) {
@@ -69,7 +69,17 @@ TEST_CASE("a GPU's matrix products are the reference's, however they are transpo
   }
 }
 
-TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded", "[cuda][gpu]") {
+TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const ops::Matmul op{.relu = true};
+    check_on_gpu({op, {array(dtype, {65536, 10}), array(dtype, {10, 10}), array(dtype, {10})}});
+    check_on_gpu({op, {array(dtype, {37, 65}), array(dtype, {65, 1}), array(dtype, {1})}});
+    check_on_gpu({op, {array(dtype, {37, 65}), array(dtype, {65, 8}), array(dtype, {8})}, 3, {true, true, true}});
+  }
+}
+
+TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   const Type x = array(DType::bf16, {16, 256}), y = array(DType::bf16, {256, 8}), bias = array(DType::f32, {8});
   check_on_gpu({ops::Matmul{}, {x, y, bias}});
@@ -77,7 +87,8 @@ TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 i
   check_on_gpu({ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}});
 }
 
-TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO", "[cuda][gpu]") {
+TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
+          "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   for (const Convolution& c : convolutions) {
     for (const DType dtype : {DType::bf16, DType::f32}) {
@@ -98,7 +109,7 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
   }
 }
 
-TEST_CASE("a relu within a GPU's product or convolution keeps NaN", "[cuda][gpu]") {
+TEST_CASE("a relu within a GPU's product or convolution keeps NaN", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> ones(4, 1), x{1, nan, -1, 2};

@@ -39,6 +39,7 @@ std::vector<float> alone(gpu::Device& device, gpu::Communicator communicator, gp
   } else {
     collect();
   }
+  device.wait(device.mark(Stream::compute));  // the copy reads `host`
   std::memset(host, 0, bytes);
   device.copy(Stream::compute, host, to, {bytes});
   device.wait(device.mark(Stream::compute));

@@ -47,8 +47,8 @@ GpuKernel BatchMatmul::gpu(const GpuRequest& request) const {
   const Shape& y = request.results[0].shape;
   const std::size_t rank = y.size();
   const std::int64_t k = a.shape[rank - (transpose_a ? 2 : 1)];
-  if (in_libraries(a.dtype) && k > 0) return library_kernel(request);
   const std::int64_t matrices = numel(Shape(y.begin(), y.end() - 2));
+  if (in_libraries(a.dtype) && k > 0 && matrices > 0) return library_kernel(request);
   return GpuProduct{matrices, y[rank - 2], y[rank - 1], k, transpose_a, transpose_b}.launch(request);
 }
 

@@ -65,6 +65,7 @@ CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<C
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
+  check(load_folds(), "loading kernels");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     check(cudaStreamCreateWithFlags(streams_[i].create(), cudaStreamNonBlocking), "creating a stream");
     orders_[i] = make_event();
@@ -134,10 +135,8 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   for (const Type& type : request.results) result_places.push_back(parts.add(bytes(type) * devices));
   const std::size_t scratch = parts.add(description.scratch_bytes), workspace = parts.add(kernel.workspace());
   DeviceMemory memory;
-  if (cudaMalloc(memory.create(), parts.size()) != cudaSuccess) {
-    cudaGetLastError();
-    return false;  // the memory is in use: it may work without
-  }
+  demand(parts.size(), number_);
+  check(cudaMalloc(memory.create(), parts.size()), "allocating memory to try a kernel");
   auto* const begin = static_cast<std::byte*>(memory.get());
   std::vector<const std::byte*> operands;
   std::vector<std::byte*> results;
@@ -148,6 +147,9 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   const cudaStream_t in = stream(gpu::Stream::compute);
   // These bytes are a NaN of every floating type.
   check(cudaMemsetAsync(begin, 0xFF, parts.size(), in), "trying a kernel");
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    check(cudaMemsetAsync(results[i], 0, bytes(request.results[i]) * devices, in), "trying a kernel");
+  }
   kernel.run(in, {operands, results, begin + scratch, begin + workspace});
   const Type& type = request.results.front();
   std::vector<std::byte> middle(size_of(type.dtype));
@@ -320,6 +322,7 @@ gpu::Mark CudaDevice::mark(gpu::Stream on) {
   // What nobody has waited for.
   if (marks_.size() > 64) {
     std::erase_if(marks_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
+    cudaGetLastError();  // that some are not done is no error of the next call
   }
   OwnEvent event = make_event();
   check(cudaEventRecord(event.get(), stream(on)), "marking a place in a stream");
@@ -339,7 +342,10 @@ bool CudaDevice::poll(gpu::Mark mark) {
   const auto found = marks_.find(mark.number);
   if (found == marks_.end()) return true;
   const cudaError_t state = cudaEventQuery(found->second.get());
-  if (state == cudaErrorNotReady) return false;
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // it is no error of the next call
+    return false;
+  }
   check(state, fmt::format("on GPU {}", number_));
   marks_.erase(found);
   return true;

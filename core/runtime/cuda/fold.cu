@@ -64,29 +64,42 @@ __global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_
   }
 }
 
+template <class From, class T>
+auto kernel_of(FoldKind kind) {
+  switch (kind) {
+    case FoldKind::max: return fold_kernel<FoldKind::max, T, From>;
+    case FoldKind::min: return fold_kernel<FoldKind::min, T, From>;
+    case FoldKind::sum: break;
+  }
+  return fold_kernel<FoldKind::sum, T, From>;
+}
+
 template <class From>
 cudaError_t launch(FoldKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
                    std::int64_t count, cudaStream_t stream) {
   if (elements == 0) return cudaSuccess;
   dispatch_elements(dtype, [&]<class T>() {
-    T* const result = reinterpret_cast<T*>(to);
-    const unsigned blocks = blocks_for(elements);
-    switch (kind) {
-      case FoldKind::sum:
-        fold_kernel<FoldKind::sum, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
-        break;
-      case FoldKind::max:
-        fold_kernel<FoldKind::max, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
-        break;
-      case FoldKind::min:
-        fold_kernel<FoldKind::min, T><<<blocks, block_threads, 0, stream>>>(result, from, elements, count);
-        break;
-    }
+    kernel_of<From, T>(kind)<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<T*>(to), from,
+                                                                                 elements, count);
   });
   return cudaGetLastError();
 }
 
 }  // namespace
+
+cudaError_t load_folds() {
+  cudaError_t status = cudaSuccess;
+  for (const FoldKind kind : {FoldKind::sum, FoldKind::max, FoldKind::min}) {
+    for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u8}) {
+      dispatch_elements(dtype, [&]<class T>() {
+        cudaFuncAttributes ignored{};
+        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<EvenlySpaced, T>(kind));
+        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<Scattered, T>(kind));
+      });
+    }
+  }
+  return status;
+}
 
 cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
                  std::int64_t count, cudaStream_t stream) {

@@ -24,6 +24,9 @@ struct Scattered {
   const std::byte* begin[most_arrays] = {};
 };
 
+// Loads the code of all folds, which else happens at the first call: a capture forbids it.
+cudaError_t load_folds();
+
 // to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ... Elements of bf16 are added in f32 and rounded once; integers
 // wrap. `to` may be one of the arrays. Precondition: the dtype is not boolean; count >= 1.
 cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,

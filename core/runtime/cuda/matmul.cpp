@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "core/base/error.h"
 #include "core/kernel/gpu_budget.h"
 #include "core/ops/matmul/batch.h"
@@ -82,26 +85,10 @@ class MatmulWork final : public Work {
   MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu)
       : handle_(handle), product_(product_of(op, request)), slices_(request) {
     if (product_.bias) bias_ = bias_of(product_);
-    library_relu_ = product_.relu && relu == Relu::by_library && product_.out != DType::f64 && product_.k > 0 &&
-                    (bias_ == Bias::none || bias_ == Bias::by_library);
+    if (!empty() && product_.k > 0) choose(op, request, relu);
     if (bias_ == Bias::after_f32_sum) {
       const auto elements = static_cast<std::size_t>(product_.rows() * product_.n);
       sums_ = parts_.add(elements * sizeof(float));
-    }
-    workspace_ = parts_.size();
-    if (empty() || product_.k == 0) return;
-    describe(request);
-    cublasStatus_t status = choose_algorithm(request);
-    if (status != CUBLAS_STATUS_SUCCESS && library_relu_) {
-      library_relu_ = false;
-      describe(request);
-      status = choose_algorithm(request);
-    }
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
-                               cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
-                               to_string(request.operands[1].shape), to_string(request.results[0].shape),
-                               cublasLtGetStatusName(status)));
     }
     library_part_ = parts_.add(library_bytes_);
     workspace_ = parts_.size();
@@ -121,6 +108,29 @@ class MatmulWork final : public Work {
     if (p.out == DType::bf16 && p.bias_type != DType::bf16) return Bias::after_f32_sum;
     return p.out == p.bias_type && p.out != DType::f64 ? Bias::by_library : Bias::after;
   }
+
+  // What of bias and relu the library takes, and its algorithm: the most that there is an algorithm for.
+  void choose(const Op& op, const GpuRequest& request, Relu relu) {
+    const Product& p = product_;
+    const Bias best = bias_;
+    std::vector<std::pair<Bias, bool>> ways{{best, false}};
+    const bool may_relu = p.relu && relu == Relu::by_library && p.out != DType::f64;
+    if (may_relu && (best == Bias::none || best == Bias::by_library)) ways.insert(ways.begin(), {best, true});
+    if (best == Bias::by_library) ways.emplace_back(p.out == DType::bf16 ? Bias::after_f32_sum : Bias::after, false);
+    cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
+    for (const auto& [bias, with_relu] : ways) {
+      bias_ = bias;
+      library_relu_ = with_relu;
+      describe(request);
+      status = choose_algorithm(request);
+      if (status == CUBLAS_STATUS_SUCCESS) return;
+    }
+    fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
+                             cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
+                             to_string(request.operands[1].shape), to_string(request.results[0].shape),
+                             cublasLtGetStatusName(status)));
+  }
+
   bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
   DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.out; }
 

@@ -62,6 +62,7 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout) {
+  prepare_kernels(make_kernel);  // while there is memory to try them on
   kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
   data_ = allocate(layout.data);
   passing_ = allocate(layout.passing);
@@ -73,7 +74,6 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
     runs_.push_back(runs_of(plans[e], layout.batches[e]));
     fill_constants(e);
   }
-  prepare_kernels(make_kernel);
   std::size_t scratch = 0, workspace = 0;
   for (const auto& [key, kernel] : kernels_) {
     scratch = std::max(scratch, kernel.scratch);
