@@ -80,4 +80,16 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
   return count;
 }
 
+std::int64_t Pacing::failed_steps() const {
+  const auto known = static_cast<std::int64_t>(std::min(count_, tickets_.size()));
+  for (std::int64_t failed = 0; failed < known; ++failed) {
+    try {
+      module_.wait(tickets_[(count_ - 1 - static_cast<std::size_t>(failed)) % tickets_.size()]);
+      return failed;
+    } catch (...) {  // it is what ended the run, and has been caught there
+    }
+  }
+  return known;
+}
+
 }  // namespace pmaptrain::train

@@ -39,8 +39,9 @@ class Pacing {
   // Submits steps of these members after `step`, as many as go together and at most `most`, and returns how many. Waits
   // until no step reads any more what their batches are written over.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
-  // Returns when all steps are done. Throws what has failed.
-  void wait_for_all() { module_.wait(last_); }
+  // How many of the last steps have failed, or have not been run because an earlier one has; then the module's values
+  // are undefined, and else those of a whole step. Waits for all.
+  std::int64_t failed_steps() const;
 
  private:
   std::int64_t most_together(std::int64_t step) const;

@@ -8,6 +8,7 @@
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
+#include "core/runtime/backends.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/resident.h"
 #include "core/train/setup.h"
@@ -65,7 +66,8 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
     estimate.workspace_planned_for = needs.workspaces_planned_for;
     estimate.available = needs.device_memory;
     estimate.host.pinned = estimate.host.total = needs.host;
-    estimate.host.available = available_memory();
+    // Where no GPU is, the plan is for another machine.
+    if (!find_gpus().all.empty()) estimate.host.available = available_memory();
     return estimate;
   }
   estimate.kernels = sum_of(estimate.kernels, library_bytes);
@@ -159,7 +161,7 @@ void check_host(const MemoryEstimate& estimate) {
   const MemoryEstimate::Host& host = estimate.host;
   if (!host.available || host.total <= *host.available) return;
   const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
-  const bool by_snapshot = host.snapshot > host.pinned;
+  const bool by_snapshot = host.total - host.snapshot <= *host.available;
   throw Error(
       ExitStatus::resource,
       Diagnostic{
@@ -168,7 +170,7 @@ void check_host(const MemoryEstimate& estimate) {
           "the plan needs " + human(host.total) + " of this process's memory beside that of the " +
               (estimate.gpus == 1 ? "GPU" : "GPUs") + ", and " + human(*host.available) + " is available",
           by_snapshot ? "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot"
-                      : "smaller batches need less",
+                      : "smaller batches and a smaller model need less",
           {"it needs: pinned memory for batches and copies " + human(host.pinned) + ", the snapshot for checkpoints " +
            human(host.snapshot) + ", values that are read or made before the first step " + human(host.passing)}});
 }
@@ -176,8 +178,7 @@ void check_host(const MemoryEstimate& estimate) {
 }  // namespace
 
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help) {
-  check_host(estimate);
-  if (!estimate.available || estimate.total <= *estimate.available) return;
+  if (!estimate.available || estimate.total <= *estimate.available) return check_host(estimate);
   const bool on_gpus = estimate.gpus > 0, is_bound = estimate.workspace_planned_for.empty();
   const std::pair<std::string, std::size_t> items[] = {
       {"parameters", estimate.parameters},
@@ -214,8 +215,7 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
 }
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
-  check_host(estimate);
-  if (!estimate.available || estimate.total <= *estimate.available) return;
+  if (!estimate.available || estimate.total <= *estimate.available) return check_host(estimate);
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {
     const std::int64_t fit = members_that_fit(setup, backend, source, *estimate.available);

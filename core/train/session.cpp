@@ -381,20 +381,9 @@ class Session::Impl {
     }
   }
 
-  // Whether the last step failed, after which the module's values are undefined. Otherwise they are those of a whole
-  // step.
-  bool step_failed() {
-    try {
-      pacing_->wait_for_all();
-      return false;
-    } catch (...) {  // it is what ended the run, and has been caught there
-      return true;
-    }
-  }
-
   // What ended the run is told, even where the disk fails too.
   void keep_what_is_trained() {
-    if (is_saved_ || step_ == 0 || step_failed() || folder_.is_removed()) return;
+    if (is_saved_ || step_ == 0 || pacing_->failed_steps() > 0 || folder_.is_removed()) return;
     try {
       check_data_unchanged();
     } catch (const Error& error) {
@@ -433,9 +422,9 @@ class Session::Impl {
     ended_.status = "failed";
     ended_.reason = "error";
     ended_.exit_status = exit_status;
-    const bool failed = step_failed();
-    if (!failed) add_results();
-    fill_totals(failed ? step_ - 1 : step_);
+    const std::int64_t failed = pacing_->failed_steps();
+    if (failed == 0) add_results();
+    fill_totals(step_ - failed);
     if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and that is told already
     Records& records = report_->records();
     records.on(Warned{message, true});

@@ -35,16 +35,21 @@ TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest
   CHECK(counts.graphs == 3);
 }
 
-TEST_CASE("a step has one graph, whether it is submitted by itself or in a group", "[cuda]") {
+TEST_CASE("the first group records all graphs that groups and steps by themselves will need", "[cuda]") {
   CallCounts counts;
   const auto platform = make_counted(make_emulated({}), counts);
   gpu::GpuModule gpus({{{"test", summing(), 3, false, true}}}, *platform, 1, {1, {}, by_reference});
   Module& module = gpus;
+  REQUIRE(module.slots(0) == 48);
   module.wait(module.submit_each(0, 1, 7));  // the slots 1; 2 and 3; 4 to 7
-  CHECK(counts.graphs == 3);
-  module.wait(module.submit(0, 1));
-  module.wait(module.submit_each(0, 1, 3));
-  CHECK(counts.graphs == 3);
+  constexpr int graphs = 48 + 24 + 12 + 6 + 3;
+  CHECK(counts.graphs == graphs);
+  for (int slot = 0; slot < 48; ++slot) {
+    module.submit(0, slot);
+    module.submit_each(0, slot, std::min(48 - slot, 1 + slot % 16));
+  }
+  module.wait(module.submit_each(0, 32, 16));
+  CHECK(counts.graphs == graphs);
 }
 
 TEST_CASE("the batches of a group are copied when all steps that read its slots before are done", "[cuda]") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ops/argmax/argmax.h"
+#include "core/ops/broadcast/broadcast.h"
 #include "core/ops/fused/gpu_text.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/reduce/folds.h"

@@ -169,6 +169,7 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
 
 void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
   const int group = layout_.batches[step.entry].group;
+  if (each_slot && begun_.insert({step.entry, step.member}).second) record_groups(step.entry, step.member);
   Steps next{step};
   for (; steps > 0; steps -= next.count) {
     // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
@@ -178,11 +179,21 @@ void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
       next.count *= 2;
     }
     next.each_slot = each_slot && next.count > 1;  // a single step is the same by itself and in a group
-    const auto [known, is_new] = steps_.try_emplace(next);
-    if (is_new) known->second = record(next);
-    launch(next.first, known->second);
+    launch(next.first, recorded(next));
     if (each_slot) next.first.slot += next.count;
   }
+}
+
+void Executor::record_groups(std::size_t entry, std::int64_t member) {
+  const Batches& batches = layout_.batches[entry];
+  for (int count = 1; count <= batches.group; count *= 2) {
+    for (int slot = 0; slot < batches.slots; slot += count) recorded({{entry, slot, member}, count, count > 1});
+  }
+}
+
+const std::vector<Executor::Part>& Executor::recorded(const Steps& steps) {
+  const auto found = steps_.find(steps);
+  return found != steps_.end() ? found->second : steps_.emplace(steps, record(steps)).first->second;
 }
 
 std::vector<Executor::Part> Executor::record(const Steps& steps) {

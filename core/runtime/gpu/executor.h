@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -84,7 +85,7 @@ class Executor {
   void release(std::size_t entry, int slot, int count);
   // Queues the copy of some bytes of a slice of an input or an output, at most `small_read`, to pinned memory of the
   // host. They are there when the device is done with it, until `reads_ahead` more reads were queued.
-  static constexpr std::size_t small_read = 4096, reads_ahead = 16;
+  static constexpr std::size_t small_read = 4096, reads_ahead = 64;
   // What it pins of the host's memory: what is copied from there and to there passes through it.
   static constexpr std::size_t staging_bytes = std::size_t{4} << 20;
   static constexpr std::size_t pinned_bytes = staging_bytes + reads_ahead * small_read;
@@ -126,6 +127,9 @@ class Executor {
     bool each_slot = false;
     friend auto operator<=>(const Steps&, const Steps&) = default;
   };
+  const std::vector<Part>& recorded(const Steps& steps);
+  // Of all groups that run() may be asked for, so that a steady run makes no more of them.
+  void record_groups(std::size_t entry, std::int64_t member);
   std::vector<Part> record(const Steps& steps);
   std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
   void launch(const StepOf& step, const std::vector<Part>& parts);
@@ -173,6 +177,7 @@ class Executor {
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
   std::map<Steps, std::vector<Part>> steps_;
+  std::set<std::pair<std::size_t, std::int64_t>> begun_;  // entries and members whose groups are recorded
   std::map<StepOf, std::pair<Graph, Stamps>> timed_;      // of one step, with times
   std::map<std::pair<std::size_t, int>, Mark> released_;  // by entry and slot
 };

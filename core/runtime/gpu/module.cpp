@@ -246,7 +246,8 @@ Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, 
   const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
   const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
   const StepOf step{e, impl_->entries[e].last_slot, from.member};
-  if (into.empty() || into.size() > Executor::small_read) {
+  // What a later step may replace at once, a batch, is read before that is queued.
+  if (into.empty() || into.size() > Executor::small_read || plan.buffer(index).pool == Pool::batch) {
     return impl_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
   }
   // Steps that are submitted meanwhile are queued behind the copy.

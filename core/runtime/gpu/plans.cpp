@@ -9,25 +9,29 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Launching a graph costs the host some microseconds: as much as a short step. So steps of few calls are launched
-// together, up to a number of calls that takes little time and memory to record; where each step has a batch of its
-// own, up to a number of bytes as well.
-int group_of(const Plan& plan, const Entry& entry, std::int64_t members) {
+// Launching a graph costs the host some microseconds: as much as a short step. So short steps are launched together:
+// those of few calls, which take little time and memory to record, that work on few bytes. Where each step has a batch
+// of its own, these bytes are copied, and there are fewer of them.
+int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::int64_t batches) {
   constexpr std::int64_t most = 16, most_calls = 400;
-  constexpr std::size_t most_bytes = std::size_t{1} << 20;
-  const std::int64_t calls = calls_of(plan.commands);
-  const std::size_t bytes = entry.batches == 1 ? 0 : product_of(plan.batch_bytes, static_cast<std::size_t>(members));
+  constexpr std::size_t most_bytes = std::size_t{32} << 20, most_copied = std::size_t{1} << 20;
+  const std::int64_t calls = calls_of(plan.commands) * members;
+  const std::size_t read = product_of(plan.batch_bytes, static_cast<std::size_t>(batches));
+  const std::size_t copied = entry.batches == 1 ? 0 : read, used = sum_of(read, plan.passing_bytes);
+  const auto is_short = [&](std::int64_t group) {
+    const auto count = static_cast<std::size_t>(group);
+    return group * calls <= most_calls && product_of(count, copied) <= most_copied &&
+           product_of(count, used) <= most_bytes;
+  };
   std::int64_t group = most;
-  while (group > 1 && (group * calls > most_calls || product_of(static_cast<std::size_t>(group), bytes) > most_bytes)) {
-    group /= 2;
-  }
+  while (group > 1 && !is_short(group)) group /= 2;
   return static_cast<int>(group);
 }
 
 Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
   Batches batches;
   batches.members = entry.batch_by_member ? members : 1;
-  batches.group = group_of(plan, entry, batches.members);
+  batches.group = group_of(plan, entry, members, batches.members);
   batches.slots = entry.in_groups && entry.batches > 1 ? entry.batches * batches.group : entry.batches;
   for (const Input& input : plan.program->inputs) {
     batches.host_offsets.push_back(batches.host_bytes);

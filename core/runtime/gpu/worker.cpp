@@ -138,6 +138,11 @@ std::optional<Worker::Item> Worker::next(bool wait) {
   return item;
 }
 
+void Worker::wait_for_work(std::chrono::nanoseconds at_most) {
+  std::unique_lock lock(mutex_);
+  queued_.wait_for(lock, at_most, [&] { return ends_ || !queue_.empty(); });
+}
+
 void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work) {
   if (progress_.has_failed()) return progress_.skip(ticket);
   try {
@@ -166,16 +171,30 @@ void Worker::carry_out() {
       progress_.advance(gpu_, oldest.ticket);
     }
   };
+  const auto oldest_is_done = [&] {
+    bool is_done = true;  // after a failure, too
+    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().mark); });
+    return is_done;
+  };
+  auto idle_since = std::chrono::steady_clock::now();
   while (true) {
     std::optional<Item> item = next(false);
     if (!item && !ahead.empty()) {
-      settle(ahead.size() - 1);  // and looks for work again
+      // Work that comes meanwhile is queued at once. The pauses grow as those of Device::wait().
+      if (oldest_is_done()) {
+        settle(ahead.size() - 1);
+        idle_since = std::chrono::steady_clock::now();
+      } else {
+        const auto passed = std::chrono::steady_clock::now() - idle_since;
+        wait_for_work(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
+      }
       continue;
     }
     if (!item) item = next(true);
     if (!item) return;
     settle(most_ahead - 1);
     carry_out(item->ticket, item->work);
+    idle_since = std::chrono::steady_clock::now();
     Mark mark;
     carry_out(item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); });
     ahead.push_back({item->ticket, mark, std::move(item->finish)});

@@ -1,6 +1,7 @@
 // The thread of one GPU: it carries out what is queued, in order, and says how far its device is.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -75,6 +76,8 @@ class Worker {
   void carry_out();
   void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
   std::optional<Item> next(bool wait);
+  // Returns when there is work, or at the latest after this time.
+  void wait_for_work(std::chrono::nanoseconds at_most);
 
   const int gpu_;
   Progress& progress_;
