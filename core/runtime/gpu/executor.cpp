@@ -27,7 +27,7 @@ std::string key_of(const Launch& launch) {
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   append_key(launch.equation->op, key);
   // The numbers of values in a region mean something in its program alone.
-  if (!launch.equation->regions.empty()) append(launch.equation);
+  if (!launch.equation->regions.empty()) append(reinterpret_cast<std::uintptr_t>(launch.equation));
   append(launch.devices);
   for (const auto* const types : {&launch.operand_types, &launch.result_types}) {
     append(types->size());

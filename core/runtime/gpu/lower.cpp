@@ -185,6 +185,7 @@ void Lowering::lower_local(const Equation& equation) {
 
   const auto slices_at = [&](std::int64_t slice) {
     std::vector<std::int64_t> found;
+    found.reserve(operands.size());
     for (const int operand : operands) {
       found.push_back(plan_.slice_of(plan_.buffer(operand), plan_.reader_of(first, slice)));
     }
