@@ -29,6 +29,7 @@ class CountedDevice final : public gpu::Device {
   }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     ++counts_.kernels;
+    if (request.tf32) ++counts_.tf32;
     return device_->prepare(op, request, kernel);
   }
   void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/plans.h"
 #include "core/train/resume.h"
+#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/emulated.h"
@@ -211,6 +213,18 @@ TEST_CASE("steps that go together are few launches, and their batches one copy",
   // of 1, 2, 4, 8 and 16 steps.
   CHECK(calls({}, "copy on copy") == 14);
   CHECK(calls({}, "replay") == 24);
+}
+
+TEST_CASE("steps of the shipped configs are short enough on a GPU to go together", "[cuda]") {
+  const test::WithGpus with(test::make_emulated({.memory = plenty}));
+  const auto group = [](const std::string& config, Texts set) {
+    set.emplace_back("mesh.backend=cuda");
+    const Source source = train::run_source(setup_of_config(config, set));
+    return gpu::plan_first(source, 1, {1, {.deterministic = false}, {}, {}, {}}).layout.batches.front().group;
+  };
+  CHECK(group("linear_regression.yaml", {}) == 16);
+  CHECK(group("cnn.yaml", {}) == 8);
+  CHECK(group("cnn.yaml", {"data.batch_size=4096"}) == 1);  // a step takes milliseconds
 }
 
 TEST_CASE("each step of a group reads the batch in its own slot", "[cuda][gpu]") {

@@ -116,6 +116,16 @@ TEST_CASE("steps on a batch that never changes are queued ahead, and told as on 
   check_near(numbers_of(found), numbers_of(expected));
 }
 
+TEST_CASE("mesh.tf32 reaches every kernel of a run", "[cuda]") {
+  for (const std::string tf32 : {"false", "true"}) {
+    test::CallCounts counts;
+    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
+    train_setup(setup_of_text(small_images, {"mesh.backend=cuda", "mesh.tf32=" + tf32, "train.duration=1 step"}));
+    CHECK(counts.kernels > 0);
+    CHECK(counts.tf32 == (tf32 == "true" ? counts.kernels.load() : 0));
+  }
+}
+
 TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole", "[cuda]") {
   const std::vector<std::string> set = {"mesh.backend=cuda", "train.duration=9 steps", "train.checkpoint.every=1 step"};
   const TemporaryFolder root;

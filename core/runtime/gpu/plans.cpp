@@ -10,11 +10,11 @@ namespace pmaptrain::gpu {
 namespace {
 
 // Launching a graph costs the host some microseconds: as much as a short step. So short steps are launched together:
-// those of few calls, which take little time and memory to record, that work on few bytes. Where each step has a batch
-// of its own, these bytes are copied, and there are fewer of them.
+// those of few calls, which take little time and memory to record, and of temporaries that are written and read in
+// about a millisecond. Where each step has a batch of its own, those of a group are copied together.
 int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::int64_t batches) {
   constexpr std::int64_t most = 16, most_calls = 400;
-  constexpr std::size_t most_bytes = std::size_t{32} << 20, most_copied = std::size_t{1} << 20;
+  constexpr std::size_t most_bytes = std::size_t{512} << 20, most_copied = std::size_t{1} << 20;
   const std::int64_t calls = calls_of(plan.commands) * members;
   const std::size_t read = product_of(plan.batch_bytes, static_cast<std::size_t>(batches));
   const std::size_t copied = entry.batches == 1 ? 0 : read, used = sum_of(read, plan.passing_bytes);
