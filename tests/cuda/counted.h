@@ -18,7 +18,7 @@ struct CallCounts {
   // Planted: these calls, as take_queued() has them, are not made.
   std::string forgotten;
   std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;
-  std::atomic<int> tf32 = 0;  // kernels that may round to it
+  std::atomic<int> tf32 = 0;            // kernels that may round to it
   std::atomic<std::size_t> pinned = 0;  // bytes
   int all() const { return memory + kernels + graphs + communicators; }
 
