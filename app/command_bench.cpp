@@ -53,7 +53,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
     streams.out << fmt::format("{:<22}{}\n", what, figure);
   };
   streams.out << fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"),
-                             counted(b.workers, "worker"));
+                             counted(b.workers, b.on_gpus ? "GPU" : "worker"));
   line("step, median", with_prefix(b.median_step_seconds, "s") + " over " + counted(b.steps, "step"));
   line("step, minimum", with_prefix(b.min_step_seconds, "s"));
   line("examples per second", with_commas(std::llround(b.examples_per_second)));

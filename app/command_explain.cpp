@@ -16,12 +16,11 @@
 namespace pmaptrain::app {
 namespace {
 
-// The module is loaded as for a run, since the libraries choose when they see the shapes.
 std::string explain_kernels(const train::Setup& setup, const Backend& backend, bool measure) {
   Source source = train::step_source(setup);
   source.members = 1;  // each has the same plan
+  if (!measure) return kernels_text(train::kernel_report(backend, source));
   const std::unique_ptr<Module> module = backend.load(std::move(source));
-  if (!measure) return kernels_text(train::kernel_report(backend, *module));
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
   return kernels_text(train::measured_kernel_report(backend, *module));
@@ -90,7 +89,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
     streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n" << memory_text(estimate);
   }
   if (parallelism) {
-    streams.out << (memory ? "\n" : "") << parallelism_text(backend->load(train::step_source(setup))->stages(0));
+    streams.out << (memory ? "\n" : "") << parallelism_text(backend->report(train::step_source(setup), 0).stages);
   }
   if (kernels) streams.out << (memory || parallelism ? "\n" : "") << explain_kernels(setup, *backend, measure);
   return 0;

@@ -139,8 +139,9 @@ std::string kernels_text(const train::KernelReport& report) {
         report.times ? fmt::format("{:>6} %", percent(sum.seconds / report.times->step_seconds)) : "";
     out += fmt::format("{:>5} x{} {}\n", sum.count, share, implementation);
   }
-  out += fmt::format("{}, {}; workers meet {} a step\n", counted(report.devices, "logical device"),
-                     counted(report.workers, "worker"),
+  const std::string_view worker = report.on_gpus ? "GPU" : "worker";
+  out += fmt::format("{}, {}; {}s meet {} a step\n", counted(report.devices, "logical device"),
+                     counted(report.workers, worker), worker,
                      report.barriers == 1 ? "once" : fmt::format("{} times", report.barriers));
   if (report.times) {
     out += fmt::format("a step takes {}; the roof is {} and {}\n", with_prefix(report.times->step_seconds, "s"),

@@ -85,7 +85,7 @@ def works(options, python):
 
 
 def figures(pick):
-    """What is to be reached; `pick(work, name, *fields)` is the least figure of the contenders that begin so."""
+    """What is to be reached; `pick(work, name, *fields)` is a figure of the fastest contender whose name begins so."""
 
     def by_ours(work, *names):
         ours = pick(work, "pmaptrain", "step_seconds", "median")

@@ -155,7 +155,10 @@ std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest&
 }
 
 GpuKernel make_gpu_kernel(const Op& op, const GpuRequest& request) {
-  const KernelRules& rules = kernels_of(op);
+  return gpu_kernel_by(kernels_of(op), op, request);
+}
+
+GpuKernel gpu_kernel_by(const KernelRules& rules, const Op& op, const GpuRequest& request) {
   if (rules.gpu != nullptr) return rules.gpu(op.data(), request);
   std::string message = "no GPU kernel carries out the op '" + std::string(op.name()) + "'";
   if (!rules.no_gpu.empty()) message += ": " + std::string(rules.no_gpu);

@@ -46,5 +46,6 @@ std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest&
 
 // The GPU kernel for a local op. Throws Error (usage), with the op's name, where there is none.
 GpuKernel make_gpu_kernel(const Op& op, const GpuRequest& request);
+GpuKernel gpu_kernel_by(const KernelRules& rules, const Op& op, const GpuRequest& request);
 
 }  // namespace pmaptrain

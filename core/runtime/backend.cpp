@@ -1,5 +1,7 @@
 #include "core/runtime/backend.h"
 
+#include <utility>
+
 #include "core/base/saturate.h"
 
 namespace pmaptrain {
@@ -95,6 +97,11 @@ void Module::check_read(Handle handle, Instance instance, std::size_t offset, st
   if (offset + size > slice_bytes(handle)) {
     fail_running("a read past the end of a value of " + std::to_string(slice_bytes(handle)) + " bytes");
   }
+}
+
+PlanReport Backend::report(Source source, std::size_t entry) const {
+  std::shared_ptr<const Module> module = load(std::move(source));
+  return {module->instructions(entry), module->stages(entry), module};
 }
 
 }  // namespace pmaptrain

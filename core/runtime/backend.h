@@ -114,6 +114,13 @@ struct StageReport {
   std::int64_t tasks = 0;
 };
 
+// What the plan of an entry consists of.
+struct PlanReport {
+  std::vector<InstructionReport> instructions;
+  std::vector<StageReport> stages;
+  std::shared_ptr<const void> owner;  // of the equations that `instructions` point to
+};
+
 // Seconds by row of instructions(), of one step and worker on average, and of one step as a whole.
 struct Profile {
   std::vector<double> seconds;
@@ -234,6 +241,9 @@ class Backend {
   virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
   // What load() will allocate. Throws Error (usage) for a program that this backend cannot run.
   virtual Needs needs(const Source& source) const = 0;
+  // What a module of this source will say of an entry, where a backend knows it without one: a GPU's plan is made on
+  // any machine. Others load a module. Throws like needs() and load().
+  virtual PlanReport report(Source source, std::size_t entry) const;
   // The least number of workers, above that of this backend, with which each device needs at most `bytes`; none where
   // there is no such number, or the devices share one memory.
   virtual std::optional<int> workers_that_fit(const Source& source, std::size_t bytes) const {

@@ -28,8 +28,9 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   const std::unique_ptr<Backend> backend = choose_backend(setup.spec().mesh, source).backend;
   Benchmark result;
   result.workers = backend->workers(source);
+  result.on_gpus = backend->name() == "cuda";
   check_memory(estimate_memory(setup, backend->needs(source)), setup, *backend, source);
-  const std::unique_ptr<Module> module = backend->load(source);
+  std::unique_ptr<Module> module = backend->load(source);
   set_initial_values(*module, setup);
   fill_first_batch(*module, setup);
   module->wait(module->submit(train_entry, 0));
@@ -57,7 +58,8 @@ Benchmark benchmark(const Setup& setup, std::optional<std::int64_t> steps) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-  result.peaks = measure_peaks(result.workers, products_of(*setup.training));
+  module.reset();  // its memory is needed
+  result.peaks = measure_peaks(*backend, result.workers, products_of(*setup.training));
   return result;
 }
 

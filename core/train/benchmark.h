@@ -18,7 +18,8 @@ struct Benchmark {
   std::int64_t peak_rss_bytes = 0;
   double flops_per_step = 0;
   int workers = 0;
-  Peaks peaks;  // of all workers at once
+  bool on_gpus = false;  // the workers are GPUs
+  Peaks peaks;           // of all workers at once
   double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
 

@@ -39,17 +39,29 @@ double KernelReport::seconds() const {
   return total;
 }
 
-KernelReport kernel_report(const Backend& backend, const Module& module) {
+namespace {
+
+KernelReport report_of(const Backend& backend, const Source& source, std::vector<InstructionReport> rows) {
   KernelReport report;
-  for (InstructionReport& row : module.instructions(0)) report.lines.push_back({std::move(row), 0});
-  report.workers = backend.workers(module.source());
-  report.devices = module.program(0).mesh.devices();
-  report.barriers = backend.barriers_per_step(module.source(), 0);
+  for (InstructionReport& row : rows) report.lines.push_back({std::move(row), 0});
+  report.workers = backend.workers(source);
+  report.on_gpus = backend.name() == "cuda";
+  report.devices = source.entries.front().program->mesh.devices();
+  report.barriers = backend.barriers_per_step(source, 0);
+  return report;
+}
+
+}  // namespace
+
+KernelReport kernel_report(const Backend& backend, const Source& source) {
+  PlanReport plan = backend.report(source, 0);
+  KernelReport report = report_of(backend, source, std::move(plan.instructions));
+  report.owner = std::move(plan.owner);
   return report;
 }
 
 KernelReport measured_kernel_report(const Backend& backend, Module& module) {
-  KernelReport report = kernel_report(backend, module);
+  KernelReport report = report_of(backend, module.source(), module.instructions(0));
   const double estimate = estimate_step(module, 0, 0.002);
   const std::int64_t group = std::max<std::int64_t>(1, static_cast<std::int64_t>(0.002 / estimate));
   // Rounds with the clock inside and without, in turn; of each line the median over rounds, so that what others take
@@ -67,7 +79,7 @@ KernelReport measured_kernel_report(const Backend& backend, Module& module) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i].push_back(profile.seconds[i]);
   }
   for (std::size_t i = 0; i < seconds.size(); ++i) report.lines[i].seconds = median(seconds[i]);
-  report.times = {median(whole), measure_peaks(report.workers, products_of(module.program(0)))};
+  report.times = {median(whole), measure_peaks(backend, report.workers, products_of(module.program(0)))};
   return report;
 }
 

@@ -12,8 +12,11 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/graph/builder.h"
 #include "core/ops/all.h"
+#include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/train/benchmark.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -65,22 +68,21 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
   return best;
 }
 
-// A matrix of halves.
-std::vector<std::byte> matrix(std::int64_t n, DType dtype) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(n * n) * size_of(dtype));
+std::vector<std::byte> filled(std::int64_t elements, DType dtype, double with) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size_of(dtype));
   dispatch(dtype, [&]<class T>() {
-    const T half = static_cast<T>(0.5);
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof half) std::memcpy(&bytes[at], &half, sizeof half);
+    const T value = static_cast<T>(with);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof value) std::memcpy(&bytes[at], &value, sizeof value);
   });
   return bytes;
 }
 
 double gemm_peak(int workers, DType dtype) {
-  static constexpr std::int64_t n = 1024;
+  static constexpr std::int64_t n = sizes_of_cpus.rows;
   return best_rate(workers, 2.0 * n * n * n, [dtype] {
     const std::vector<Type> operands(2, Type{dtype, {n, n}, {}}), results(1, Type{dtype, {n, n}, {}});
     std::shared_ptr<CpuKernel> kernel = make_cpu_kernel(ops::Matmul{}, {operands, results, 1, {true, true}});
-    auto arrays = std::make_shared<std::vector<std::vector<std::byte>>>(3, matrix(n, dtype));
+    auto arrays = std::make_shared<std::vector<std::vector<std::byte>>>(3, filled(n * n, dtype, 0.5));
     auto scratch = std::make_shared<std::vector<std::byte>>(kernel->scratch_bytes() + alignment);
     return Call([kernel, arrays, scratch] {
       const std::byte* const in[] = {(*arrays)[0].data(), (*arrays)[1].data()};
@@ -92,7 +94,7 @@ double gemm_peak(int workers, DType dtype) {
 }
 
 double copy_peak(int workers) {
-  static constexpr std::size_t size = std::size_t{64} << 20;
+  static constexpr std::size_t size = sizes_of_cpus.copied;
   return best_rate(workers, 2.0 * static_cast<double>(size), [] {
     auto from = std::make_shared<std::vector<std::byte>>(size, std::byte{1});
     auto to = std::make_shared<std::vector<std::byte>>(size);
@@ -100,9 +102,48 @@ double copy_peak(int workers) {
   });
 }
 
+// Seconds of a step of a program. All its inputs are halves.
+double seconds_of_step(const Backend& backend, const Program& program) {
+  const auto shared = std::make_shared<const Program>(program);
+  const std::unique_ptr<Module> module = backend.load({{{"peak", shared, 1}}});
+  for (std::size_t i = 0; i < shared->inputs.size(); ++i) {
+    const Type& type = shared->type(shared->inputs[i].value);
+    module->wait(module->write(module->input(0, i), {every_device, 0}, filled(numel(type), type.dtype, 0.5)));
+  }
+  module->wait(module->submit(0, 0));
+  return estimate_step(*module, 0, 0.05);
+}
+
 }  // namespace
 
-Peaks measure_peaks(int workers, DType products) { return {gemm_peak(workers, products), copy_peak(workers)}; }
+Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakSizes& sizes) {
+  const Mesh mesh({{"gpu", gpus}});
+  const AxisSet each = mesh.all();
+  const auto n = static_cast<double>(sizes.rows), count = static_cast<double>(gpus);
+  const auto elements = static_cast<std::int64_t>(sizes.copied / sizeof(float));
+
+  const auto of = [&](std::initializer_list<Type> inputs, const Op& op) {
+    Program program;
+    program.mesh = mesh;
+    Builder builder(program, all_ops());
+    std::vector<Value> values;
+    for (const Type& type : inputs) {
+      values.push_back(builder.input(Group::state, "input_" + std::to_string(values.size()), type));
+    }
+    builder.output("output", builder.emit(op, values));
+    return program;
+  };
+  const Type matrix{products, {sizes.rows, sizes.rows}, each};
+  const Program product = of({matrix, matrix}, ops::Matmul{});
+  const Program copy = of({{DType::f32, {elements}, each}}, ops::Neg{});
+  return {2 * n * n * n * count / seconds_of_step(backend, product),
+          2 * static_cast<double>(sizes.copied) * count / seconds_of_step(backend, copy)};
+}
+
+Peaks measure_peaks(const Backend& backend, int workers, DType products) {
+  if (backend.name() == "cuda") return measure_gpus(backend, workers, products);
+  return {gemm_peak(workers, products), copy_peak(workers)};
+}
 
 DType products_of(const Program& program) {
   const bool narrow = std::any_of(program.types.begin(), program.types.end(),

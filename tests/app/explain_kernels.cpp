@@ -65,6 +65,26 @@ TEST_CASE("explain --kernels shows what a loop repeats, indented", "[app]") {
   CHECK(contains(result.out, "\n    matmul "));
 }
 
+TEST_CASE("explain --kernels lists what GPUs will run, where there are none", "[app]") {
+  const auto text_of = [](const std::string& config, const std::string& gpus) {
+    const Finished result = call({"explain", config, "--kernels", "--set", "mesh.backend=cuda", "--workers", gpus});
+    INFO(result.err);
+    CHECK(result.status == 0);
+    return result.out;
+  };
+  const std::string one = text_of("configs/cnn.yaml", "1");
+  INFO(one);
+  CHECK(contains(one, "each GPU:"));
+  CHECK(line_with(one, "  conv  ").ends_with("  cuDNN"));
+  CHECK(line_with(one, "  matmul  ").ends_with("  cuBLASLt"));
+  CHECK(line_with(one, "fused_rows").ends_with("  generated"));
+  CHECK(line_with(one, "  max_pool  ").ends_with("  max_pool_f32"));
+  CHECK_FALSE(contains(one, "between GPUs"));
+  const std::string four = text_of("configs/cnn.yaml", "4");
+  CHECK(contains(four, "8 logical devices, 4 GPUs; GPUs meet once a step\n"));
+  CHECK(contains(four, "all_reduce between GPUs"));
+}
+
 TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]") {
   const Finished result = call({"explain", linear, "--kernels", "--measure", "--workers", "1"});
   INFO(result.out);
@@ -80,8 +100,7 @@ TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]"
 TEST_CASE("plain loops that take more than a few percent stand out, and so do large changes of layout", "[app]") {
   const train::Setup setup = testing::small_cnn();
   const CpuBackend backend({.workers = 1});
-  const std::unique_ptr<Module> module = backend.load(train::step_source(setup));
-  train::KernelReport report = train::kernel_report(backend, *module);
+  train::KernelReport report = train::kernel_report(backend, train::step_source(setup));
   for (train::KernelLine& line : report.lines) {
     line.layout_changes.clear();
     line.layout_bytes = 0;

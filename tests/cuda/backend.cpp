@@ -8,8 +8,10 @@
 #include "core/base/error.h"
 #include "core/passes/fuse.h"
 #include "core/runtime/gpu/module.h"
+#include "core/train/peaks.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda/gpus.h"
 #include "tests/runtime/programs.h"
 
 namespace pmaptrain {
@@ -33,6 +35,55 @@ TEST_CASE("the equations of a fused chain count as operations of its kernel", "[
   CHECK(flops(fused, 1) >= 2 * 4 * 8);
   CHECK(flops(fused, 1) == flops(program, 1));
   CHECK(flops(fused, 2) == flops(program, 1));
+}
+
+TEST_CASE("a program with an op that no GPU kernel carries out is refused by the op's name before it is loaded",
+          "[cuda]") {
+  const auto program = test::program_of("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\n%z = tanh %y\nreturn z = %z\n");
+  gpu::GpuOptions options{2, {}, {}};
+  options.make_kernel = [](const Op& op, const GpuRequest& request) {
+    KernelRules rules = kernels_of(op);
+    if (op.name() == "tanh") rules.gpu = nullptr, rules.no_gpu = NoGpu{"its table is on the host"}.because;
+    return gpu_kernel_by(rules, op, request);
+  };
+  const gpu::GpuBackend backend([]() -> gpu::Platform& { fail_resource("there is no GPU", ""); }, options);
+  try {
+    backend.needs({{{"test", program, 1}}});
+    FAIL("nothing was refused");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    CHECK(error.diagnostics().front().message == "no GPU kernel carries out the op 'tanh': its table is on the host");
+    CHECK(error.diagnostics().front().help == "mesh.backend: cpu runs it");
+  }
+}
+
+TEST_CASE("the backend reports the plan that its module has", "[cuda]") {
+  const auto program =
+      test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
+  const auto platform = test::make_emulated({.devices = 2});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, by_reference});
+  const Source source{{{"test", program, 1}}};
+  const PlanReport report = backend.report(source, 0);
+  const std::unique_ptr<Module> module = backend.load(source);
+  const std::vector<InstructionReport> rows = module->instructions(0);
+  REQUIRE(report.instructions.size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(report.instructions[i].name == rows[i].name);
+    CHECK(report.instructions[i].implementation == rows[i].implementation);
+    CHECK(report.instructions[i].flops == rows[i].flops);
+  }
+  CHECK(report.stages.size() == module->stages(0).size());
+}
+
+TEST_CASE("peak rates of GPUs are those of programs on them", "[cuda][gpu]") {
+  if (!test::has_gpus()) return;
+  const auto platform = test::open_gpus(2);
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
+  for (const DType products : {DType::f32, DType::bf16}) {
+    const train::Peaks peaks = train::measure_gpus(backend, 2, products, {16, 4096});
+    CHECK(peaks.gemm_flops_per_second > 0);
+    CHECK(peaks.copy_bytes_per_second > 0);
+  }
 }
 
 TEST_CASE("entries with different meshes exchange values among the GPUs that their own mesh has along an axis",

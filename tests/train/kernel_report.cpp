@@ -50,7 +50,7 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
     }
     reductions *= static_cast<double>(program.mesh.devices());
     const CpuBackend backend({.workers = 2});
-    const train::KernelReport report = train::kernel_report(backend, *backend.load(train::step_source(setup)));
+    const train::KernelReport report = train::kernel_report(backend, train::step_source(setup));
     double kernels = 0;
     for (const train::KernelLine& line : report.lines) {
       if (line.kernel) kernels += line.flops;

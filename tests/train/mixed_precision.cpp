@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/graph/text.h"
+#include "core/runtime/cpu/module.h"
 #include "core/train/peaks.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -109,5 +110,5 @@ TEST_CASE("what one layer hands to the next is bf16, whatever the next computes 
 TEST_CASE("a step of mixed precision is held against the machine's products of bf16", "[train]") {
   CHECK(train::products_of(*setup_of_text(small_images).training) == DType::f32);
   CHECK(train::products_of(*setup_of_text(small_images, {mixed}).training) == DType::bf16);
-  CHECK(train::measure_peaks(1, DType::bf16).gemm_flops_per_second > 1e6);
+  CHECK(train::measure_peaks(CpuBackend({.workers = 1}), 1, DType::bf16).gemm_flops_per_second > 1e6);
 }

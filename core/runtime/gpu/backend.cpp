@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/report.h"
 
 namespace pmaptrain::gpu {
 
@@ -138,6 +139,13 @@ Needs GpuBackend::needs_on(int gpus, const Source& source) const {
   needs.workspaces_planned_for = workspace.is_planned;
   needs.device_memory = device_memory();
   return needs;
+}
+
+PlanReport GpuBackend::report(Source source, std::size_t entry) const {
+  const auto plans = std::make_shared<const Plans>(plan_first(source, workers(source), options_));
+  const Plan& plan = plans->of.front()[entry];
+  const MakeKernel make_kernel = maker_of(options_);
+  return {instructions_of(plan, make_kernel), stages_of(plan, make_kernel), plans};
 }
 
 std::optional<int> GpuBackend::workers_that_fit(const Source& source, std::size_t bytes) const {

@@ -7,23 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "core/analysis/cost.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/runtime/gpu/report.h"
 #include "core/runtime/gpu/worker.h"
 
 namespace pmaptrain::gpu {
 namespace {
-
-std::string implementation_of(const Command& command) {
-  if (std::holds_alternative<Launch>(command)) return "kernel";
-  if (const Collect* const collect = std::get_if<Collect>(&command)) {
-    return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
-  }
-  if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
-  return std::holds_alternative<Fold>(command) ? "fold" : "copy";
-}
 
 WorkKind kind_of(const Command& command) {
   if (std::holds_alternative<Await>(command)) return WorkKind::wait;
@@ -39,9 +30,9 @@ struct GpuModule::Impl {
   };
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
-      : plans(plan_all(source, gpus, options)), progress(gpus) {
+      : plans(plan_all(source, gpus, options)), make_kernel(maker_of(options)), progress(gpus) {
     try {
-      start(platform, gpus, maker_of(options));
+      start(platform, gpus);
     } catch (...) {
       abort("another GPU has failed");
       stop();
@@ -52,14 +43,14 @@ struct GpuModule::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void start(Platform& platform, int gpus, const MakeKernel& make_kernel) {
+  void start(Platform& platform, int gpus) {
     {
       const std::lock_guard lock(workers_mutex);
       for (int gpu = 0; gpu < gpus; ++gpu) {
         const std::vector<Plan>& mine = plans.of[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
             platform, gpu, progress,
-            [this, &mine, gpu, make_kernel](Device& device) {
+            [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
               return std::make_unique<Executor>(device, mine, plans.layout, make_kernel);
             },
@@ -140,6 +131,7 @@ struct GpuModule::Impl {
   }
 
   const Plans plans;
+  const MakeKernel make_kernel;
   std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: of the entry's instructions()
   Progress progress;
   std::vector<EntryState> entries;
@@ -267,38 +259,10 @@ std::size_t GpuModule::allocated() const {
 }
 
 std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const {
-  const Plan& of = plan(entry);
-  std::vector<InstructionReport> rows;
-  for_each_row(of.commands, [&](const Command& command, int depth, double times) {
-    InstructionReport& row = rows.emplace_back();
-    row.equation = equation_of(command);
-    row.depth = depth;
-    row.part = "each GPU";
-    row.implementation = implementation_of(command);
-    row.name = row.equation != nullptr ? std::string(row.equation->op.name()) : "copy";
-    if (const Loop* const loop = std::get_if<Loop>(&command)) {
-      row.implementation = std::to_string(loop->iterations) + " times";
-    }
-    const Launch* const launch = std::get_if<Launch>(&command);
-    if (row.equation != nullptr && !row.equation->results.empty()) {
-      row.result = to_string(of.program->type(row.equation->results.front()), of.program->mesh);
-    }
-    if (launch == nullptr) return;
-    row.kernel = true;
-    const Cost cost = row.equation->op.cost(of.program->mesh, launch->operand_types, launch->result_types);
-    const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(of.division.gpus());
-    row.flops = all * (cost.flops + flops_inside(*of.program, *row.equation));
-    row.bytes = all * cost.bytes;
-  });
-  return rows;
+  return instructions_of(plan(entry), impl_->make_kernel);
 }
-
 std::vector<StageReport> GpuModule::stages(std::size_t entry) const {
-  StageReport all;
-  for (const InstructionReport& row : instructions(entry)) all.total += row.flops + row.bytes;
-  all.tasks = plan(entry).division.gpus();
-  all.largest = all.total / static_cast<double>(all.tasks);
-  return {all};
+  return stages_of(plan(entry), impl_->make_kernel);
 }
 
 Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {

@@ -1,0 +1,79 @@
+#include "core/runtime/gpu/report.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/analysis/cost.h"
+#include "core/base/text.h"
+#include "core/ops/conv/conv.h"
+#include "core/runtime/gpu/plans.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+std::string_view library_of(const Op& op) {
+  const bool is_conv = op.as<ops::Conv>() != nullptr || op.as<ops::ConvInputGrad>() != nullptr ||
+                       op.as<ops::ConvKernelGrad>() != nullptr;
+  return is_conv ? "cuDNN" : "cuBLASLt";
+}
+
+// "cuDNN", "generated", or the names of this project's kernels.
+std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
+  const Op& op = launch.equation->op;
+  std::vector<std::string> names;
+  for (const GpuCommand& command : make_kernel(op, request_of(plan, launch)).commands) {
+    if (const GpuLaunch* const own = std::get_if<GpuLaunch>(&command)) {
+      names.emplace_back(own->kernel);
+    } else {
+      const bool is_generated = std::get<GpuCall>(command).by == GpuCall::By::generated;
+      names.emplace_back(is_generated ? "generated" : library_of(op));
+    }
+  }
+  return names.empty() ? "nothing to do" : join(names, ", ");
+}
+
+std::string implementation_of(const Plan& plan, const Command& command, const MakeKernel& make_kernel) {
+  if (const Launch* const launch = std::get_if<Launch>(&command)) return implementation_of(plan, *launch, make_kernel);
+  if (const Loop* const loop = std::get_if<Loop>(&command)) return std::to_string(loop->iterations) + " times";
+  if (const Collect* const collect = std::get_if<Collect>(&command)) {
+    return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
+  }
+  if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
+  return std::holds_alternative<Fold>(command) ? "fold" : "copy";
+}
+
+}  // namespace
+
+std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel) {
+  std::vector<InstructionReport> rows;
+  for_each_row(plan.commands, [&](const Command& command, int depth, double times) {
+    InstructionReport& row = rows.emplace_back();
+    row.equation = equation_of(command);
+    row.depth = depth;
+    row.part = "each GPU";
+    row.implementation = implementation_of(plan, command, make_kernel);
+    row.name = row.equation != nullptr ? std::string(row.equation->op.name()) : "copy";
+    if (row.equation != nullptr && !row.equation->results.empty()) {
+      row.result = to_string(plan.program->type(row.equation->results.front()), plan.program->mesh);
+    }
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (launch == nullptr) return;
+    row.kernel = true;
+    const Cost cost = row.equation->op.cost(plan.program->mesh, launch->operand_types, launch->result_types);
+    const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(plan.division.gpus());
+    row.flops = all * (cost.flops + flops_inside(*plan.program, *row.equation));
+    row.bytes = all * cost.bytes;
+  });
+  return rows;
+}
+
+std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel) {
+  StageReport all;
+  for (const InstructionReport& row : instructions_of(plan, make_kernel)) all.total += row.flops + row.bytes;
+  all.tasks = plan.division.gpus();
+  all.largest = all.total / static_cast<double>(all.tasks);
+  return {all};
+}
+
+}  // namespace pmaptrain::gpu
