@@ -14,37 +14,43 @@ inline constexpr unsigned gpu_threads = 256;  // of a block, where nothing else 
 // For each size of an element, in bytes, where its type does not matter.
 #define PMAPTRAIN_WORDS(X, name) X(name, b1) X(name, b2) X(name, b4) X(name, b8)
 
-#define PMAPTRAIN_GPU_KERNELS(X)         \
-  PMAPTRAIN_WORDS(X, fill)               \
-  PMAPTRAIN_WORDS(X, copy)               \
-  PMAPTRAIN_NUMBERS(X, iota)             \
-  PMAPTRAIN_NUMBERS(X, product)          \
-  X(product, bf16_to_f32)                \
-  PMAPTRAIN_NUMBERS(X, sum_row_parts)    \
-  PMAPTRAIN_NUMBERS(X, sum_rows)         \
-  X(sum_rows, bf16_to_f32)               \
-  PMAPTRAIN_NUMBERS(X, sum_column_parts) \
-  PMAPTRAIN_NUMBERS(X, sum_columns)      \
-  X(sum_columns, bf16_to_f32)            \
-  PMAPTRAIN_NUMBERS(X, max_row_parts)    \
-  PMAPTRAIN_NUMBERS(X, max_rows)         \
-  PMAPTRAIN_NUMBERS(X, max_column_parts) \
-  PMAPTRAIN_NUMBERS(X, max_columns)      \
-  PMAPTRAIN_NUMBERS(X, argmax)           \
-  PMAPTRAIN_FLOATING(X, norm_parts)      \
-  PMAPTRAIN_FLOATING(X, norms)           \
-  PMAPTRAIN_FLOATING(X, norm_chunks)     \
-  PMAPTRAIN_FLOATING(X, norms_of_parts)  \
-  PMAPTRAIN_NUMBERS(X, cumsum)           \
-  PMAPTRAIN_WORDS(X, gather)             \
-  PMAPTRAIN_NUMBERS(X, scatter_add)      \
-  PMAPTRAIN_NUMBERS(X, one_hot)          \
-  PMAPTRAIN_NUMBERS(X, top_k)            \
-  X(random, uniform)                     \
-  X(random, normal)                      \
-  X(random, bernoulli)                   \
-  X(random, permutation)                 \
-  PMAPTRAIN_FLOATING(X, max_pool)        \
-  PMAPTRAIN_FLOATING(X, max_pool_grad)   \
-  PMAPTRAIN_FLOATING(X, avg_pool)        \
+#define PMAPTRAIN_GPU_KERNELS(X)          \
+  PMAPTRAIN_WORDS(X, fill)                \
+  PMAPTRAIN_WORDS(X, copy)                \
+  PMAPTRAIN_NUMBERS(X, iota)              \
+  PMAPTRAIN_NUMBERS(X, product)           \
+  X(product, bf16_to_f32)                 \
+  PMAPTRAIN_NUMBERS(X, sum_row_parts)     \
+  PMAPTRAIN_NUMBERS(X, sum_rows)          \
+  X(sum_rows, bf16_to_f32)                \
+  PMAPTRAIN_NUMBERS(X, sum_short_rows)    \
+  X(sum_short_rows, bf16_to_f32)          \
+  PMAPTRAIN_NUMBERS(X, sum_column_parts)  \
+  PMAPTRAIN_NUMBERS(X, sum_columns)       \
+  X(sum_columns, bf16_to_f32)             \
+  PMAPTRAIN_NUMBERS(X, sum_short_columns) \
+  X(sum_short_columns, bf16_to_f32)       \
+  PMAPTRAIN_NUMBERS(X, max_row_parts)     \
+  PMAPTRAIN_NUMBERS(X, max_rows)          \
+  PMAPTRAIN_NUMBERS(X, max_short_rows)    \
+  PMAPTRAIN_NUMBERS(X, max_column_parts)  \
+  PMAPTRAIN_NUMBERS(X, max_columns)       \
+  PMAPTRAIN_NUMBERS(X, max_short_columns) \
+  PMAPTRAIN_NUMBERS(X, argmax)            \
+  PMAPTRAIN_FLOATING(X, norm_parts)       \
+  PMAPTRAIN_FLOATING(X, norms)            \
+  PMAPTRAIN_FLOATING(X, norm_chunks)      \
+  PMAPTRAIN_FLOATING(X, norms_of_parts)   \
+  PMAPTRAIN_NUMBERS(X, cumsum)            \
+  PMAPTRAIN_WORDS(X, gather)              \
+  PMAPTRAIN_NUMBERS(X, scatter_add)       \
+  PMAPTRAIN_NUMBERS(X, one_hot)           \
+  PMAPTRAIN_NUMBERS(X, top_k)             \
+  X(random, uniform)                      \
+  X(random, normal)                       \
+  X(random, bernoulli)                    \
+  X(random, permutation)                  \
+  PMAPTRAIN_FLOATING(X, max_pool)         \
+  PMAPTRAIN_FLOATING(X, max_pool_grad)    \
+  PMAPTRAIN_FLOATING(X, avg_pool)         \
   PMAPTRAIN_FLOATING(X, avg_pool_grad)

@@ -24,7 +24,11 @@ TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][gpu][kern
   const Sum sums[] = {{{40000}, {0}},          // chunks, and what is left of them
                       {{3, 1000}, {1}},        //
                       {{7, 13}, {1}},          // no whole group
+                      {{5, 16383}, {1}},       // one chunk, and what is left of it
+                      {{3, 128}, {1}},         // without a rest
                       {{1000, 3}, {0}},        // several rows as a wide one
+                      {{250, 3}, {0}},         // likewise, in one launch
+                      {{2, 256, 5}, {1}},      // without a rest
                       {{2000, 64}, {0}},       //
                       {{300, 300}, {0}},       // wide rows
                       {{5, 3}, {0}},           //

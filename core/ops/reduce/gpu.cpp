@@ -13,6 +13,10 @@ namespace {
 constexpr auto fold_lanes = static_cast<std::int64_t>(wide_group);
 constexpr auto block_rows = static_cast<std::int64_t>(fold_block);
 
+// A thread folds so many rows in about the time that a second launch takes.
+constexpr std::int64_t short_columns = 256;
+static_assert(short_columns <= block_rows);
+
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Sizes and strides, innermost first, as many as a Walk of gpu.cuh has.
@@ -37,6 +41,12 @@ class FoldKernel {
  private:
   void fold_rows() {
     const std::int64_t chunks = divided_up(g_.rows / fold_lanes, block_rows), parts = outputs() * reduced() * chunks;
+    if (chunks == 1 && reduced() == 1) {
+      kernel_.commands.push_back(
+          launch_blocks(final_name("_short_rows"), outputs(), wide_group,
+                        with_source({GpuArgument::result(0), GpuArgument::operand(0), number(outputs())})));
+      return;
+    }
     if (chunks > 0) {
       make_room(parts);
       kernel_.commands.push_back(
@@ -53,6 +63,13 @@ class FoldKernel {
     const auto group = static_cast<std::int64_t>(
         rows_of_wide(static_cast<std::size_t>(g_.rows), static_cast<std::size_t>(g_.columns)));
     const std::int64_t wide_rows = g_.rows / group, wide = g_.columns * group, count = outputs() * g_.columns;
+    if (g_.rows <= short_columns && reduced() == 1) {
+      kernel_.commands.push_back(
+          launch_elements(final_name("_short_columns"), count,
+                          with_source({GpuArgument::result(0), GpuArgument::operand(0), number(count),
+                                       number(wide_rows), number(g_.columns), number(group)})));
+      return;
+    }
     const std::int64_t blocks = divided_up(wide_rows, block_rows), parts = outputs() * reduced() * blocks * wide;
     make_room(parts);
     kernel_.commands.push_back(

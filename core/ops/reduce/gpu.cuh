@@ -54,6 +54,26 @@ __device__ void fold_row_parts(Computed<T>* parts, const T* x, i64 count, i64 ch
   });
 }
 
+// Adds the `left` elements of a row behind its groups to `total`.
+template <class Fold, class C, class T>
+__device__ C fold_left(C total, const T* from, i64 left) {
+  if (const i64 groups = left / narrow_size; groups > 0) {
+    C lanes[narrow_size];
+    for (i64 j = 0; j < narrow_size; ++j) {
+      lanes[j] = static_cast<C>(from[j]);
+      for (i64 i = 1; i < groups; ++i) lanes[j] = Fold::combine(lanes[j], static_cast<C>(from[i * narrow_size + j]));
+    }
+    for (i64 half = narrow_size / 2; half > 0; half /= 2) {
+      for (i64 j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
+    }
+    total = Fold::combine(total, lanes[0]);
+    from += groups * narrow_size;
+    left -= groups * narrow_size;
+  }
+  for (i64 i = 0; i < left; ++i) total = Fold::combine(total, static_cast<C>(from[i]));
+  return total;
+}
+
 template <class Fold, class To, class T>
 __device__ void fold_rows(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks, const Source& source) {
   using C = Computed<T>;
@@ -65,26 +85,32 @@ __device__ void fold_rows(To* out, const T* x, const Computed<T>* parts, i64 cou
         total = Fold::combine(total, parts[(result * source.reduced + outer) * chunks + chunk]);
       }
       const i64 done = source.rows / group_size * group_size;
-      const T* from = x + source.offset(result, outer) + done;
-      i64 left = source.rows - done;
-      if (const i64 groups = left / narrow_size; groups > 0) {
-        C lanes[narrow_size];
-        for (i64 j = 0; j < narrow_size; ++j) {
-          lanes[j] = static_cast<C>(from[j]);
-          for (i64 i = 1; i < groups; ++i)
-            lanes[j] = Fold::combine(lanes[j], static_cast<C>(from[i * narrow_size + j]));
-        }
-        for (i64 half = narrow_size / 2; half > 0; half /= 2) {
-          for (i64 j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
-        }
-        total = Fold::combine(total, lanes[0]);
-        from += groups * narrow_size;
-        left -= groups * narrow_size;
-      }
-      for (i64 i = 0; i < left; ++i) total = Fold::combine(total, static_cast<C>(from[i]));
+      total = fold_left<Fold>(total, x + source.offset(result, outer) + done, source.rows - done);
       folded = Fold::combine(folded, total);
     }
     out[result] = static_cast<To>(folded);
+  });
+}
+
+// The same of rows of one chunk, in one launch; `reduced` is 1. Blocks have wide_group threads.
+template <class Fold, class To, class T>
+__device__ void fold_short_rows(To* out, const T* x, i64 count, const Source& source) {
+  using C = Computed<T>;
+  const auto combine = [](C a, C b) { return Fold::combine(a, b); };
+  SHARED(C, lanes, wide_group);
+  for_each_block(count, [&](i64 result) {
+    const T* const from = x + source.offset(result, 0);
+    const i64 groups = source.rows / group_size, done = groups * group_size;
+    C sum = static_cast<C>(from[threadIdx.x]);
+    for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
+    lanes[threadIdx.x] = sum;
+    fold_in_halves<wide_group>(lanes, combine);
+    const C total = combine(Fold::template identity<C>(), lanes[0]);
+    __syncthreads();  // until all have read it
+    if (done + threadIdx.x < source.rows) lanes[threadIdx.x] = static_cast<C>(from[done + threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) out[result] = static_cast<To>(fold_left<Fold>(total, lanes, source.rows - done));
+    __syncthreads();
   });
 }
 
@@ -143,6 +169,33 @@ __device__ void fold_columns(To* out, const T* x, const Computed<T>* parts, i64 
   });
 }
 
+// The same of one block of wide rows at most, in one launch; `reduced` is 1.
+template <class Fold, class To, class T>
+__device__ void fold_short_columns(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group,
+                                   const Source& source) {
+  using C = Computed<T>;
+  for_each_index(count, [&](i64 i) {
+    const T* const from = x + source.offset(i / columns, 0) + i % columns;
+    C folded = Fold::template identity<C>();
+    for (i64 member = 0; member < group; ++member) {
+      C sum = static_cast<C>(from[member * columns]);
+      for (i64 row = 1; row < wide_rows; ++row) {
+        sum = Fold::combine(sum, static_cast<C>(from[(row * group + member) * columns]));
+      }
+      folded = Fold::combine(folded, sum);
+    }
+    const i64 done = wide_rows * group;
+    if (done < source.rows) {
+      C rest = static_cast<C>(from[done * columns]);
+      for (i64 row = done + 1; row < source.rows; ++row) {
+        rest = Fold::combine(rest, static_cast<C>(from[row * columns]));
+      }
+      folded = Fold::combine(folded, rest);
+    }
+    out[i] = static_cast<To>(folded);
+  });
+}
+
 #define PMAPTRAIN_SOURCE                                                                                      \
   i64 rows, i64 kept_size0, i64 kept_size1, i64 kept_size2, i64 kept_size3, i64 kept_size4, i64 kept_stride0, \
       i64 kept_stride1, i64 kept_stride2, i64 kept_stride3, i64 kept_stride4, i64 reduced, i64 reduced_size0, \
@@ -164,6 +217,10 @@ __device__ void fold_columns(To* out, const T* x, const Computed<T>* parts, i64 
                                     PMAPTRAIN_SOURCE) {                                                   \
     fold_rows<Fold>(out, x, parts, count, chunks, PMAPTRAIN_SOURCE_OF);                                   \
   }
+#define PMAPTRAIN_SHORT_ROWS(Fold, symbol, To, T)                                       \
+  extern "C" __global__ void symbol(To* out, const T* x, i64 count, PMAPTRAIN_SOURCE) { \
+    fold_short_rows<Fold>(out, x, count, PMAPTRAIN_SOURCE_OF);                          \
+  }
 #define PMAPTRAIN_COLUMN_PARTS(Fold, symbol, T)                                                                     \
   extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide, \
                                     PMAPTRAIN_SOURCE) {                                                             \
@@ -174,36 +231,57 @@ __device__ void fold_columns(To* out, const T* x, const Computed<T>* parts, i64 
                                     i64 wide_rows, i64 columns, i64 group, PMAPTRAIN_SOURCE) {            \
     fold_columns<Fold>(out, x, parts, count, blocks, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);     \
   }
+#define PMAPTRAIN_SHORT_COLUMNS(Fold, symbol, To, T)                                                       \
+  extern "C" __global__ void symbol(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group, \
+                                    PMAPTRAIN_SOURCE) {                                                    \
+    fold_short_columns<Fold>(out, x, count, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);               \
+  }
 #define PMAPTRAIN_SUM_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(SumFold, name##_##T, T)
 #define PMAPTRAIN_SUM_ROWS(name, T) PMAPTRAIN_ROWS(SumFold, name##_##T, T, T)
+#define PMAPTRAIN_SUM_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(SumFold, name##_##T, T, T)
 #define PMAPTRAIN_SUM_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(SumFold, name##_##T, T)
 #define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumFold, name##_##T, T, T)
+#define PMAPTRAIN_SUM_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(SumFold, name##_##T, T, T)
 #define PMAPTRAIN_MAX_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(MaxFold, name##_##T, T)
 #define PMAPTRAIN_MAX_ROWS(name, T) PMAPTRAIN_ROWS(MaxFold, name##_##T, T, T)
+#define PMAPTRAIN_MAX_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(MaxFold, name##_##T, T, T)
 #define PMAPTRAIN_MAX_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(MaxFold, name##_##T, T)
 #define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxFold, name##_##T, T, T)
+#define PMAPTRAIN_MAX_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(MaxFold, name##_##T, T, T)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROW_PARTS, sum_row_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROWS, sum_rows)
 PMAPTRAIN_ROWS(SumFold, sum_rows_bf16_to_f32, float, bf16)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_ROWS, sum_short_rows)
+PMAPTRAIN_SHORT_ROWS(SumFold, sum_short_rows_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMN_PARTS, sum_column_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMNS, sum_columns)
 PMAPTRAIN_COLUMNS(SumFold, sum_columns_bf16_to_f32, float, bf16)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_COLUMNS, sum_short_columns)
+PMAPTRAIN_SHORT_COLUMNS(SumFold, sum_short_columns_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROW_PARTS, max_row_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROWS, max_rows)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_SHORT_ROWS, max_short_rows)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_COLUMN_PARTS, max_column_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_COLUMNS, max_columns)
+PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_SHORT_COLUMNS, max_short_columns)
 #undef PMAPTRAIN_SUM_ROW_PARTS
 #undef PMAPTRAIN_SUM_ROWS
+#undef PMAPTRAIN_SUM_SHORT_ROWS
 #undef PMAPTRAIN_SUM_COLUMN_PARTS
 #undef PMAPTRAIN_SUM_COLUMNS
+#undef PMAPTRAIN_SUM_SHORT_COLUMNS
 #undef PMAPTRAIN_MAX_ROW_PARTS
 #undef PMAPTRAIN_MAX_ROWS
+#undef PMAPTRAIN_MAX_SHORT_ROWS
 #undef PMAPTRAIN_MAX_COLUMN_PARTS
 #undef PMAPTRAIN_MAX_COLUMNS
+#undef PMAPTRAIN_MAX_SHORT_COLUMNS
 #undef PMAPTRAIN_ROW_PARTS
 #undef PMAPTRAIN_ROWS
+#undef PMAPTRAIN_SHORT_ROWS
 #undef PMAPTRAIN_COLUMN_PARTS
 #undef PMAPTRAIN_COLUMNS
+#undef PMAPTRAIN_SHORT_COLUMNS
 #undef PMAPTRAIN_SOURCE
 #undef PMAPTRAIN_SOURCE_OF
 
