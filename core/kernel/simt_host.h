@@ -121,7 +121,7 @@ struct Fiber {
 struct Thread {
   enum class State : std::uint8_t { ready, waits, done } state = State::ready;
   unsigned index = 0;
-  Fiber* fiber = nullptr;
+  std::unique_ptr<Fiber> fiber;
   const void* barrier = nullptr;  // at which it waits
   int barriers = 0;               // that it has come to
   bool vote = false;
@@ -142,10 +142,12 @@ class Block {
   void run(Dim3 block) {
     now = this;
     index = block;
-    std::memset(memory_.data(), 0xff, memory_.size());
     arrays_.clear();
     used_ = 0;
-    for (unsigned i = 0; i < threads_.size(); ++i) threads_[i] = {.index = i};
+    for (unsigned i = 0; i < threads_.size(); ++i) {
+      threads_[i] = {};
+      threads_[i].index = i;
+    }
     while (turn()) open_barrier();
     now = nullptr;
     if (failure_) std::rethrow_exception(failure_);
@@ -160,6 +162,7 @@ class Block {
     if (offset + bytes > memory_.size()) throw Error("a block asks for more shared memory than it may have");
     used_ = offset + bytes;
     arrays_.emplace_back(site, offset);
+    std::memset(memory_.data() + offset, 0xff, bytes);
     return memory_.data() + offset;
   }
 
@@ -216,7 +219,7 @@ class Block {
 #else
     change(scheduler_, fiber.context);
 #endif
-    if (thread.state == Thread::State::done) idle_.push_back(std::exchange(thread.fiber, nullptr));
+    if (thread.state == Thread::State::done) idle_.push_back(std::move(thread.fiber));
   }
 
   void leave(Thread& thread) {
@@ -246,22 +249,23 @@ class Block {
     }
   }
 
-  Fiber* take_fiber() {
+  static std::unique_ptr<Fiber> take_fiber() {
     if (idle_.empty()) {
-      fibers_.push_back(std::make_unique<Fiber>());
-      fibers_.back()->context.prepare(fibers_.back()->stack.get(), Fiber::bytes, run_threads);
-      return fibers_.back().get();
+      auto fiber = std::make_unique<Fiber>();
+      fiber->context.prepare(fiber->stack.get(), Fiber::bytes, run_threads);
+      return fiber;
     }
-    Fiber* const fiber = idle_.back();
+    std::unique_ptr<Fiber> fiber = std::move(idle_.back());
     idle_.pop_back();
     return fiber;
   }
 
+  // Between two threads, for this block and later ones.
+  static inline thread_local std::vector<std::unique_ptr<Fiber>> idle_;
+
   const std::function<void()>& body_;
   Arrangement arrangement_;
   std::vector<Thread> threads_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> idle_;
   std::vector<std::byte> memory_;
   std::vector<std::pair<const void*, std::size_t>> arrays_;
   std::size_t used_ = 0;

@@ -12,8 +12,13 @@ __device__ void fold_norms(double& squares, C& largest) {
   SHARED(C, magnitudes, gpu_threads);
   sums[threadIdx.x] = squares;
   magnitudes[threadIdx.x] = largest;
-  fold_in_halves<gpu_threads>(sums, [](double a, double b) { return a + b; });
-  fold_in_halves<gpu_threads>(magnitudes, [](C a, C b) { return larger(a, b); });
+  for (unsigned half = gpu_threads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x >= half) continue;
+    sums[threadIdx.x] += sums[threadIdx.x + half];
+    magnitudes[threadIdx.x] = larger(magnitudes[threadIdx.x], magnitudes[threadIdx.x + half]);
+  }
+  __syncthreads();  // until all have read what the next call writes
   if (threadIdx.x != 0) return;
   squares = sums[0];
   largest = magnitudes[0];
