@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/passes.h"
+#include "core/passes/flags_as_norms.h"
 #include "core/passes/fuse.h"
 #include "core/spec/load.h"
 #include "core/train/setup.h"
@@ -178,6 +179,38 @@ TEST_CASE("the update is a launch for each rule, whichever parameters have it", 
         CHECK(updates_of(plan_of(program, gpus, {.deterministic = deterministic}),
                          set.back().starts_with("train.ema") ? "ema" : "adamw")
                   .size() == launches);
+      }
+    }
+  }
+}
+
+TEST_CASE("an optimizer has the same launches for any number of layers, its guard and clipping included", "[cuda]") {
+  // Those after the backward pass, which ends with the last product.
+  const auto launches = [](const std::vector<std::string>& set, int layers, int gpus, bool deterministic) {
+    const auto program = std::make_shared<const Program>(flags_as_norms(*program_of_layers(layers, set)));
+    const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
+    const std::size_t begin = launches_of(plan, "matmul").back();
+    const std::vector<std::size_t> all = places_of<gpu::Launch>(plan);
+    return std::count_if(all.begin(), all.end(), [&](std::size_t at) { return at > begin; });
+  };
+  const std::string decay = "optimizer.sgd={momentum: 0.9, nesterov: true, weight_decay: 0.1}";
+  for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
+           {"optimizer.sgd={}"},
+           {decay},
+           {decay, "optimizer.weight_decay_exclude='*.bias'"},
+           {decay, "optimizer.clip_by_global_norm=1"},
+           {decay, "optimizer.clip=0.1", "optimizer.clip_by_global_norm=1"},
+           {"optimizer.adam={}", "optimizer.clip=0.1", "optimizer.clip_by_global_norm=1"},
+           {"optimizer.adamw={}"},
+           {"optimizer.rmsprop={momentum: 0.9}"},
+           {"optimizer.adagrad={}"},
+           {"optimizer.nadam={}"},
+           {"optimizer.lion={}"}}) {
+    for (const int gpus : {1, 2}) {
+      for (const bool deterministic : {false, true}) {
+        INFO(set.front() << ' ' << set.back() << " on " << gpus << " GPUs, deterministic " << deterministic);
+        const auto few = launches(set, 4, gpus, deterministic);
+        CHECK(launches(set, 12, gpus, deterministic) == few);
       }
     }
   }

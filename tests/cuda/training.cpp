@@ -68,6 +68,9 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
       {mlp, "data.microbatches=2", "optimizer.adamw={}", "train.eval_every=1 step"},
       {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12", "train.verify_replicas=1 step"},
       {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps", "train.on_nonfinite=skip"},
+      {mlp, "optimizer.sgd={momentum: 0.9, weight_decay: 0.01}", "optimizer.weight_decay_exclude='*.bias'"},
+      {mlp, "optimizer.adagrad={}", "optimizer.clip=0.01", "optimizer.clip_by_global_norm=0.1"},
+      {mlp, "optimizer.sgd={momentum: 0.9}", "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"},
   };
   for (const std::vector<std::string>& set : variations) {
     INFO(set.front() << ' ' << set.back());

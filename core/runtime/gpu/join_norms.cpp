@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -36,6 +37,23 @@ void for_each_written(const Command& command, F&& f) {
   } else if (const auto* const loop = std::get_if<Loop>(&command)) {
     for (const Loop::Slice& slice : loop->slices) f(slice.copy.to.buffer);
     for (const Command& inner : loop->body) for_each_written(inner, f);
+  }
+}
+
+// The same for each that a command reads.
+template <class F>
+void for_each_read(const Command& command, F&& f) {
+  if (const auto* const launch = std::get_if<Launch>(&command)) {
+    for (const Place& place : launch->operands) f(place.buffer);
+  } else if (const auto* const copy = std::get_if<Copy>(&command)) {
+    f(copy->from.buffer);
+  } else if (const auto* const fold = std::get_if<Fold>(&command)) {
+    f(fold->from.buffer);
+  } else if (const auto* const collect = std::get_if<Collect>(&command)) {
+    f(collect->from.buffer);
+  } else if (const auto* const loop = std::get_if<Loop>(&command)) {
+    for (const Loop::Slice& slice : loop->slices) f(slice.copy.from.buffer);
+    for (const Command& inner : loop->body) for_each_read(inner, f);
   }
 }
 
@@ -136,6 +154,71 @@ Place Lowering::constant(const Equation& equation) {
   const int buffer = add_buffer(equation.op.infer({program_.mesh, {}}).front(), {}, Pool::constant);
   plan_.constants.emplace_back(buffer, &added_->back());
   return {buffer, 0};
+}
+
+// The chains that compute these values become one launch (join_launches) where they lie in the order of the parameters.
+void Lowering::lay_normed_side_by_side() {
+  std::map<int, std::size_t> made_by;  // by buffer: a launch
+  struct Group {
+    std::vector<std::size_t> norms;  // commands
+    std::set<int> results;           // buffers
+  };
+  std::vector<Group> groups(1);
+  for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+    const Command& command = plan_.commands[i];
+    for_each_read(command, [&](int buffer) {
+      if (groups.back().results.contains(buffer)) groups.emplace_back();
+    });
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (launch == nullptr) continue;
+    for (const Place& place : launch->results) made_by.emplace(place.buffer, i);
+    if (!is_norms(command) || launch->devices > 1) continue;
+    const int x = launch->operands.front().buffer;
+    const Buffer& buffer = plan_.buffer(x);
+    const auto maker = made_by.find(x);
+    const bool is_movable = buffer.pool == Pool::passing && buffer.within < 0 && buffer.slices == 1;
+    if (!is_movable || maker == made_by.end() ||
+        !std::get<Launch>(plan_.commands[maker->second]).equation->op.rules().elementwise) {
+      continue;
+    }
+    groups.back().norms.push_back(i);
+    for (const Place& place : launch->results) groups.back().results.insert(place.buffer);
+  }
+
+  const auto operand_of = [&](std::size_t norms) {
+    return std::get<Launch>(plan_.commands[norms]).operands.front().buffer;
+  };
+  // Where the first array begins that the value is computed from, of those that are kept; they have an order already.
+  const auto order_of = [&](int buffer) {
+    const Launch& maker = std::get<Launch>(plan_.commands[made_by.at(buffer)]);
+    std::size_t first = static_cast<std::size_t>(-1);
+    for (std::size_t i = maker.operands.size(); i-- > 0;) {
+      const Place root = plan_.root_of(maker.operands[i].buffer);
+      if (numel(maker.operand_types[i]) == numel(plan_.buffer(buffer).type)) {
+        first = plan_.buffer(root.buffer).offset + root.offset;
+      }
+    }
+    return first;
+  };
+  std::vector<std::size_t> place(plan_.commands.size());  // after which command each comes
+  for (std::size_t i = 0; i < place.size(); ++i) place[i] = i;
+  for (const Group& group : groups) {
+    if (group.norms.size() < 2) continue;
+    std::vector<int> buffers;
+    for (const std::size_t norms : group.norms) {
+      const int x = operand_of(norms);
+      if (std::find(buffers.begin(), buffers.end(), x) == buffers.end()) buffers.push_back(x);
+      place[norms] = group.norms.back();
+    }
+    std::stable_sort(buffers.begin(), buffers.end(), [&](int a, int b) { return order_of(a) < order_of(b); });
+    lay_side_by_side(*equation_of(plan_.commands[group.norms.front()]), buffers);
+  }
+  std::vector<std::size_t> order(place.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+  std::vector<Command> commands;
+  for (const std::size_t i : order) commands.push_back(std::move(plan_.commands[i]));
+  plan_.commands = std::move(commands);
 }
 
 // Chunks are those of `norms`, so that the bits are the same.

@@ -108,6 +108,9 @@ class Lowering {
 
   // ---- the end of a step
 
+  // Values of which only norms are taken lie side by side as well, and their norms are taken when all of them are
+  // there.
+  void lay_normed_side_by_side();
   // Launches of `norms` on arrays of one memory become one.
   void join_norms();
   void lower_updates();

@@ -1,9 +1,11 @@
 #include "core/runtime/gpu/plans.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/saturate.h"
 #include "core/ops/all.h"
+#include "core/passes/flags_as_norms.h"
 #include "core/passes/fuse_rows.h"
 
 namespace pmaptrain::gpu {
@@ -42,12 +44,15 @@ Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
   return batches;
 }
 
+// Passes that serve GPUs only.
+Program for_gpus(Program program) { return flags_as_norms(fuse_rows(std::move(program))); }
+
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
   PlanOptions how = options.plan;
   how.private_copies = source.private_copies;
   std::vector<std::shared_ptr<const Program>> programs;
   for (const Entry& entry : source.entries) {
-    programs.push_back(std::make_shared<const Program>(fuse_rows(*entry.program)));
+    programs.push_back(std::make_shared<const Program>(for_gpus(*entry.program)));
   }
   Plans plans;
   for (int gpu = 0; gpu < planned; ++gpu) {
