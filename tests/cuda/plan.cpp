@@ -11,9 +11,11 @@
 #include "core/graph/passes.h"
 #include "core/passes/flags_as_norms.h"
 #include "core/passes/fuse.h"
+#include "core/runtime/gpu/module.h"
 #include "core/spec/load.h"
 #include "core/train/setup.h"
 #include "tests/catch.h"
+#include "tests/cuda/emulated.h"
 #include "tests/runtime/programs.h"
 #include "tests/session_run.h"
 
@@ -258,6 +260,32 @@ TEST_CASE("the norm of a value that is not beside others, or that is written aga
         std::pair(0UL, 1UL));
   CHECK(norms("%p = psum[axes={a}] %x\n%q = psum[axes={a}] %y\n%s, %m = norms %p\n%t, %n = norms %q\n" + returned) ==
         std::pair(2UL, 0UL));
+}
+
+TEST_CASE("norms of computed values are taken together, unless one of them is needed for the next", "[cuda]") {
+  const auto check_norms = [](const std::string& text, std::size_t apart, std::size_t together) {
+    INFO(text);
+    const auto program = std::make_shared<const Program>(
+        fuse(simplify(*test::program_of("mesh a=1\nbatch %x:f32[600]{}\nbatch %y:f32[40]{}\n" + text))));
+    const gpu::Plan plan = plan_of(program, 1, {});
+    CHECK(launches_of(plan, "norms").size() == apart);
+    CHECK(launches_of(plan, "norms_of_parts").size() == together);
+    const test::Values inputs = test::random_inputs(*program, 3);
+    const auto platform = test::make_emulated({.devices = 1});
+    gpu::GpuModule module({{{"test", program, 1}}}, *platform, 1, {1, {}});
+    const test::Values expected = test::interpreted(*program, inputs), found = test::run(module, inputs);
+    for (const auto& [name, value] : expected) {
+      INFO(name);
+      CHECK(test::close(name.ends_with("s") || name.ends_with("t") ? DType::f64 : DType::f32, found.at(name), value));
+    }
+  };
+  const std::string squares = "%p = mul %x, %x\n%q = mul %y, %y\n", norms = "%s, %m = norms %p\n%t, %n = norms %q\n",
+                    returned = "return s = %s\nreturn m = %m\nreturn t = %t\nreturn n = %n\n";
+  check_norms(squares + norms + returned, 0, 1);
+  check_norms("%p = mul %x, %x\n%s, %m = norms %p\n%q = mul %y, %y\n%t, %n = norms %q\n" + returned, 0, 1);
+  // The second value needs the first one's norm; an output has a place of its own.
+  check_norms("%p = mul %x, %x\n%s, %m = norms %p\n%q = mul %y, %m\n%t, %n = norms %q\n" + returned, 2, 0);
+  check_norms(squares + norms + returned + "return p = %p\n", 2, 0);
 }
 
 TEST_CASE("launches that differ in more than their arrays stay apart", "[cuda]") {

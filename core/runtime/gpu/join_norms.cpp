@@ -158,16 +158,21 @@ Place Lowering::constant(const Equation& equation) {
 
 // The chains that compute these values become one launch (join_launches) where they lie in the order of the parameters.
 void Lowering::lay_normed_side_by_side() {
+  std::set<int> held;  // what has a place of its own at the end of a step
+  for (const Input& input : program_.inputs) {
+    if (input.next) held.insert(buffer(*input.next));
+  }
+  for (const Output& output : program_.outputs) held.insert(buffer(output.value));
   std::map<int, std::size_t> made_by;  // by buffer: a launch
   struct Group {
     std::vector<std::size_t> norms;  // commands
-    std::set<int> results;           // buffers
+    std::set<int> results;           // the memory that they are in
   };
   std::vector<Group> groups(1);
   for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
     const Command& command = plan_.commands[i];
     for_each_read(command, [&](int buffer) {
-      if (groups.back().results.contains(buffer)) groups.emplace_back();
+      if (groups.back().results.contains(plan_.root_of(buffer).buffer)) groups.emplace_back();
     });
     const Launch* const launch = std::get_if<Launch>(&command);
     if (launch == nullptr) continue;
@@ -176,13 +181,14 @@ void Lowering::lay_normed_side_by_side() {
     const int x = launch->operands.front().buffer;
     const Buffer& buffer = plan_.buffer(x);
     const auto maker = made_by.find(x);
-    const bool is_movable = buffer.pool == Pool::passing && buffer.within < 0 && buffer.slices == 1;
+    const bool is_movable =
+        buffer.pool == Pool::passing && buffer.within < 0 && buffer.slices == 1 && !held.contains(x);
     if (!is_movable || maker == made_by.end() ||
         !std::get<Launch>(plan_.commands[maker->second]).equation->op.rules().elementwise) {
       continue;
     }
     groups.back().norms.push_back(i);
-    for (const Place& place : launch->results) groups.back().results.insert(place.buffer);
+    for (const Place& place : launch->results) groups.back().results.insert(plan_.root_of(place.buffer).buffer);
   }
 
   const auto operand_of = [&](std::size_t norms) {
