@@ -118,7 +118,7 @@ void KernelCase::complete(unsigned seed) {
   }
 }
 
-GpuRequest KernelCase::request() const { return {operands, results, devices, stacked, region, types}; }
+GpuRequest KernelCase::request() const { return {operands, results, devices, stacked, region, types, tf32}; }
 
 std::vector<Bytes> run_reference(const KernelCase& c) {
   CpuRequest request{c.operands, c.results, c.devices, c.stacked};

@@ -39,6 +39,7 @@ struct KernelCase {
   const Region* region = nullptr;
   std::vector<Type> types = {};    // of the region's values
   std::vector<Type> results = {};  // the type rule's where nothing is said
+  bool tf32 = false;               // as in GpuRequest
 
   // Fills in what is not said.
   void complete(unsigned seed);

@@ -1,4 +1,7 @@
 // Matrix products and convolutions, which libraries carry out on CUDA, against the references.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "core/ops/all.h"
@@ -107,6 +110,43 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
       }
     }
   }
+}
+
+TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
+          "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  const auto check = [](const Op& op, const std::vector<Type>& operands) {
+    KernelCase c{op, operands};
+    c.tf32 = true;
+    for (const Type& type : operands) {
+      std::vector<float> values(static_cast<std::size_t>(numel(type)));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(7 * i + operands.size()));
+      c.values.push_back(bytes_of(values));
+    }
+    c.complete(0);
+    const Bytes found = run_on_gpu(c)[0], expected = run_reference(c)[0];
+    const auto number = [](const Bytes& bytes, std::size_t i) {
+      float value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      return value;
+    };
+    float largest = 0, furthest = 0;
+    for (std::size_t i = 0; i < expected.size() / sizeof(float); ++i) {
+      largest = std::max(largest, std::abs(number(expected, i)));
+      furthest = std::max(furthest, std::abs(number(found, i) - number(expected, i)));
+    }
+    INFO(op.name() << ": " << furthest << " of " << largest);
+    CHECK(largest > 0.5F);
+    CHECK(furthest <= 0.004F * largest);
+  };
+  check(ops::Matmul{}, {array(DType::f32, {64, 256}), array(DType::f32, {256, 32})});
+  const Convolution& c = convolutions[1];
+  const Type x = array(DType::f32, c.x), kernel = array(DType::f32, c.kernel);
+  const ops::Conv conv{c.strides, c.padding, false, c.dilation, c.groups, {}};
+  const Type y = array(DType::f32, result_of(conv, {x, kernel}));
+  check(conv, {x, kernel});
+  check(ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y});
+  check(ops::ConvKernelGrad{c.strides, c.padding, c.kernel, false, c.dilation, c.groups, {}}, {x, y});
 }
 
 TEST_CASE("a relu within a GPU's product or convolution keeps NaN", "[cuda][gpu][kernels]") {
