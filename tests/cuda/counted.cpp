@@ -55,8 +55,14 @@ class CountedDevice final : public gpu::Device {
   }
   void stamp(gpu::Stream stream, int number) override { device_->stamp(stream, number); }
   double seconds_between(int from, int to) override { return device_->seconds_between(from, to); }
-  void begin_range(const std::string& name) override { device_->begin_range(name); }
-  void end_range() override { device_->end_range(); }
+  void begin_range(const std::string& name) override {
+    counts_.begin_range(name);
+    device_->begin_range(name);
+  }
+  void end_range() override {
+    --counts_.open_ranges;
+    device_->end_range();
+  }
   gpu::Graph capture(const std::function<void()>& record) override {
     ++counts_.graphs;
     return device_->capture(record);

@@ -22,6 +22,18 @@ struct CallCounts {
   std::atomic<std::size_t> pinned = 0;  // bytes
   int all() const { return memory + kernels + graphs + communicators; }
 
+  // The names of ranges for profilers. Each must end.
+  std::atomic<int> open_ranges = 0;
+  std::vector<std::string> take_ranges() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(ranges_, {});
+  }
+  void begin_range(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    ranges_.push_back(name);
+    ++open_ranges;
+  }
+
   // "replay", "copy on copy", "order compute before copy", "follow on copy", in the order of the calls.
   std::vector<std::string> take_queued() {
     const std::lock_guard lock(mutex_);
@@ -34,7 +46,7 @@ struct CallCounts {
 
  private:
   std::mutex mutex_;
-  std::vector<std::string> queued_;
+  std::vector<std::string> queued_, ranges_;
 };
 
 // `counts` outlives the platform and its devices.

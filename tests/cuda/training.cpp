@@ -1,4 +1,5 @@
 // Training on GPUs beside training on the CPU.
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -117,6 +118,22 @@ TEST_CASE("steps on a batch that never changes are queued ahead, and told as on 
   CHECK(found.of<train::Logged>().size() == 11);
   CHECK(found.metrics.size() == expected.metrics.size());
   check_near(numbers_of(found), numbers_of(expected));
+}
+
+TEST_CASE("profilers see what a step calls by the names of layers", "[cuda]") {
+  test::CallCounts counts;
+  {
+    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
+    train_setup(setup_of_text(small_images,
+                              {"model.layers=[flatten, {dense: 3}]", "mesh.backend=cuda", "train.duration=1 step"}));
+  }
+  CHECK(counts.open_ranges == 0);
+  const std::vector<std::string> ranges = counts.take_ranges();
+  for (const std::string name :
+       {"dense_0: matmul", "dense_0.grad: matmul", "adam: fused", "grad_norm: norms_of_parts"}) {
+    INFO(name);
+    CHECK(std::find(ranges.begin(), ranges.end(), name) != ranges.end());
+  }
 }
 
 TEST_CASE("mesh.tf32 reaches every kernel of a run", "[cuda]") {
