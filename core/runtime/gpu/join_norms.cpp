@@ -223,6 +223,7 @@ void Lowering::lay_normed_side_by_side() {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
   std::vector<Command> commands;
+  commands.reserve(order.size());
   for (const std::size_t i : order) commands.push_back(std::move(plan_.commands[i]));
   plan_.commands = std::move(commands);
 }
