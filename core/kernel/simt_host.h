@@ -227,7 +227,8 @@ class Block {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(&fiber.fake_stack, scheduler_stack_, scheduler_bytes_);
     change(fiber.context, scheduler_);
-    __sanitizer_finish_switch_fiber(fiber.fake_stack, &scheduler_stack_, &scheduler_bytes_);
+    // On return another block may run, as a thread of which the fiber goes on.
+    __sanitizer_finish_switch_fiber(fiber.fake_stack, &now->scheduler_stack_, &now->scheduler_bytes_);
 #else
     change(fiber.context, scheduler_);
 #endif
