@@ -46,7 +46,7 @@ class Finder {
   // With the maximum that equation `i` is, if it is one of flags.
   std::optional<Flags> at(std::size_t i) const {
     const Equation& largest = program_.equations[i];
-    if (largest.op.as<ops::ReduceMax>() == nullptr || numel(program_.type(largest.results[0])) != 1) return {};
+    if (largest.op.as<ops::ReduceMax>() == nullptr || !program_.type(largest.results[0]).shape.empty()) return {};
     const Value marks = largest.operands[0];
     const auto made = made_by_.find(marks.id);
     if (program_.type(marks).dtype != DType::u8 || made == made_by_.end() || uses_.of(marks) != 1) return {};

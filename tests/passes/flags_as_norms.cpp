@@ -86,6 +86,14 @@ TEST_CASE("flags that something else reads, that are not of all elements, or tha
   by_row.replace(by_row.find("[dims=[0,1]]"), 12, "[dims=[1]]");
   by_row.replace(by_row.find("%xe = eq %xa"), 12, "%xo = reduce_max[dims=[0]] %xa\n%xe = eq %xo");
   stays(by_row);
+  std::string not_scalar =
+      "batch %x:f32[1,9]{}\nbatch %y:f32[1,7]{}\n%yes = constant[dtype=u8, shape=[], value=0.0]\n"
+      "%no = constant[dtype=u8, shape=[], value=1.0]\n%all = constant[dtype=u8, shape=[1], value=0.0]\n";
+  for (const std::string name : {"x", "y"}) {
+    not_scalar += "%" + name + "f = is_finite %" + name + "\n%" + name + "u = select %" + name + "f, %yes, %no\n%" +
+                  name + "a = reduce_max[dims=[1]] %" + name + "u\n%" + name + "e = eq %" + name + "a, %all\n";
+  }
+  stays(not_scalar + "return x = %xe\nreturn y = %ye\n");
   stays(
       "batch %x:f32[9]{}\n%yes = constant[dtype=u8, shape=[], value=0.0]\n%no = constant[dtype=u8, shape=[], "
       "value=1.0]\n%f = is_finite %x\n%u = select %f, %yes, %no\n%a = reduce_max[dims=[0]] %u\n%e = eq %a, "

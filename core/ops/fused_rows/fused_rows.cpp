@@ -22,13 +22,18 @@ bool folds_rows(const Op& op, const Shape& operand, std::int64_t length) {
   if (const auto* sum = op.as<ReduceSum>()) dims = sum->dims;
   if (const auto* max = op.as<ReduceMax>()) dims = max->dims;
   if (const auto* argmax = op.as<Argmax>()) dims = {argmax->dim};
+  // From the last dimension on, those of size 1 aside.
   std::int64_t reduced = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const std::size_t last = operand.size() - dims.size() + i;
-    if (dims[i] != static_cast<std::int64_t>(last)) return false;
-    reduced *= operand[last];
+  std::size_t left = dims.size();
+  for (std::size_t d = operand.size(); d-- > 0 && left > 0;) {
+    if (dims[left - 1] == static_cast<std::int64_t>(d)) {
+      reduced *= operand[d];
+      --left;
+    } else if (operand[d] != 1) {
+      return false;
+    }
   }
-  return !dims.empty() && reduced == length;
+  return !dims.empty() && left == 0 && reduced == length;
 }
 
 bool fits_rows(const Equation& equation, std::span<const Type> operands, const Type& result, std::int64_t rows,

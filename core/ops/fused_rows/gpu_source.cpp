@@ -26,7 +26,7 @@ constexpr unsigned threads_of_short_rows = 32;  // few, so that a batch is sprea
 class RowsWriter {
  public:
   RowsWriter(const FusedRows& op, const GpuRequest& request, std::string_view name)
-      : op_(op), request_(request), name_(name), is_long_(op.length >= static_cast<std::int64_t>(wide_group)) {
+      : op_(op), request_(request), name_(name), length_(op.length) {
     const Region& region = *request.region;
     for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
     for (const Equation& equation : region.equations) {
@@ -34,6 +34,11 @@ class RowsWriter {
       if (equation.operands.empty() || !folds_rows(equation.op, type(equation.operands[0]).shape, op.length)) continue;
       rows_ = numel(type(equation.operands[0])) / op.length;
     }
+    // Rows of several devices may be given as one.
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      if (is_full(region.params[i])) length_ = numel(request.operands[i]) / rows_;
+    }
+    is_long_ = length_ >= static_cast<std::int64_t>(wide_group);
     all_rows_ = rows_ * request.devices;
   }
 
@@ -48,7 +53,7 @@ class RowsWriter {
       parameters += fmt::format("{}* r{}, ", type_text(type(result).dtype), i);
       if (is_full(result)) {
         const std::string value = in_element(result, elements);
-        elements.text += fmt::format("      r{}[row * {}u + j] = {};\n", i, op_.length, value);
+        elements.text += fmt::format("      r{}[row * {}u + j] = {};\n", i, length_, value);
       } else {
         const std::string value = in_row(result);
         row_.text += fmt::format("    {}r{}[row] = {};\n", is_long_ ? "if (threadIdx.x == 0) " : "", i, value);
@@ -106,7 +111,7 @@ class RowsWriter {
     const auto param = params_.find(value.id);
     if (param != params_.end()) {
       const char* const row = request_.stacked[param->second] ? "row" : here();
-      return define(scope, value, indent, fmt::format("a{}[{} * {}u + j]", param->second, row, op_.length));
+      return define(scope, value, indent, fmt::format("a{}[{} * {}u + j]", param->second, row, length_));
     }
     const Equation& equation = *made_by_.at(value.id);
     std::string operands;
@@ -144,13 +149,13 @@ class RowsWriter {
 
   std::string fold_text(const Equation& equation) const {
     const std::string_view by = is_long_ ? "block" : "thread";
-    if (equation.op.as<Argmax>() != nullptr) return fmt::format("argmax_by_{}<{}>", by, op_.length);
+    if (equation.op.as<Argmax>() != nullptr) return fmt::format("argmax_by_{}<{}>", by, length_);
     return fmt::format("fold_by_{}<{}, {}, {}>", by, equation.op.as<ReduceSum>() != nullptr ? "SumFold" : "MaxFold",
-                       type_text(type(equation.results[0]).dtype), op_.length);
+                       type_text(type(equation.results[0]).dtype), length_);
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view elements) const {
-    const bool is_small = all_rows_ * op_.length < std::int64_t{1} << 31;
+    const bool is_small = all_rows_ * length_ < std::int64_t{1} << 31;
     const std::string_view index = is_small ? "std::uint32_t" : "std::uint64_t";
     std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters);
     text += is_long_
@@ -160,9 +165,9 @@ class RowsWriter {
     if (divides_) text += fmt::format("    const auto d = row / {0}u, i = row % {0}u;\n", rows_);
     text += row_.text;
     if (!elements.empty()) {
-      text += is_long_ ? fmt::format("    for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n", op_.length,
-                                     wide_group)
-                       : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", op_.length);
+      text += is_long_
+                  ? fmt::format("    for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n", length_, wide_group)
+                  : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", length_);
       text += std::string(elements) + "    }\n";
     }
     return text + "  }\n}\n";
@@ -180,7 +185,8 @@ class RowsWriter {
   const FusedRows& op_;
   const GpuRequest& request_;
   const std::string_view name_;
-  const bool is_long_;
+  std::int64_t length_;  // of the rows that are given
+  bool is_long_ = false;
   std::int64_t rows_ = 0, all_rows_ = 0;  // of one device, and of all
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/ops/fused_rows/fused_rows.h"
+#include "core/ops/reduce/reduce.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -158,7 +159,13 @@ int Lowering::by_rows(const Equation& equation, int operand) {
 }
 
 bool Lowering::sums_rows(const Equation& equation) const {
-  if (rows_.of(equation.results.front()) != RowKind::partial || !equation.regions.empty()) return false;
+  if (rows_.of(equation.results.front()) != RowKind::partial) return false;
+  const auto sums = [](const Equation& inner) { return inner.op.as<ops::ReduceSum>() != nullptr; };
+  if (!equation.regions.empty() &&
+      (equation.op.as<ops::FusedRows>() == nullptr ||
+       !std::all_of(equation.regions[0].equations.begin(), equation.regions[0].equations.end(), sums))) {
+    return false;
+  }
   return std::none_of(equation.operands.begin(), equation.operands.end(),
                       [&](Value operand) { return rows_.of(operand) == RowKind::partial; });
 }

@@ -7,6 +7,7 @@
 #include "core/ops/all.h"
 #include "core/passes/flags_as_norms.h"
 #include "core/passes/fuse_rows.h"
+#include "core/passes/join_sums.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -44,9 +45,6 @@ Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
   return batches;
 }
 
-// Passes that serve GPUs only.
-Program for_gpus(Program program) { return flags_as_norms(fuse_rows(std::move(program))); }
-
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
   PlanOptions how = options.plan;
   how.private_copies = source.private_copies;
@@ -74,6 +72,8 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
 }
 
 }  // namespace
+
+Program for_gpus(Program program) { return flags_as_norms(join_sums(fuse_rows(std::move(program)))); }
 
 std::size_t host_bytes(const Program& program, const Input& input) {
   const Type& type = program.type(input.value);
