@@ -14,9 +14,9 @@
 namespace pmaptrain::ops {
 
 // The region has a parameter for each operand, of its type. A value in it has an element for each element of the
-// matrix, one for each row, or one. A GPU may be given several devices' rows as one, of sums alone. Its equations are
-// those of a fused chain; reduce_sum, reduce_max and argmax, which make one element of a row; and one_hot and
-// broadcast, which make a row of one.
+// matrix, one for each row, or one. Its equations are those of a fused chain; reduce_sum, reduce_max and argmax, which
+// make one element of a row; and one_hot and broadcast, which make a row of one. Where all of them are sums, a GPU may
+// be given the rows of several devices as one.
 struct FusedRows {
   static constexpr std::string_view name = "fused_rows";
   static constexpr bool local = true;
