@@ -112,6 +112,12 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
   }
 }
 
+TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  const Type x = array(DType::f32, {8, 130, 128, 1}), y = array(DType::f32, {8, 130, 128, 3});
+  check_on_gpu({ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}});
+}
+
 TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
           "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;

@@ -1,60 +1,85 @@
-// Windows that slide over images in kernels: as core/ops/conv/window.h, without dilation.
+// Windows that slide over images in kernels: as core/ops/conv/window.h, without dilation. `I` is what indices are
+// computed in: a division of 64 bits takes several times as long as one of 32, and each element needs some.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
+template <class I>
 struct Slide {
-  i64 in, out, window, stride, low;
+  I in, out, window, stride, low;
 
   // The elements of the window at a position that lie on the image: first <= i < last.
-  __device__ i64 first(i64 position) const {
-    const i64 start = position * stride - low;
+  __device__ I first(I position) const {
+    const I start = position * stride - low;
     return start > 0 ? start : 0;
   }
-  __device__ i64 last(i64 position) const {
-    const i64 end = position * stride - low + window;
+  __device__ I last(I position) const {
+    const I end = position * stride - low + window;
     return end < in ? end : in;
   }
   // The positions whose windows have an element: first_position <= position < last_position.
-  __device__ i64 first_position(i64 element) const {
-    const i64 distance = element + low - window + 1;  // a window that begins here is the first one
+  __device__ I first_position(I element) const {
+    const I distance = element + low - window + 1;  // a window that begins here is the first one
     return distance > 0 ? (distance + stride - 1) / stride : 0;
   }
-  __device__ i64 last_position(i64 element) const {
-    const i64 end = (element + low) / stride + 1;
+  __device__ I last_position(I element) const {
+    const I end = (element + low) / stride + 1;
     return end < out ? end : out;
   }
 };
 
 // Of all devices: c channels, images of x and of y. What is not stacked has fewer images, which then repeat.
+template <class I>
 struct Pool {
-  i64 c;
-  Slide h, w;
+  I c;
+  Slide<I> h, w;
 
-  __device__ i64 x_offset(i64 image, i64 row, i64 column, i64 channel) const {
+  __device__ I x_offset(I image, I row, I column, I channel) const {
     return ((image * h.in + row) * w.in + column) * c + channel;
   }
-  __device__ i64 y_offset(i64 image, i64 row, i64 column, i64 channel) const {
+  __device__ I y_offset(I image, I row, I column, I channel) const {
     return ((image * h.out + row) * w.out + column) * c + channel;
   }
 };
 
 // An element of x or of y.
+template <class I>
 struct Pixel {
-  i64 image, row, column, channel;
+  I image, row, column, channel;
 };
-__device__ inline Pixel pixel_of(i64 i, i64 rows, i64 columns, i64 channels) {
-  return {i / channels / columns / rows, i / channels / columns % rows, i / channels % columns, i % channels};
+template <class I>
+__device__ Pixel<I> pixel_of(I i, I rows, I columns, I channels) {
+  const I pixel = i / channels, line = pixel / columns, image = line / rows;
+  return {image, line - image * rows, pixel - line * columns, i - pixel * channels};
+}
+
+// Images that not every device has for itself repeat.
+template <class I>
+__device__ I repeated(I image, I images) {
+  return image < images ? image : image % images;
 }
 
 #define PMAPTRAIN_POOL                                                                                                \
   i64 c, i64 h_in, i64 h_out, i64 h_window, i64 h_stride, i64 h_low, i64 w_in, i64 w_out, i64 w_window, i64 w_stride, \
-      i64 w_low
-#define PMAPTRAIN_POOL_OF                                                                   \
-  Pool {                                                                                    \
-    c, {h_in, h_out, h_window, h_stride, h_low}, { w_in, w_out, w_window, w_stride, w_low } \
+      i64 w_low, i64 narrow
+#define PMAPTRAIN_POOL_OF c, h_in, h_out, h_window, h_stride, h_low, w_in, w_out, w_window, w_stride, w_low, narrow
+
+// Calls f(pool) with indices that are wide enough.
+template <class F>
+__device__ void with_pool(PMAPTRAIN_POOL, F&& f) {
+  const auto pool = [&]<class I>(I) {
+    const auto as = [](i64 value) { return static_cast<I>(value); };
+    return Pool<I>{as(c),
+                   {as(h_in), as(h_out), as(h_window), as(h_stride), as(h_low)},
+                   {as(w_in), as(w_out), as(w_window), as(w_stride), as(w_low)}};
+  };
+  if (narrow != 0) {
+    f(pool(i32{}));
+  } else {
+    f(pool(i64{}));
   }
+}
 
 }  // namespace pmaptrain::ops::device

@@ -46,19 +46,21 @@ void launch_transpose(std::byte* to, const std::byte* from, std::int64_t rows, s
                                                                    reinterpret_cast<const T*>(from), rows, columns);
 }
 
-constexpr std::int64_t rows_of_part = 512;
+// A thread adds up so many rows of a column: the parts of a matrix, and then some of the parts' sums, until few are
+// left.
+constexpr std::int64_t rows_of_part = 512, parts_of_sum = 64;
 
-std::int64_t parts_of(std::int64_t rows) { return (rows + rows_of_part - 1) / rows_of_part; }
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // One thread for each part of a column: neighbours read neighbouring elements.
 template <class From>
 __global__ void sum_parts(Sum<From>* sums, const From* from, std::int64_t rows, std::int64_t columns,
-                          std::int64_t parts) {
+                          std::int64_t rows_of_each, std::int64_t parts) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < parts * columns;
        i += step) {
-    const std::int64_t first = i / columns * rows_of_part, column = i % columns;
-    const std::int64_t end = first + rows_of_part < rows ? first + rows_of_part : rows;
+    const std::int64_t first = i / columns * rows_of_each, column = i % columns;
+    const std::int64_t end = first + rows_of_each < rows ? first + rows_of_each : rows;
     Sum<From> sum{};
     for (std::int64_t row = first; row < end; ++row) sum += converted<Sum<From>>(from[row * columns + column]);
     sums[i] = sum;
@@ -104,19 +106,30 @@ cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, s
 
 std::size_t column_sums_workspace(DType from, std::int64_t rows, std::int64_t columns) {
   const std::size_t element = from == DType::f64 ? sizeof(double) : sizeof(float);
-  return static_cast<std::size_t>(parts_of(rows) * columns) * element;
+  std::int64_t parts = divided_up(rows, rows_of_part), all = parts;
+  while (parts > parts_of_sum) all += parts = divided_up(parts, parts_of_sum);
+  return static_cast<std::size_t>(all * columns) * element;
 }
 
 cudaError_t column_sums(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
                         std::byte* workspace, cudaStream_t stream) {
   if (columns == 0) return cudaSuccess;
-  const std::int64_t parts = parts_of(rows);
   const auto blocks = static_cast<unsigned>((columns + block_threads - 1) / block_threads);
   dispatch_floating_elements(from.dtype, [&]<class From>() {
-    auto* const sums = reinterpret_cast<Sum<From>*>(workspace);
+    using Part = Sum<From>;
+    auto* sums = reinterpret_cast<Part*>(workspace);
+    std::int64_t parts = divided_up(rows, rows_of_part);
     if (parts > 0) {
       sum_parts<<<blocks_for(parts * columns), block_threads, 0, stream>>>(
-          sums, reinterpret_cast<const From*>(from.data), rows, columns, parts);
+          sums, reinterpret_cast<const From*>(from.data), rows, columns, rows_of_part, parts);
+    }
+    while (parts > parts_of_sum) {
+      const std::int64_t fewer = divided_up(parts, parts_of_sum);
+      Part* const next = sums + parts * columns;
+      sum_parts<Part>
+          <<<blocks_for(fewer * columns), block_threads, 0, stream>>>(next, sums, parts, columns, parts_of_sum, fewer);
+      sums = next;
+      parts = fewer;
     }
     dispatch_floating_elements(to.dtype, [&]<class To>() {
       add_parts<<<blocks, block_threads, 0, stream>>>(reinterpret_cast<To*>(to.data), sums, columns, parts);

@@ -84,7 +84,7 @@ class MatmulWork final : public Work {
  public:
   MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu)
       : handle_(handle), product_(product_of(op, request)), slices_(request) {
-    if (product_.bias) bias_ = bias_of(product_);
+    if (product_.bias) bias_ = bias_of(product_, request);
     if (!empty() && product_.k > 0) choose(op, request, relu);
     if (bias_ == Bias::after_f32_sum) {
       const auto elements = static_cast<std::size_t>(product_.rows() * product_.n);
@@ -104,9 +104,12 @@ class MatmulWork final : public Work {
   // Where the bias is added: by the library, or by a kernel after it, to sums of the result's type or of f32.
   enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
 
-  static Bias bias_of(const Product& p) {
+  // Nothing tells the library how slices of a bias are aligned, and its kernels may read 16 bytes at a time.
+  static Bias bias_of(const Product& p, const GpuRequest& request) {
     if (p.out == DType::bf16 && p.bias_type != DType::bf16) return Bias::after_f32_sum;
-    return p.out == p.bias_type && p.out != DType::f64 ? Bias::by_library : Bias::after;
+    const bool is_aligned = request.devices == 1 || !request.stacked[2] || alignment_of(request.operands[2], 16) == 16;
+    if (p.out == p.bias_type && p.out != DType::f64 && is_aligned) return Bias::by_library;
+    return p.out == DType::bf16 ? Bias::after_f32_sum : Bias::after;
   }
 
   // What of bias and relu the library takes, and its algorithm: the most that there is an algorithm for.
