@@ -1,5 +1,6 @@
 // Whenever a run is killed or stopped, it continues to the same end: the same bits in its checkpoints, the same lines,
 // the same summary. PMAPTRAIN_KILLS says how often it is killed; 20 without it.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -51,7 +52,7 @@ int lines_about(const std::string& run, const std::string& event, int step) {
 TEST_CASE("a run that is killed at any moment, again and again, continues to the same bits", "[app]") {
   const LongRun run(all_steps);
   seconds_of(run, "first");  // reads the program from the disk
-  const double usual = seconds_of(run, "whole");
+  double usual = seconds_of(run, "whole");
   const Kept whole = run.kept("whole");
   REQUIRE(json::parse(whole.at("summary.json"))["steps_skipped"] > 0);
   REQUIRE(json::parse(whole.at("summary.json"))["best"]["step"] < all_steps);
@@ -75,7 +76,10 @@ TEST_CASE("a run that is killed at any moment, again and again, continues to the
       kills += killed ? 1 : 0;
       told << " " << life << (killed ? "" : " (ended)");
       INFO(told.str() << "\n" << result.err);
-      if (!killed) CHECK(result.status == 0);
+      if (!killed) {
+        CHECK(result.status == 0);
+        if (i == 0) usual = std::min(usual, life);  // other programs may have slowed the first one down
+      }
     }
     INFO(told.str());
     const Finished result = run_binary(run.command(name, {"--resume", "--workers", some_workers(random)}));
