@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <system_error>
+
+#include "core/train/file_system.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -26,7 +27,7 @@ struct CloseStream {
 // The names in an open directory; none, with errno set, when it cannot be read.
 std::optional<std::vector<std::string>> names_in(int fd) {
   // A descriptor of its own, since closedir() closes the one that it reads.
-  Descriptor own(::openat(fd, ".", open_flags));
+  Descriptor own(file_system().open_at(fd, ".", open_flags));
   if (!own) return std::nullopt;
   const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(own.get()));
   if (!stream) return std::nullopt;
@@ -45,11 +46,11 @@ std::optional<std::vector<std::string>> names_in(int fd) {
 
 // 0, or the error number of what could not be removed.
 int remove_tree(int fd, const std::string& name) {
-  if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) return 0;
+  if (file_system().unlink_at(fd, name) == 0 || errno == ENOENT) return 0;
   if (errno != EISDIR && errno != EPERM) return errno;
   const int problem = errno;
   {
-    const Descriptor child(::openat(fd, name.c_str(), open_flags | O_NOFOLLOW));
+    const Descriptor child(file_system().open_at(fd, name, open_flags | O_NOFOLLOW));
     if (!child) return errno == ENOTDIR || errno == ELOOP ? problem : errno;
     const auto names = names_in(child.get());
     if (!names) return errno;
@@ -57,7 +58,7 @@ int remove_tree(int fd, const std::string& name) {
       if (const int error = remove_tree(child.get(), inner); error != 0) return error;
     }
   }
-  return ::unlinkat(fd, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
+  return file_system().unlink_at(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 bool same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -65,9 +66,9 @@ bool same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_
 }  // namespace
 
 Directory Directory::enter(const std::string& name, bool make) const {
-  const bool made = make && ::mkdirat(fd_.get(), name.c_str(), 0777) == 0;
+  const bool made = make && file_system().mkdir_at(fd_.get(), name) == 0;
   if (make && !made && errno != EEXIST) fail_file(path_ / name, "made", errno);
-  Descriptor fd(::openat(fd_.get(), name.c_str(), open_flags));
+  Descriptor fd(file_system().open_at(fd_.get(), name, open_flags));
   if (!fd) fail_file(path_ / name, made ? "opened" : make ? "made" : "opened", errno);
   if (made) flush();
   return {std::move(fd), path_ / name};
@@ -92,17 +93,17 @@ std::vector<std::string> Directory::names() const {
 }
 
 void Directory::rename(const std::string& from, const std::string& to) const {
-  if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) fail_file(path_ / to, "written", errno);
+  if (file_system().rename_at(fd_.get(), from, to) != 0) fail_file(path_ / to, "written", errno);
 }
 
 bool Directory::exchange(const std::string& a, const std::string& b) const {
-  return ::renameat2(fd_.get(), a.c_str(), fd_.get(), b.c_str(), RENAME_EXCHANGE) == 0;
+  return file_system().exchange_at(fd_.get(), a, b) == 0;
 }
 
 void Directory::link(const std::string& target, const std::string& name) const {
   const std::string temporary = ".tmp-" + name;
   remove_quietly(temporary);
-  if (::symlinkat(target.c_str(), fd_.get(), temporary.c_str()) != 0) fail_file(path_ / name, "written", errno);
+  if (file_system().symlink_at(target, fd_.get(), temporary) != 0) fail_file(path_ / name, "written", errno);
   try {
     rename(temporary, name);
   } catch (...) {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/train/file_system.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -29,7 +30,7 @@ bool is_special(const FilePlace& place) {
 }
 
 void write_special(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {
-  const Descriptor file(::openat(place.directory, place.name.c_str(), O_WRONLY | O_CLOEXEC));
+  const Descriptor file(file_system().open_at(place.directory, place.name, O_WRONLY | O_CLOEXEC));
   if (!file) fail_file(place.shown, "written", errno);
   for (const std::span<const std::byte> part : parts) {
     if (write_all(file.get(), part) < part.size()) fail_file(place.shown, "written", errno);
@@ -39,7 +40,7 @@ void write_special(const FilePlace& place, std::span<const std::span<const std::
 void flush_folder_of(const FilePlace& place) {
   std::filesystem::path folder = std::filesystem::path(place.name).parent_path();
   if (folder.empty()) folder = ".";
-  const Descriptor open(::openat(place.directory, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor open(file_system().open_at(place.directory, folder.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!open && errno == EACCES) return;  // one may be allowed to write there, and not to read
   if (!open) fail_file(place.shown.parent_path(), "flushed to the disk", errno);
   flush_to_disk(open.get(), place.shown.parent_path());
@@ -72,7 +73,7 @@ std::size_t write_all(int fd, std::span<const std::byte> bytes) {
   constexpr std::size_t most = std::numeric_limits<std::int32_t>::max() / 2;  // Linux writes at most 2 GiB at once
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::write(fd, bytes.data() + done, std::min(bytes.size() - done, most));
+    const ssize_t count = file_system().write(fd, bytes.subspan(done, std::min(bytes.size() - done, most)));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) break;
     done += static_cast<std::size_t>(count);
@@ -82,7 +83,7 @@ std::size_t write_all(int fd, std::span<const std::byte> bytes) {
 
 void flush_to_disk(int fd, const std::filesystem::path& shown) {
   // Some file systems cannot flush a directory and say EINVAL; they order renames themselves.
-  if (::fsync(fd) != 0 && errno != EINVAL) fail_file(shown, "flushed to the disk", errno);
+  if (file_system().fsync(fd) != 0 && errno != EINVAL) fail_file(shown, "flushed to the disk", errno);
 }
 
 std::string hash_hex(std::span<const std::byte> bytes) { return hex(XXH3_64bits(bytes.data(), bytes.size())); }
@@ -97,12 +98,12 @@ struct FileWriter::Hash {
 
 FileWriter::FileWriter(FilePlace place) : place_(std::move(place)), hash_(std::make_unique<Hash>()) {
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  file_ = Descriptor(::openat(place_.directory, place_.name.c_str(), flags, 0666));
+  file_ = Descriptor(file_system().open_at(place_.directory, place_.name, flags));
   if (!file_) fail_file(place_.shown, "written", errno);
 }
 
 FileWriter::~FileWriter() {
-  if (file_) ::unlinkat(place_.directory, place_.name.c_str(), 0);
+  if (file_) file_system().unlink_at(place_.directory, place_.name);
 }
 
 void FileWriter::write(std::span<const std::byte> bytes) {
@@ -117,9 +118,9 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 void FileWriter::close() {
   flush_to_disk(file_.get(), place_.shown);
   // On some network file systems only close() tells that a write failed.
-  if (::close(file_.release()) == 0 || errno == EINTR) return;
+  if (file_system().close(file_.release()) == 0 || errno == EINTR) return;
   const int error = errno;
-  ::unlinkat(place_.directory, place_.name.c_str(), 0);
+  file_system().unlink_at(place_.directory, place_.name);
   fail_file(place_.shown, "written", error);
 }
 
@@ -166,7 +167,7 @@ Replacement::Replacement(FilePlace place, std::span<const std::span<const std::b
 }
 
 Replacement::~Replacement() {
-  if (!temporary_.empty()) ::unlinkat(place_.directory, temporary_.c_str(), 0);
+  if (!temporary_.empty()) file_system().unlink_at(place_.directory, temporary_);
 }
 
 void Replacement::write(std::span<const std::byte> bytes) { writer_.write(bytes); }
@@ -174,7 +175,7 @@ void Replacement::write(std::span<const std::byte> bytes) { writer_.write(bytes)
 void Replacement::close() { writer_.close(); }
 
 void Replacement::take_place() {
-  if (::renameat(place_.directory, temporary_.c_str(), place_.directory, place_.name.c_str()) != 0) {
+  if (file_system().rename_at(place_.directory, temporary_, place_.name) != 0) {
     fail_file(place_.shown, "written", errno);
   }
   temporary_.clear();

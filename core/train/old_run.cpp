@@ -1,8 +1,6 @@
 #include "core/train/old_run.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/train/file_system.h"
 #include "core/train/run_folder.h"
 #include "core/train/tensorboard.h"
 
@@ -27,7 +26,7 @@ bool is_checkpoint(const std::string& name) {
 
 bool rename_to_free(const Directory& directory, const std::string& from, const std::string& to) {
   const int fd = directory.fd();
-  return !directory.has(to) && ::renameat(fd, from.c_str(), fd, to.c_str()) == 0;
+  return !directory.has(to) && file_system().rename_at(fd, from, to) == 0;
 }
 
 // Removes a folder of the run, now called `name`, with the entries of which `is_ours` is true. Of a link, the link is
@@ -35,13 +34,13 @@ bool rename_to_free(const Directory& directory, const std::string& from, const s
 // ours could not be removed.
 bool remove_folder(const Directory& directory, const std::string& name, std::string_view original,
                    bool (*is_ours)(const std::string&)) {
-  if (::unlinkat(directory.fd(), name.c_str(), 0) == 0 || errno == ENOENT) return true;
+  if (file_system().unlink_at(directory.fd(), name) == 0 || errno == ENOENT) return true;
   try {
     const Directory inside = directory.enter(name, false);
     for (const std::string& entry : inside.names()) {
       if (is_ours(entry) && !inside.remove_quietly(entry)) return false;
     }
-    if (::unlinkat(directory.fd(), name.c_str(), AT_REMOVEDIR) == 0) return true;
+    if (file_system().unlink_at(directory.fd(), name, AT_REMOVEDIR) == 0) return true;
     if (errno != ENOTEMPTY) return false;
     inside.flush();  // or what was removed could be there again, in part, once the folder has its name
   } catch (const Error&) {
@@ -85,7 +84,7 @@ void OldRun::put_aside(const std::string& name) {
 
 void OldRun::restore() {
   const int fd = directory_.fd();
-  for (const auto& [from, to] : renamed_) ::renameat(fd, to.c_str(), fd, from.c_str());
+  for (const auto& [from, to] : renamed_) file_system().rename_at(fd, to, from);
 }
 
 std::vector<std::string> OldRun::remove() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/train/file_system.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -32,7 +33,7 @@ AppendFile::AppendFile(FilePlace place, Warn warn, RecordKind kind)
 
 bool AppendFile::open() {
   if (file_) return true;
-  file_ = Descriptor(::openat(place_.directory, place_.name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  file_ = Descriptor(file_system().open_at(place_.directory, place_.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC));
   if (!file_) failed(errno, kept(kind_));
   return static_cast<bool>(file_);
 }
@@ -57,14 +58,14 @@ void AppendFile::try_again() {
   }
   const int error = errno;
   // Half a record would not parse. What is no regular file cannot be cut: there the rest follows when it can.
-  const bool taken_back = before >= 0 && ::ftruncate(file_.get(), before) == 0;
+  const bool taken_back = before >= 0 && file_system().ftruncate(file_.get(), before) == 0;
   if (!taken_back) waiting_.erase(0, written);
   failed(error, kept(kind_));
 }
 
 void AppendFile::flush() {
   try_again();
-  if (!open() || ::fdatasync(file_.get()) == 0 || errno == EINVAL) return;  // EINVAL: a pipe, a device
+  if (!open() || file_system().fdatasync(file_.get()) == 0 || errno == EINVAL) return;  // EINVAL: a pipe, a device
   flush_failed_ = true;
   failed(errno, fmt::format("its last {}s may be lost", kind_.name));
 }

@@ -19,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/train/file_system.h"
 #include "core/train/old_run.h"
 #include "core/train/run_folder_errors.h"
 
@@ -38,7 +39,7 @@ constexpr std::string_view marker_text =
 enum class Lock : std::uint8_t { held, taken, unsupported };
 
 Lock lock(const Descriptor& file, int how) {
-  while (::flock(file.get(), how | LOCK_NB) != 0) {
+  while (file_system().flock(file.get(), how | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return Lock::taken;
     return Lock::unsupported;
@@ -49,7 +50,7 @@ Lock lock(const Descriptor& file, int how) {
 // Whether a process writes there. Lookers are not in each other's way.
 bool is_taken(const Descriptor& marker) {
   const Lock found = lock(marker, LOCK_SH);
-  if (found == Lock::held) ::flock(marker.get(), LOCK_UN);
+  if (found == Lock::held) file_system().flock(marker.get(), LOCK_UN);
   return found == Lock::taken;
 }
 
@@ -99,7 +100,7 @@ Found find(const fs::path& dir) {
     fail_run_folder(dir, "made", errno);
   }
   found.there = true;
-  Descriptor fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor fd(file_system().open_at(AT_FDCWD, dir.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     if (errno != ENOTDIR && errno != ENOENT) found.problem = errno;
     return found;
@@ -110,7 +111,7 @@ Found find(const fs::path& dir) {
   const std::vector<std::string> names = found.directory.names();
   const auto open_marker = [&](int how) {
     const int flags = how | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    found.marker = Descriptor(::openat(found.directory.fd(), marker_name.c_str(), flags));
+    found.marker = Descriptor(file_system().open_at(found.directory.fd(), marker_name, flags));
     return static_cast<bool>(found.marker);
   };
   bool removed = false;  // or never there
@@ -235,9 +236,9 @@ void RunFolder::begin(std::string_view config) {
       replace_old(config);
     }
   } catch (const Error& error) {
-    if (made_marker) ::unlinkat(directory_.fd(), marker_name.c_str(), 0);  // while its lock is held
+    if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while its lock is held
     marker_.reset();
-    if (made_folder) ::rmdir(path_.c_str());
+    if (made_folder) file_system().unlink_at(AT_FDCWD, path_.string(), AT_REMOVEDIR);
     throw_of(path_, options_.resumed ? "continued" : replaces_ ? "replaced" : "made", error);
   }
 }
@@ -245,10 +246,8 @@ void RunFolder::begin(std::string_view config) {
 // Whether this process made the folder. One that another process made meanwhile is treated like one found before.
 bool RunFolder::make_folder() {
   const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-  std::error_code error;
-  fs::create_directories(above, error);
-  if (error) fail_run_folder(above, "made", error.value());
-  if (::mkdir(path_.c_str(), 0777) == 0) return true;
+  if (const int error = make_directories(above); error != 0) fail_run_folder(above, "made", error);
+  if (file_system().mkdir_at(AT_FDCWD, path_.string()) == 0) return true;
   if (errno != EEXIST) fail_run_folder(path_, "made", errno);
   adopt();
   if (directory_.fd() < 0) fail_run_folder(path_, "made", EEXIST);
@@ -258,9 +257,9 @@ bool RunFolder::make_folder() {
 // The folder that this has made, whose own entry goes to the disk.
 void RunFolder::open_folder() {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  directory_ = Directory(Descriptor(::open(path_.c_str(), flags)), path_);
+  directory_ = Directory(Descriptor(file_system().open_at(AT_FDCWD, path_.string(), flags)), path_);
   if (directory_.fd() < 0) fail_file(path_, "opened", errno);
-  const Descriptor above(::openat(directory_.fd(), "..", flags));
+  const Descriptor above(file_system().open_at(directory_.fd(), "..", flags));
   if (above) flush_to_disk(above.get(), path_.parent_path());
 }
 
@@ -270,9 +269,9 @@ bool RunFolder::take_marker() {
   constexpr int tries = 100;  // the marker of a process that failed goes with it
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   for (int i = 0; i < tries; ++i) {
-    Descriptor marker(::openat(directory_.fd(), marker_name.c_str(), flags | O_CREAT | O_EXCL, 0666));
+    Descriptor marker(file_system().open_at(directory_.fd(), marker_name, flags | O_CREAT | O_EXCL));
     const bool made = static_cast<bool>(marker);
-    if (!made && errno == EEXIST) marker = Descriptor(::openat(directory_.fd(), marker_name.c_str(), flags));
+    if (!made && errno == EEXIST) marker = Descriptor(file_system().open_at(directory_.fd(), marker_name, flags));
     if (!marker && errno == ENOENT) continue;
     if (!marker) fail_file(path_ / marker_name, "written", errno);
     const Lock found = lock_for_writing(marker);
@@ -351,7 +350,8 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
 
 void RunFolder::cut_metrics(std::uint64_t bytes) {
   const fs::path shown = path_ / "metrics.jsonl";
-  const Descriptor file(::openat(directory_.fd(), "metrics.jsonl", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  const Descriptor file(
+      file_system().open_at(directory_.fd(), "metrics.jsonl", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW));
   if (!file) fail_file(shown, "written", errno);
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) fail_file(shown, "read", errno);
@@ -359,13 +359,14 @@ void RunFolder::cut_metrics(std::uint64_t bytes) {
   if (size < bytes) {
     warnings_.push_back(
         fmt::format("'{}' has {} bytes, but had {} at the checkpoint: lines are missing", shown.string(), size, bytes));
-  } else if (size > bytes && ::ftruncate(file.get(), status.st_size - static_cast<off_t>(size - bytes)) != 0) {
+  } else if (size > bytes &&
+             file_system().ftruncate(file.get(), status.st_size - static_cast<off_t>(size - bytes)) != 0) {
     fail_file(shown, "cut", errno);
   }
 }
 
 void RunFolder::flush_file(const std::string& name) const {
-  const Descriptor file(::openat(directory_.fd(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file(file_system().open_at(directory_.fd(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (file) flush_to_disk(file.get(), path_ / name);
 }
 

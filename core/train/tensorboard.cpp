@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/train/file_system.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -106,7 +107,7 @@ class Cutter {
 void Cutter::cut_file(const Directory& folder, const std::string& name, MemberNumber member) {
   const std::string shown = (folder.path() / name).string();
   try {
-    const Descriptor file(::openat(folder.fd(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const Descriptor file(file_system().open_at(folder.fd(), name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file) throw Failure{errno};
     struct stat status = {};
     if (::fstat(file.get(), &status) != 0) throw Failure{errno};
@@ -123,7 +124,7 @@ void Cutter::cut_file(const Directory& folder, const std::string& name, MemberNu
       rest.remove_prefix(record->bytes);
     }
     if (!whole) warnings_.push_back(fmt::format("'{}' is damaged: its last {} bytes were cut off", shown, rest.size()));
-    if (!rest.empty() && ::ftruncate(file.get(), static_cast<off_t>(bytes.size() - rest.size())) != 0) {
+    if (!rest.empty() && file_system().ftruncate(file.get(), static_cast<off_t>(bytes.size() - rest.size())) != 0) {
       throw Failure{errno};
     }
   } catch (const Failure& failure) {

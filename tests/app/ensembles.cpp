@@ -2,17 +2,19 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/app/call.h"
-#include "tests/app/long_run.h"
+#include "tests/train/long_run.h"
 #include "tests/catch.h"
 #include "tests/words.h"
 
 using namespace pmaptrain::tests;
+using pmaptrain::testing::LongRun;
+using pmaptrain::testing::three_members;
 using nlohmann::json;
 using pmaptrain::test::contains;
 
 TEST_CASE("eval has a line for each member of an ensemble, or for one of them", "[app]") {
   const LongRun run(45, three_members());
-  REQUIRE(run_binary(run.command("run")).status == 0);
+  run.complete("run");
   const auto eval = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"eval", run.path("run"), "--split", "validation"});
     return call(more);
@@ -77,7 +79,7 @@ TEST_CASE("the errors of run --json are those of every member, whenever its guar
 
 TEST_CASE("eval --member of a run without an ensemble is refused", "[app]") {
   const LongRun run(45);
-  REQUIRE(run_binary(run.command("run")).status == 0);
+  run.complete("run");
   const Finished refused = call({"eval", run.path("run"), "--member", "0"});
   CHECK(refused.status == 2);
   CHECK(contains(refused.err, "member 0 is asked for, but the run is no ensemble\n  help: leave --member out"));

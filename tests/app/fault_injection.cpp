@@ -1,8 +1,6 @@
-// Every call of the system that a run makes in its folders fails once, and from some moment on for ever. Whatever
-// fails, the exit status says it, a checkpoint is whole or not there, an old run is as it was or replaced, and nothing
-// else is touched.
+// Threads that cannot be started, data that cannot be opened or mapped, and a full disk, each in a process of the
+// program (tests/app/faults.cpp). The calls that change a run folder fail in tests/train/failing_calls.cpp.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -10,12 +8,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "core/train/checkpoint.h"
-#include "core/train/npy.h"
+#include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
 
@@ -26,57 +23,37 @@ namespace train = pmaptrain::train;
 
 namespace {
 
-struct Fault {
-  std::string kind;
-  int error;
-};
+// Runs a command of the program in which what the variables PMAPTRAIN_FAULT... say fails.
+Finished run_failing(const std::string& variables, const std::string& command) {
+  return run_shell(variables + " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
+                   " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" " + command);
+}
 
-const std::vector<Fault> faults = {{"open", EMFILE},   {"write", ENOSPC},   {"fsync", EIO},
-                                   {"rename", ENOSPC}, {"mkdir", ENOSPC},   {"mmap", ENOMEM},
-                                   {"thread", EAGAIN}, {"symlink", ENOSPC}, {"unlink", EIO}};
-
-constexpr int steps = 6;
-
-// A folder with data, a config, a run that is to be left alone, and in it a run that is begun anew each time.
-class Place {
+// A folder with data, a config, a run that stopped at step 2 of 4, and in it a run that is begun again and again.
+class FailingRuns {
  public:
-  Place() {
-    train::Tensors arrays;
-    for (const auto& [name, rows] : {std::pair{"train", 12}, std::pair{"test", 5}}) {
-      std::vector<float> numbers;
-      for (int i = 0; i < rows * 2; ++i) numbers.push_back(0.1F * static_cast<float>(i % 7));
-      const auto tensor = [&](std::size_t count, pmaptrain::Shape shape) {
-        const auto bytes = std::as_bytes(std::span(numbers).first(count));
-        return train::Tensor{pmaptrain::DType::f32, std::move(shape), {bytes.begin(), bytes.end()}};
-      };
-      arrays[std::string("x_") + name] = tensor(numbers.size(), {rows, 2});
-      arrays[std::string("y_") + name] = tensor(static_cast<std::size_t>(rows), {rows, 1});
-    }
-    train::write_npz(folder_ / "data.npz", arrays);
+  FailingRuns() {
+    std::string rows = "x,y\n";
+    for (int i = 0; i < 12; ++i) rows += std::to_string(i % 5) + "," + std::to_string(i % 3) + "\n";
+    data_ = folder_.write("data.csv", rows);
     config_ = folder_.write("config.yaml",
                             "mesh: {axes: {devices: 2}, workers: 2}\n"
-                            "data:\n"
-                            "  source: {npz: {file: data.npz, train: [x_train, y_train], test: [x_test, y_test]}}\n"
-                            "  batch_size: 4\n"
+                            "data: {source: {csv: {train: data.csv, test: data.csv, inputs: [x], target: y}}, "
+                            "batch_size: 4}\n"
                             "model: {layers: [{dense: 3}, relu, {dense: 1}]}\n"
                             "loss: mean_squared_error\n"
                             "optimizer: {adam: {}, learning_rate: 0.01}\n"
-                            "train: {duration: 6 steps, log_every: 2 steps, eval_every: 1 epoch}\n");
-    REQUIRE(run("neighbour", "", {}).status == 0);
-    REQUIRE(run("first", "", {"--seed", "1", "--max-steps", "3"}).status == 0);
-    folder_.write("first/notes.txt", "somebody's own");
-    neighbour_ = pmaptrain::test::listing(folder_ / "neighbour");
-    old_ = pmaptrain::test::listing(folder_ / "first");
-    begin_with(false);
-    const Finished all = run("run", "PMAPTRAIN_FAULT_COUNTS=" + (folder_ / "counts"), {});
-    REQUIRE(all.status == 0);
-    whole_ = kept_of("run");
+                            "train: {duration: 4 steps, checkpoint: {every: 2 steps}}\n");
+    REQUIRE(call({"run", config_, "--run-dir", folder_ / "old", "--quiet", "--max-steps", "2"}).status == 0);
+    old_ = pmaptrain::test::listing(folder_ / "old");
   }
 
-  // How often a run of this kind calls what can fail.
-  std::map<std::string, int> counts(bool overwrite) {
-    begin_with(overwrite);
-    REQUIRE(run("run", "PMAPTRAIN_FAULT_COUNTS=" + (folder_ / "counts"), options(overwrite)).status == 0);
+  std::string data() const { return data_; }
+  std::string path() const { return folder_ / "run"; }
+
+  // How often a run calls what can fail.
+  std::map<std::string, int> counts(const std::string& option, const std::string& below) {
+    REQUIRE(start("PMAPTRAIN_FAULT_COUNTS=" + (folder_ / "counts"), option, below).status == 0);
     std::map<std::string, int> counts;
     std::istringstream text(read_text(folder_ / "counts"));
     std::string kind;
@@ -84,167 +61,75 @@ class Place {
     return counts;
   }
 
-  // Begins a run in which one call fails, or all from that one on.
-  void start(const Fault& fault, int call, bool ever_after, bool overwrite) {
-    fault_ = fault;
-    ever_after_ = ever_after;
-    overwrite_ = overwrite;
-    words_ = fault.kind + ":" + std::to_string(call) + ":" + std::to_string(fault.error) + (ever_after ? ":all" : "");
-    begin_with(overwrite);
-    process_.emplace(command("run", "PMAPTRAIN_FAULT=" + words_, options(overwrite)));
-  }
-
-  // Looks at what it has left, if there is one.
-  void check() {
-    if (!process_) return;
-    const Finished result = process_->wait();
-    process_.reset();
-    INFO((overwrite_ ? "--overwrite, " : "")
-         << words_ << " (" << std::strerror(fault_.error) << "): " << result.status << "\n"
-         << result.err << result.out);
-    const std::string run_folder = folder_ / "run";
-    CHECK(result.signal == 0);
+  // A run in place of the old one, or that resumes it, in which this fails. Whether it was refused: then the old one is
+  // as it was. Otherwise its last checkpoint is whole.
+  bool is_refused(const std::string& fault, const std::string& option, const std::string& below) {
+    const Finished result = start("PMAPTRAIN_FAULT=" + fault, option, below);
+    INFO(option << " " << fault << ": " << result.status << "\n" << result.err);
     CHECK((result.status == 0 || result.status == 1 || result.status == 4));
-    if (fault_.kind == "mmap") CHECK(result.status == 4);
-    if (fault_.kind == "thread") CHECK(result.status != 1);  // without its thread the report is written all the same
-    CHECK(pmaptrain::test::listing(folder_ / "neighbour") == neighbour_);
-    if (overwrite_) CHECK(read_text(run_folder + "/notes.txt") == "somebody's own");
-    if (result.status != 0) CHECK(contains(result.err, "error: "));
-    if (result.status == 4) {  // refused: nothing was touched
-      if (overwrite_ && fault_.kind == "rename" && ever_after_) {
-        // What was put aside cannot come back, but nothing of it is removed.
-        CHECK(fs::file_size(run_folder + "/config.yaml") > 0);
-        CHECK(pmaptrain::test::listing(run_folder).size() >= old_.size());
-      } else if (overwrite_) {
-        CHECK(pmaptrain::test::listing(run_folder) == old_);
-      } else {
-        CHECK_FALSE(fs::exists(run_folder));
-      }
-      return;
+    CHECK((result.status == 0) == (pmaptrain::test::contains(result.err, "error: ") == false));
+    if (result.status == 4) {
+      CHECK(pmaptrain::test::listing(path()) == old_);
+    } else if (fs::exists(path() + "/checkpoints")) {
+      CHECK_NOTHROW(train::load_checkpoint(train::find_checkpoint(path(), "last")));
     }
-    // It has begun, and says so by its config; of an old run nothing is left to be taken for this one's.
-    CHECK(contains(read_text(run_folder + "/config.yaml"), "seed: 0\n"));
-    check_checkpoints(run_folder, result.status == 0);
-    if (result.status == 0) {
-      CHECK(kept_of("run") == whole_);
-      CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 0);
-    } else if (!ever_after_ && fs::exists(run_folder + "/summary.json")) {
-      CHECK(json::parse(read_text(run_folder + "/summary.json"))["exit_status"] == 1);
-    }
-    // What cannot be opened or removed cannot be tidied up, but the next run does it.
-    if (has_temporary(run_folder)) {
-      CHECK((fault_.kind == "unlink" || fault_.kind == "open"));
-      CHECK(run("run", "", {"--overwrite"}).status == 0);
-      CHECK_FALSE(has_temporary(run_folder));
-    }
+    if (fault.starts_with("thread:"))
+      CHECK(result.status != 1);  // without its thread the report is written all the same
+    if (fault.starts_with("mmap:") || fault.starts_with("open:")) CHECK(result.status == 4);
+    return result.status == 4;
   }
 
  private:
-  static std::vector<std::string> options(bool overwrite) {
-    return overwrite ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{};
-  }
-
-  static bool has_temporary(const std::string& run) {
-    const fs::recursive_directory_iterator entries(run);
-    return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
-      return entry.path().filename().string().starts_with(".tmp");
-    });
-  }
-
-  void begin_with(bool overwrite) {
-    fs::remove_all(folder_ / "run");
-    if (overwrite)
-      fs::copy(folder_ / "first", folder_ / "run", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  }
-
-  Shell command(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
-    std::string command = environment;
-    if (!environment.empty()) {
-      command += " PMAPTRAIN_FAULT_BELOW=" + folder_.path().string() +
-                 "/ LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() + " ASAN_OPTIONS=verify_asan_link_order=0";
-    }
-    command += " exec \"$PROGRAM\" run " + config_ + " --run-dir " + (folder_ / name) + " --progress plain";
-    for (const std::string& word : more) command += " " + word;
-    return {command};
-  }
-  Finished run(const std::string& name, const std::string& environment, const std::vector<std::string>& more) {
-    return Process(command(name, environment, more)).wait();
-  }
-
-  // What a whole run leaves, without times: its parameters, its lines and its config.
-  std::string kept_of(const std::string& name) const {
-    const std::string run = folder_ / name;
-    std::string kept = read_text(run + "/checkpoints/last/params.safetensors") + read_text(run + "/config.yaml");
-    std::istringstream lines(read_text(run + "/metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      json object = json::parse(line);
-      object.erase("seconds");
-      object.erase("examples_per_second");
-      kept += object.dump() + "\n";
-    }
-    return kept;
-  }
-
-  static void check_checkpoints(const std::string& run, bool done) {
-    if (!fs::exists(run + "/checkpoints")) {
-      CHECK_FALSE(done);
-      return;
-    }
-    for (const auto& entry : fs::directory_iterator(run + "/checkpoints")) {
-      INFO(entry.path());
-      if (entry.path().filename().string().starts_with(".")) continue;
-      CHECK((entry.is_symlink() || entry.path().filename() == train::checkpoint_name(steps)));
-      CHECK_NOTHROW(train::load_parameters(entry.path()));
-      const std::string optimizer = read_text(entry.path() / "optimizer.safetensors");
-      const json state = json::parse(read_text(entry.path() / "state.json"));
-      CHECK(state["checksums"]["optimizer.safetensors"] ==
-            "xxh3:" + train::hash_hex(std::as_bytes(std::span(optimizer))));
-    }
-    if (!done) return;
-    CHECK(fs::read_symlink(run + "/checkpoints/last") == train::checkpoint_name(steps));
+  Finished start(const std::string& variables, const std::string& option, const std::string& below) {
+    fs::remove_all(path());
+    fs::copy(folder_ / "old", path(), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    return run_failing("PMAPTRAIN_FAULT_BELOW=" + below + " " + variables,
+                       "run " + config_ + " --run-dir " + path() + " --quiet " + option);
   }
 
   TemporaryFolder folder_;
-  std::string config_, neighbour_, old_, whole_;
-
-  // The run that goes on.
-  std::optional<Process> process_;
-  Fault fault_;
-  std::string words_;
-  bool ever_after_ = false, overwrite_ = false;
+  std::string data_, config_, old_;
 };
 
 }  // namespace
 
-TEST_CASE("whatever call of the system fails, a run ends as it says and loses nothing that was there", "[app]") {
-  std::array<Place, 2> places;  // one runs while what the other has left is looked at
-  std::size_t turn = 0;
-  for (const bool overwrite : {false, true}) {
-    std::map<std::string, int> counts = places[0].counts(overwrite);
-    for (const Fault& fault : faults) {
-      INFO(fault.kind);
-      if (fault.kind != "unlink" || overwrite) CHECK(counts[fault.kind] > 0);
-      for (int call = 1; call <= counts[fault.kind]; ++call) {
-        for (const bool ever_after : {false, true}) {
-          Place& place = places[turn++ % places.size()];
-          place.check();
-          place.start(fault, call, ever_after, overwrite);
-        }
-      }
+TEST_CASE("a process without threads, open files or mappings is refused, and an old run stays as it was", "[app]") {
+  FailingRuns runs;
+  const auto fail_each = [&](const std::string& kind, int error, const std::string& option, const std::string& below) {
+    const int count = runs.counts(option, below)[kind];
+    INFO(kind);
+    CHECK(count > 0);
+    int refused = 0;
+    for (int n = 1; n <= count; ++n) {
+      const std::string fault = kind + ":" + std::to_string(n) + ":" + std::to_string(error);
+      refused += runs.is_refused(fault + (n % 2 == 0 ? ":all" : ""), option, below) ? 1 : 0;
     }
-    for (Place& place : places) place.check();
+    CHECK(refused > 0);
+  };
+  fail_each("thread", EAGAIN, "--overwrite", "/");
+  for (const std::string kind : {"open", "mmap"}) {
+    const int error = kind == "open" ? EMFILE : ENOMEM;
+    fail_each(kind, error, "--overwrite", runs.data());
+    fail_each(kind, error, "--resume", runs.path() + "/checkpoints");
+  }
+}
+
+TEST_CASE("a process whose disk is full says so, and an old run stays as it was or is replaced", "[app]") {
+  FailingRuns runs;
+  const std::string full = std::to_string(ENOSPC) + ":all";
+  CHECK(runs.is_refused("write:1:" + full, "--overwrite", runs.path()));
+  for (const int call : {4, 12}) {
+    CHECK_FALSE(runs.is_refused("write:" + std::to_string(call) + ":" + full, "--overwrite", runs.path()));
   }
 }
 
 TEST_CASE("a thread that cannot be started is named before anything is touched", "[app]") {
   const TemporaryFolder folder;
   const auto without = [&](int thread, int status) {
-    const Finished result =
-        run_shell("PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN) +
-                  " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
-                  " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" run " +
-                  "configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --max-steps 1 --run-dir " +
-                  (folder / "run"));
+    const Finished result = run_failing(
+        "PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN),
+        "run configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --max-steps 1 --run-dir " +
+            (folder / "run"));
     CHECK(result.status == status);
     CHECK(fs::exists(folder / "run") == (status == 0));
     return result.err;
@@ -276,11 +161,8 @@ TEST_CASE("without a thread for the test split the data is opened one split afte
       folder.write("a.yaml", "data: {source: {idx: {train: " + pair + ", test: " + pair +
                                  "}}, batch_size: 1}\nmodel: {layers: [{dense: 100}]}\nloss: softmax_cross_entropy\n"
                                  "optimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n");
-  const auto validated = [&](const std::string& faults) {
-    return run_shell(faults + " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
-                     " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" validate --json " + config);
-  };
-  const Finished without = validated("PMAPTRAIN_FAULT=thread:1:" + std::to_string(EAGAIN));
+  const Finished without =
+      run_failing("PMAPTRAIN_FAULT=thread:1:" + std::to_string(EAGAIN), "validate --json " + config);
   INFO(without.err);
   CHECK(without.status == 0);
   CHECK(contains(without.out, "\"test\": 1"));
@@ -293,17 +175,15 @@ TEST_CASE("a signal before the first step ends the process at once, and an old r
   const std::string before = pmaptrain::test::listing(run);
   // Initial values of so many parameters take their time.
   const std::string large = "model.layers=[{dense: 6000}, {dense: 6000}, {dense: 1}]";
-  for (const int signal : {SIGINT, SIGTERM}) {
-    for (const std::string& name : {std::string("run"), std::string("new")}) {
-      Process process({"run", linear, "--run-dir", folder / name, "--overwrite", "--set", large});
-      std::this_thread::sleep_for(std::chrono::milliseconds(150));  // far from its first step
-      process.send(signal);
-      const Finished result = process.wait();
-      INFO(result.err);
-      CHECK(result.signal == signal);
-      CHECK(result.out.empty());
-      CHECK(result.err.empty());
-    }
+  for (const auto& [signal, name] : {std::pair{SIGINT, "run"}, std::pair{SIGTERM, "new"}}) {
+    Process process({"run", linear, "--run-dir", folder / name, "--overwrite", "--set", large});
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // far from its first step
+    process.send(signal);
+    const Finished result = process.wait();
+    INFO(result.err);
+    CHECK(result.signal == signal);
+    CHECK(result.out.empty());
+    CHECK(result.err.empty());
   }
   CHECK(pmaptrain::test::listing(run) == before);
   CHECK_FALSE(fs::exists(folder / "new"));

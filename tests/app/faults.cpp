@@ -1,39 +1,32 @@
 // Loaded before the C library: lets one call of the system fail, the n-th of its kind or all from the n-th on.
 //
-//   PMAPTRAIN_FAULT=write:3:28        the third write fails with error number 28 (ENOSPC)
-//   PMAPTRAIN_FAULT=write:3:28:all    so do all after it
-//   PMAPTRAIN_FAULT_BELOW=/tmp/x      only what happens in this folder counts; threads count wherever they are
+//   PMAPTRAIN_FAULT=mmap:2:12         the second mmap fails with error number 12 (ENOMEM)
+//   PMAPTRAIN_FAULT=mmap:2:12:all     so do all after it
+//   PMAPTRAIN_FAULT_BELOW=/tmp/x      only files whose path begins so count; threads count wherever they are
 //   PMAPTRAIN_FAULT_COUNTS=FILE       how often each kind was called, written when the process ends
+//
+// It is for what a test cannot let fail in its own process: threads, and the calls that read and map data. The calls
+// that change a run folder fail there, at core/train/file_system.h; write is one of them, in a process for once.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/app/preloaded.h"
-
 namespace {
 
-constexpr std::array kinds = {"open", "write", "fsync", "rename", "mkdir", "mmap", "thread", "symlink", "unlink"};
-enum Kind : unsigned {
-  open_kind,
-  write_kind,
-  fsync_kind,
-  rename_kind,
-  mkdir_kind,
-  mmap_kind,
-  thread_kind,
-  symlink_kind,
-  unlink_kind
-};
+constexpr std::array kinds = {"open", "write", "mmap", "thread"};
+enum Kind : unsigned { open_kind, write_kind, mmap_kind, thread_kind };
 
 std::array<std::atomic<long>, kinds.size()> counts;
 long failing_kind = -1, failing_from = 0;
@@ -64,6 +57,12 @@ __attribute__((destructor)) void write_counts() {
   std::fclose(file);
 }
 
+// The call behind ours.
+template <class F>
+F next(const char* name) {
+  return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
+}
+
 // Whether this call is to fail; errno then says why.
 bool fails(Kind kind) {
   const long call = ++counts[kind];
@@ -84,72 +83,24 @@ bool counts_for(int fd) {
   return is_below(path);
 }
 
-bool counts_for(int directory, const char* path) {
-  if (path[0] == '/' || directory == AT_FDCWD) return is_below(path);
-  return counts_for(directory);
-}
-
-int open_at(int directory, const char* path, int flags, mode_t mode) {
-  if (counts_for(directory, path) && fails(open_kind)) return -1;
-  static const auto real = next<int (*)(int, const char*, int, ...)>("openat");
-  return real(directory, path, flags, mode);
-}
-
 }  // namespace
 
 extern "C" {
 
-PMAPTRAIN_OPEN(open)
-PMAPTRAIN_OPEN(open64)
-PMAPTRAIN_OPENAT(openat)
-PMAPTRAIN_OPENAT(openat64)
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  if (is_below(path) && fails(open_kind)) return -1;
+  static const auto real = next<int (*)(const char*, int, ...)>("open");
+  return real(path, flags, mode);
+}
 
 ssize_t write(int fd, const void* bytes, std::size_t size) {
   if (counts_for(fd) && fails(write_kind)) return -1;
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
   return real(fd, bytes, size);
-}
-
-ssize_t pwrite(int fd, const void* bytes, std::size_t size, off_t at) {
-  if (counts_for(fd) && fails(write_kind)) return -1;
-  static const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>("pwrite");
-  return real(fd, bytes, size, at);
-}
-
-int fsync(int fd) {
-  if (counts_for(fd) && fails(fsync_kind)) return -1;
-  static const auto real = next<int (*)(int)>("fsync");
-  return real(fd);
-}
-
-int fdatasync(int fd) {
-  if (counts_for(fd) && fails(fsync_kind)) return -1;
-  static const auto real = next<int (*)(int)>("fdatasync");
-  return real(fd);
-}
-
-int renameat(int from_directory, const char* from, int to_directory, const char* to) noexcept {
-  if (counts_for(to_directory, to) && fails(rename_kind)) return -1;
-  static const auto real = next<int (*)(int, const char*, int, const char*)>("renameat");
-  return real(from_directory, from, to_directory, to);
-}
-
-int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned flags) noexcept {
-  if (counts_for(to_directory, to) && fails(rename_kind)) return -1;
-  static const auto real = next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2");
-  return real(from_directory, from, to_directory, to, flags);
-}
-
-int mkdir(const char* path, mode_t mode) noexcept {
-  if (counts_for(AT_FDCWD, path) && fails(mkdir_kind)) return -1;
-  static const auto real = next<int (*)(const char*, mode_t)>("mkdir");
-  return real(path, mode);
-}
-
-int mkdirat(int directory, const char* path, mode_t mode) noexcept {
-  if (counts_for(directory, path) && fails(mkdir_kind)) return -1;
-  static const auto real = next<int (*)(int, const char*, mode_t)>("mkdirat");
-  return real(directory, path, mode);
 }
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) noexcept {
@@ -162,18 +113,6 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (fails(thread_kind)) return errno;
   static const auto real = next<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
   return real(thread, attributes, run, argument);
-}
-
-int symlinkat(const char* target, int directory, const char* path) noexcept {
-  if (counts_for(directory, path) && fails(symlink_kind)) return -1;
-  static const auto real = next<int (*)(const char*, int, const char*)>("symlinkat");
-  return real(target, directory, path);
-}
-
-int unlinkat(int directory, const char* path, int flags) noexcept {
-  if (counts_for(directory, path) && fails(unlink_kind)) return -1;
-  static const auto real = next<int (*)(int, const char*, int)>("unlinkat");
-  return real(directory, path, flags);
 }
 
 }  // extern "C"

@@ -1,6 +1,5 @@
-#include "tests/app/long_run.h"
+#include "tests/train/long_run.h"
 
-#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -10,11 +9,12 @@
 #include "core/train/npy.h"
 #include "tests/catch.h"
 
-namespace pmaptrain::tests {
+namespace pmaptrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using test::read_text;
 
 constexpr int features = 6, classes = 3;
 
@@ -150,12 +150,14 @@ Kept LongRun::kept(const std::string& name) const {
   return kept;
 }
 
-double seconds_of(const LongRun& run, const std::string& name) {
-  const auto begin = std::chrono::steady_clock::now();
-  const Finished result = run_binary(run.command(name));
-  INFO(result.err);
-  REQUIRE(result.status == 0);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+tests::Finished LongRun::run(const std::string& name, const std::vector<std::string>& more) const {
+  return tests::call_with_display(command(name, more));
 }
 
-}  // namespace pmaptrain::tests
+void LongRun::complete(const std::string& name, const std::vector<std::string>& more) const {
+  const tests::Finished result = run(name, more);
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+}
+
+}  // namespace pmaptrain::testing

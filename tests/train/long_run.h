@@ -2,13 +2,15 @@
 // the run was interrupted.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "tests/app/process.h"
+#include "tests/app/call.h"
+#include "tests/files.h"
 
-namespace pmaptrain::tests {
+namespace pmaptrain::testing {
 
 // What a run left, by name, without its times: files of checkpoints, where links lead, lines, the summary.
 using Kept = std::map<std::string, std::string>;
@@ -24,11 +26,17 @@ class LongRun {
 
   // The arguments of a run in the folder `name`.
   std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const;
+  // Runs it in this process.
+  tests::Finished run(const std::string& name, const std::vector<std::string>& more = {}) const;
+  // Of a run that must end with status 0.
+  void complete(const std::string& name, const std::vector<std::string>& more = {}) const;
+
+  const std::string& config() const { return config_; }
   std::string path(const std::string& name) const { return folder_ / name; }
   Kept kept(const std::string& name) const;
 
  private:
-  TemporaryFolder folder_;
+  test::TemporaryFolder folder_;
   std::string config_;
   std::vector<std::string> set_;
 };
@@ -36,7 +44,4 @@ class LongRun {
 // The --set options of an ensemble of three, of whom one stops early, and whose best evaluations are at several steps.
 std::vector<std::string> three_members();
 
-// The seconds that a whole run takes.
-double seconds_of(const LongRun& run, const std::string& name);
-
-}  // namespace pmaptrain::tests
+}  // namespace pmaptrain::testing

@@ -1,0 +1,174 @@
+// A process that is killed leaves what it changed until then: a prefix of its changes, which are recorded. Whichever it
+// is, the run continues to the same end: the same bits in its checkpoints, the same lines, the same summary.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/train/disk.h"
+#include "tests/train/long_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+int wanted_kills() {
+  const char* const given = std::getenv("PMAPTRAIN_KILLS");
+  return given != nullptr ? std::atoi(given) : 20;
+}
+
+std::string some_workers(std::mt19937& random) { return std::to_string(1 + random() % 4); }
+
+// What one process of a run changes, from what is in the folder to the run's end. A kill may leave a part of what a
+// call writes, so each write is two changes.
+class RecordedRun {
+ public:
+  // `folder` has the run, or nothing.
+  RecordedRun(const LongRun& place, const std::string& folder, const std::vector<std::string>& more) {
+    fs::create_directories(place.path(folder));
+    RecordingFileSystem recorder(place.path(folder));
+    {
+      const train::InstalledFileSystem installed(recorder);
+      place.complete(folder + "/run", more);
+    }
+    const std::vector<Change>& all = recorder.changes();
+    for (std::size_t i = 0; i < recorder.first(); ++i) begin_.apply(all[i]);
+    for (std::size_t i = recorder.first(); i < all.size(); ++i) add(all[i]);
+  }
+
+  const std::vector<Change>& changes() const { return changes_; }
+  const Disk& begin() const { return begin_; }
+  Tree killed_after(std::size_t count) const {
+    Disk disk = begin_;
+    for (std::size_t i = 0; i < count; ++i) disk.apply(changes_[i]);
+    return disk.tree();
+  }
+
+ private:
+  void add(Change change) {
+    if (const std::size_t half = change.bytes.size() / 2; half > 0) {
+      Change first = change;
+      first.bytes.resize(half);
+      change.bytes.erase(0, half);
+      change.at += half;
+      changes_.push_back(std::move(first));
+    }
+    changes_.push_back(std::move(change));
+  }
+
+  Disk begin_;
+  std::vector<Change> changes_;
+};
+
+// The newest checkpoint that has its name, -1 without one.
+std::int64_t newest_step(const Tree& tree) {
+  const std::string checkpoints = "run/checkpoints/";
+  std::int64_t newest = -1;
+  for (const auto& [path, node] : tree) {
+    if (!path.starts_with(checkpoints)) continue;
+    newest = std::max(newest, train::checkpoint_step(path.substr(checkpoints.size())).value_or(-1));
+  }
+  return newest;
+}
+
+// What a process that resumes the run in `folder` begins with, once it has put the folder in order: nothing else
+// decides how it goes on. As text, without what it only appends to.
+std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newest) {
+  const fs::path run = folder / "run";
+  const std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  REQUIRE((point ? point->checkpoint.state.step : -1) == newest);
+  train::RunFolderOptions options;
+  options.resume = true;
+  if (point) {
+    const train::RunState& state = point->checkpoint.state;
+    options.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  }
+  train::RunFolder claimed = train::RunFolder::claim(run, options);
+  claimed.begin("config of the resumed run");
+  CHECK(claimed.warnings().empty());
+  std::string text;
+  for (const auto& [path, node] : tree_of(run)) {
+    CHECK_FALSE(path.starts_with(".tmp-"));
+    CHECK_FALSE(path.starts_with("checkpoints/."));
+    if (node.kind == Node::Kind::link) CHECK(fs::exists(run / path));
+    if (path != "log.txt" && !path.starts_with("tensorboard/")) text += path + ": " + node.text + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+// Of kills that leave the same to begin with, one is continued to the end of the run.
+TEST_CASE("a run that is killed between any two of its changes continues to the same bits", "[train]") {
+  const bool ensemble = GENERATE(false, true);
+  const bool resumes = GENERATE(false, true);
+  const LongRun place(45, ensemble ? three_members() : std::vector<std::string>());
+  place.complete("whole");
+  const Kept whole = place.kept("whole");
+  const json summary = json::parse(whole.at("summary.json"));
+  INFO(summary.dump(1));
+  if (ensemble) {
+    REQUIRE(summary["members"][1]["finished"] == "early_stopping");
+    REQUIRE(summary["members"][1]["steps"] < 37);
+    REQUIRE(summary["members"][0]["finished"].is_null());
+    REQUIRE(summary["best"][1]["step"] != summary["best"][0]["step"]);
+  } else {
+    REQUIRE(summary["steps_skipped"] > 0);
+  }
+  // The process that begins the run, or the one that continues it at step 37.
+  if (resumes) {
+    fs::create_directory(place.path("recorded"));
+    place.complete("recorded/run", {"--max-steps", "37"});
+  }
+  const RecordedRun recorded(place, "recorded", {"--resume"});
+  std::mt19937 random(13);
+  Disk disk = recorded.begin();
+  std::set<std::string> begun;
+  std::size_t count = 0;
+  for (const Change& change : recorded.changes()) {
+    disk.apply(change);
+    const Tree left = disk.tree();
+    INFO("killed after change " << ++count << " of " << recorded.changes().size() << ": " << to_string(change));
+    write_tree(left, place.path("killed"));
+    if (!left.contains("run")) continue;
+    if (!begun.insert(what_resuming_begins_with(place.path("killed"), newest_step(left))).second) continue;
+    write_tree(left, place.path("killed"));
+    place.complete("killed/run", {"--resume", "--workers", some_workers(random)});
+    REQUIRE(differences(whole, place.kept("killed/run")) == "");
+  }
+  WARN(count << " " << begun.size());
+  CHECK(count > 100);
+  CHECK(begun.size() > 5);
+}
+
+// PMAPTRAIN_KILLS says how often it is killed; 20 without it.
+TEST_CASE("a run that is killed again and again continues to the same bits", "[train]") {
+  const LongRun place(103);
+  place.complete("whole");
+  const Kept whole = place.kept("whole");
+  REQUIRE(json::parse(whole.at("summary.json"))["steps_skipped"] > 0);
+  REQUIRE(json::parse(whole.at("summary.json"))["best"]["step"] < 103);
+  std::mt19937 random(13);
+  for (int kills = 0, folders = 0; kills < wanted_kills(); ++folders) {
+    Tree left;
+    std::string told = "seed 13, folder " + std::to_string(folders) + ", killed after";
+    for (auto times = 1 + random() % 4; times > 0 && kills < wanted_kills(); --times, ++kills) {
+      write_tree(left, place.path("killed"));
+      const RecordedRun recorded(place, "killed", {"--resume", "--workers", some_workers(random)});
+      const std::size_t count = random() % (recorded.changes().size() + 1);
+      told += " " + std::to_string(count) + " of " + std::to_string(recorded.changes().size());
+      left = recorded.killed_after(count);
+    }
+    INFO(told);
+    write_tree(left, place.path("killed"));
+    place.complete("killed/run", {"--resume", "--workers", some_workers(random)});
+    REQUIRE(differences(whole, place.kept("killed/run")) == "");
+  }
+}

@@ -1,0 +1,134 @@
+// A power loss at any moment: what runs changed is recorded and replayed up to each of the changes, and of what was not
+// flushed to the disk by then a part is lost (tests/train/disk.h). Whatever is left, a checkpoint that had been
+// committed is found, no damaged one is believed, and the run continues to the same end.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "core/base/descriptor.h"
+#include "core/base/error.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/train/disk.h"
+#include "tests/train/long_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A checkpoint as it was when it got its name.
+struct Committed {
+  std::map<std::string, std::string> files;
+  std::string metrics;  // as far as its state says
+};
+
+std::string text_of(const fs::path& path) { return fs::exists(path) ? test::read_text(path) : ""; }
+
+// Checks what a loss has left of the run in `run`; `least`: the newest step that is durable, -1 where none is.
+// Returns the step that the run continues from.
+std::optional<std::int64_t> check_left(const fs::path& run, const std::vector<Committed>& committed,
+                                       std::int64_t least) {
+  std::optional<train::ResumePoint> point;
+  REQUIRE_NOTHROW(point = train::find_resume_point(run));
+  if (!point) {
+    CHECK(least == -1);
+    return std::nullopt;
+  }
+  const train::RunState& state = point->checkpoint.state;
+  CHECK(state.step >= least);
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(point->checkpoint.folder)) {
+    files[entry.path().filename().string()] = test::read_text(entry.path());
+  }
+  const auto written = std::find_if(committed.begin(), committed.end(),
+                                    [&](const Committed& checkpoint) { return checkpoint.files == files; });
+  REQUIRE(written != committed.end());
+  CHECK(written->metrics.size() == state.metrics_bytes);
+  CHECK(text_of(run / "metrics.jsonl").starts_with(written->metrics));
+  for (const char* const link : {"last", "best"}) {
+    const fs::path path = run / "checkpoints" / link;
+    if (fs::is_symlink(path)) CHECK_NOTHROW(train::load_checkpoint(path));
+  }
+  CHECK(fs::exists(run / ".pmaptrain"));
+  CHECK(fs::exists(run / "config.yaml"));
+  return state.step;
+}
+
+// The checkpoint of this name, in what there is.
+Committed committed_as(const Tree& tree, const std::string& name) {
+  Committed checkpoint;
+  const std::string folder = "run/checkpoints/" + name + "/";
+  for (const auto& [path, node] : tree) {
+    if (path.starts_with(folder)) checkpoint.files[path.substr(folder.size())] = node.text;
+  }
+  const auto bytes = nlohmann::json::parse(checkpoint.files.at("state.json"))["metrics_bytes"].get<std::size_t>();
+  checkpoint.metrics = tree.at("run/metrics.jsonl").text.substr(0, bytes);
+  return checkpoint;
+}
+
+}  // namespace
+
+TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and continues to the same bits", "[train]") {
+  const LongRun place(45);
+  place.complete("whole");
+  const Kept whole = place.kept("whole");
+  // A run that stops, goes on, and is begun anew.
+  fs::create_directory(place.path("recorded"));
+  RecordingFileSystem recorder(place.path("recorded"));
+  {
+    const train::InstalledFileSystem installed(recorder);
+    place.complete("recorded/run", {"--max-steps", "23"});
+    place.complete("recorded/run", {"--resume"});
+    // A file of somebody else's keeps the folder of checkpoints when the run is replaced.
+    const std::string notes = place.path("recorded/run/checkpoints/notes.txt");
+    const Descriptor file(recorder.open_at(AT_FDCWD, notes, O_WRONLY | O_CREAT | O_CLOEXEC));
+    REQUIRE(file);
+    place.complete("recorded/run", {"--overwrite"});
+  }
+
+  Disk disk;
+  std::vector<Committed> committed;
+  std::mt19937 random(15);
+  TreeOnDisk lost(place.path("lost"));
+  int states = 0, checked = 0, resumed = 0;
+  Number run_folder = 0;
+  std::set<std::optional<std::int64_t>> found;
+  std::set<std::pair<std::int64_t, Tree>> seen;
+  for (const Change& change : recorder.changes()) {
+    disk.apply(change);
+    // What gets its name is a checkpoint from here on.
+    const bool renames = change.kind == Change::Kind::rename || change.kind == Change::Kind::exchange;
+    if (renames && change.name.starts_with(".tmp-step-")) committed.push_back(committed_as(disk.tree(), change.other));
+    std::int64_t least = -1;
+    for (const auto& [name, number] : disk.durable({"run", "checkpoints"})) {
+      least = std::max(least, train::checkpoint_step(name).value_or(-1));
+    }
+    // In the run folder itself there are few changes, and each of them matters.
+    if (change.kind == Change::Kind::make_directory && change.name == "run") run_folder = change.made;
+    const int all = change.of == run_folder ? 12 : 2;
+    for (int tries = 0; tries < all; ++tries, ++states) {
+      const Tree left = disk.after_loss(random);
+      if (!seen.emplace(least, left).second) continue;
+      INFO("state " << states << " of seed 15, after " << to_string(change));
+      lost.become(left);
+      found.insert(check_left(place.path("lost/run"), committed, least));
+      if (++checked % 40 != 30) continue;
+      ++resumed;
+      write_tree(left, place.path("resumed"));
+      place.complete("resumed/run", {"--resume"});
+      CHECK(differences(whole, place.kept("resumed/run")) == "");
+    }
+  }
+  WARN(recorder.changes().size() << " " << states << " " << checked << " " << resumed << " " << found.size());
+  CHECK(checked >= 400);
+  CHECK(resumed >= 10);
+  CHECK(found.size() >= 6);
+}
