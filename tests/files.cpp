@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <vector>
 
@@ -37,7 +37,12 @@ void write_text(const fs::path& path, const std::string& bytes) { std::ofstream(
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::array<char, 1 << 14> part;
+  while (file.read(part.data(), part.size()), file.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  return text;
 }
 
 std::string listing(const fs::path& folder) {

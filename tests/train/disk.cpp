@@ -153,6 +153,21 @@ void Disk::change_folder(Folder& folder, const Change& change) {
   folder.apply({{change.name, {first, change.made}}});
 }
 
+std::string Disk::path_of(Number number) const {
+  for (const auto& [folder, entries] : folders_) {
+    for (const auto& [name, at] : entries.now) {
+      if (at != number) continue;
+      return folder == RecordingFileSystem::top ? name : path_of(folder) + "/" + name;
+    }
+  }
+  return "";
+}
+
+std::string Disk::path_of(const Change& change) const {
+  const std::string of = path_of(change.of);
+  return change.name.empty() ? of : of.empty() ? change.name : of + "/" + change.name;
+}
+
 void Disk::add_to(Tree& tree, Number folder, const std::string& path, Random* random) const {
   const Folder& from = folders_.at(folder);
   for (const auto& [name, number] : random != nullptr ? from.after_loss(*random) : from.now) {

@@ -52,6 +52,8 @@ class Disk {
   Disk() { folders_[RecordingFileSystem::top]; }
   void apply(const Change& change);
 
+  // Where a change that was applied is, below the top: the directory's entry, or the file.
+  std::string path_of(const Change& change) const;
   // What there is: a process that is killed leaves this.
   Tree tree() const;
   // What a power loss now may leave.
@@ -79,6 +81,7 @@ class Disk {
     Entries after_loss(Random& random) const;
   };
   void change_folder(Folder& folder, const Change& change);
+  std::string path_of(Number number) const;  // of a file or directory that has a name
   void add_to(Tree& tree, Number folder, const std::string& path, Random* random) const;
 
   std::map<Number, File> files_;
