@@ -6,12 +6,12 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/train/checkpoint.h"
 #include "core/train/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
+#include "tests/train/long_run.h"
 #include "tests/train/test_file_systems.h"
 
 using namespace pmaptrain;
@@ -191,16 +191,10 @@ class RepeatedRun {
   // What a whole run leaves, without times: its parameters, its lines and its config.
   std::string kept_of(const std::string& name) const {
     const std::string run = folder_ / name;
-    std::string kept = read_text(run + "/checkpoints/last/params.safetensors") +
-                       read_text(run + "/checkpoints/last/optimizer.safetensors") + read_text(run + "/config.yaml");
-    std::istringstream lines(read_text(run + "/metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      json object = json::parse(line);
-      object.erase("seconds");
-      object.erase("examples_per_second");
-      kept += object.dump() + "\n";
-    }
-    return kept;
+    const std::string kept = read_text(run + "/checkpoints/last/params.safetensors") +
+                             read_text(run + "/checkpoints/last/optimizer.safetensors") +
+                             read_text(run + "/config.yaml");
+    return kept + with_zeros(read_text(run + "/metrics.jsonl"), {"seconds", "examples_per_second"});
   }
 
   const Begins begins_;
@@ -210,31 +204,40 @@ class RepeatedRun {
 
 }  // namespace
 
-TEST_CASE("whichever call of a run's folder fails, the run ends as it says and loses nothing that was there",
-          "[train]") {
-  const Begins begins = GENERATE(Begins::anew, Begins::overwriting, Begins::resuming);
+namespace {
+
+void check_every_fault(Begins begins) {
   RepeatedRun run(begins);
   FailingFileSystem sound;
   run.check_whole(run.run_on(sound));
-  int all = 0;
-  const auto fail = [&](const Failure& failure, Fault fault) {
-    FailingFileSystem failing(fault);
-    ++all;
-    run.check(run.run_on(failing), failure, fault);
-  };
   for (const Failure& failure : failures) {
     INFO(to_string(failure.call));
-    if (failure.call != Call::truncate) CHECK(sound.count(failure.call) > 0);
+    const bool is_called = failure.call != Call::truncate || begins == Begins::resuming;
+    CHECK((sound.count(failure.call) > 0) == is_called);
     for (int call = 1; call <= sound.count(failure.call); ++call) {
-      Fault fault{failure.call, call, failure.error};
-      fail(failure, fault);
-      fault.ever_after = true;
-      fail(failure, fault);
-      fault.torn = true;
-      if (failure.call == Call::write) fail(failure, fault);
+      for (const bool ever_after : {false, true}) {
+        Fault fault{failure.call, call, failure.error, ever_after};
+        fault.torn = failure.call == Call::write && (call % 2 == 0) != ever_after;
+        FailingFileSystem failing(fault);
+        const Finished result = run.run_on(failing);
+        run.check(result, failure, fault);
+      }
     }
-    WARN(to_string(failure.call) << " " << sound.count(failure.call) << " " << all);
   }
+}
+
+}  // namespace
+
+TEST_CASE("whichever call fails as a run begins, it ends as it says and loses nothing that was there", "[train]") {
+  check_every_fault(Begins::anew);
+}
+
+TEST_CASE("whichever call fails as a run takes the place of an old one, that is as it was or replaced", "[train]") {
+  check_every_fault(Begins::overwriting);
+}
+
+TEST_CASE("whichever call fails as a run is resumed, it goes on to the same end", "[train]") {
+  check_every_fault(Begins::resuming);
 }
 
 TEST_CASE("a run does without locks, and without flushing where a file system cannot", "[train]") {

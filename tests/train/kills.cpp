@@ -138,13 +138,15 @@ TEST_CASE("a run that is killed between any two of its changes continues to the 
   std::mt19937 random(13);
   Disk disk = recorded.begin();
   std::set<std::string> begun;
-  std::size_t count = 0, kills = 0, unseen = 0;
+  std::size_t count = 0;
+  int kills = 0, unseen = 0;
   for (const Change& change : recorded.changes()) {
+    ++count;
     disk.apply(change);
     if (!is_looked_at(disk.path_of(change)) && ++unseen % 16 != 0) continue;
     ++kills;
     const Tree left = disk.tree();
-    INFO("killed after change " << ++count << " of " << recorded.changes().size() << ": " << to_string(change));
+    INFO("killed after change " << count << " of " << recorded.changes().size() << ": " << to_string(change));
     write_tree(left, place.path("killed"));
     if (!left.contains("run")) continue;
     if (!begun.insert(what_resuming_begins_with(place.path("killed"), newest_step(left))).second) continue;

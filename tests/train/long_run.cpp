@@ -1,7 +1,6 @@
 #include "tests/train/long_run.h"
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <span>
 #include <sstream>
@@ -13,7 +12,6 @@ namespace pmaptrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using test::read_text;
 
 constexpr int features = 6, classes = 3;
@@ -46,17 +44,11 @@ void add_split(train::Tensors& arrays, const std::string& name, int rows, int ov
   arrays["y_" + name] = tensor_of(DType::i32, {rows}, y);
 }
 
-void erase_times(json& object) {
-  for (const char* const time : {"seconds", "examples_per_second", "epoch_seconds"}) object.erase(time);
-}
+const std::vector<std::string> times = {"seconds", "examples_per_second", "epoch_seconds"};
 
-// Without times, and what depends on how many digits they have or on the number of workers.
-std::string kept_of_state(const std::string& text) {
-  json state = json::parse(text);
-  erase_times(state);
-  if (state["last_step"].is_object()) erase_times(state["last_step"]);
-  for (const char* const other : {"metrics_bytes", "checksum", "config_hash"}) state.erase(other);
-  return state.dump();
+std::vector<std::string> times_and(std::vector<std::string> keys) {
+  keys.insert(keys.end(), times.begin(), times.end());
+  return keys;
 }
 
 }  // namespace
@@ -78,6 +70,19 @@ std::vector<std::string> three_members() {
           "ensemble={axis: members, vary: {seed: [3, 4, 5], "
           "optimizer.learning_rate.warmup_cosine_decay.peak_value: [0.01, 1.5, 0.002]}}",
           "train.eval_every=6 steps", "train.early_stopping.patience=1"};
+}
+
+std::string with_zeros(std::string text, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const std::string quoted = "\"" + key + "\":";
+    for (std::size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;) {
+      at += quoted.size();
+      std::size_t end = text.find_first_not_of(' ', at);
+      if (text.at(end) == '"') end = text.find('"', end + 1) + 1;
+      text.replace(at, text.find_first_of(",}\n", end) - at, "0");
+    }
+  }
+  return text;
 }
 
 LongRun::LongRun(int steps, std::vector<std::string> set) : set_(std::move(set)) {
@@ -131,22 +136,17 @@ Kept LongRun::kept(const std::string& name) const {
     }
     if (!entry.is_directory()) continue;
     for (const fs::directory_entry& file : fs::directory_iterator(entry.path())) {
-      const std::string text = read_text(file.path());
-      const bool is_state = file.path().filename() == "state.json";
-      kept[checkpoint + "/" + file.path().filename().string()] = is_state ? kept_of_state(text) : text;
+      const std::string name = checkpoint + "/" + file.path().filename().string();
+      kept[name] = read_text(file.path());
+      if (!name.ends_with("/state.json")) continue;
+      // The rest depends on how many digits times have, or on the number of workers.
+      kept[name] = with_zeros(std::move(kept[name]), times_and({"metrics_bytes", "checksum", "config_hash"}));
     }
   }
-  std::istringstream lines(read_text(run / "metrics.jsonl"));
+  std::istringstream lines(with_zeros(read_text(run / "metrics.jsonl"), times));
   int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    json object = json::parse(line);
-    erase_times(object);
-    kept["metrics.jsonl:" + std::to_string(++number)] = object.dump();
-  }
-  json summary = json::parse(read_text(run / "summary.json"));
-  erase_times(summary);
-  for (const char* const other : {"run_dir", "config_hash"}) summary.erase(other);
-  kept["summary.json"] = summary.dump();
+  for (std::string line; std::getline(lines, line);) kept["metrics.jsonl:" + std::to_string(++number)] = line;
+  kept["summary.json"] = with_zeros(read_text(run / "summary.json"), times_and({"run_dir", "config_hash"}));
   return kept;
 }
 
