@@ -70,7 +70,7 @@ class FailingRuns {
     CHECK((result.status == 0) == (pmaptrain::test::contains(result.err, "error: ") == false));
     if (result.status == 4) {
       CHECK(pmaptrain::test::listing(path()) == old_);
-    } else if (fs::exists(path() + "/checkpoints")) {
+    } else if (!train::checkpoint_steps(path()).empty()) {
       CHECK_NOTHROW(train::load_checkpoint(train::find_checkpoint(path(), "last")));
     }
     if (fault.starts_with("thread:"))
