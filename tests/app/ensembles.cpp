@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/app/call.h"
-#include "tests/train/long_run.h"
 #include "tests/catch.h"
+#include "tests/train/long_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain::tests;
-using pmaptrain::testing::LongRun;
-using pmaptrain::testing::three_members;
 using nlohmann::json;
 using pmaptrain::test::contains;
+using pmaptrain::testing::LongRun;
+using pmaptrain::testing::three_members;
 
 TEST_CASE("eval has a line for each member of an ensemble, or for one of them", "[app]") {
   const LongRun run(45, three_members());

@@ -156,7 +156,8 @@ class RepeatedRun {
   void check_begun(int status, const Failure& failure, const Fault& fault) {
     CHECK(contains(read_text(path() + "/config.yaml"), "seed: 0\n"));
     check_checkpoints(status == 0);
-    const std::string summary = path() + "/summary.json";
+    const std::string summary = path() + "/summary.json", metrics = read_text(path() + "/metrics.jsonl");
+    CHECK((metrics.empty() || metrics.ends_with("}\n")));  // half a line is taken back
     if (status == 0) {
       CHECK(kept_of("run") == whole_);
       CHECK(json::parse(read_text(summary))["exit_status"] == 0);

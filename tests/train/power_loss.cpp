@@ -132,7 +132,6 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
       CHECK(differences(whole, place.kept("resumed/run")) == "");
     }
   }
-  WARN(recorder.changes().size() << " " << states << " " << checked << " " << resumed << " " << found.size());
   CHECK(checked >= 400);
   CHECK(resumed >= 10);
   CHECK(found.size() >= 6);
