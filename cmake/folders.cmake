@@ -12,10 +12,11 @@ function(pmaptrain_compile_apart)
   endforeach()
 endfunction()
 
-# pmaptrain_library(<target> DIRECTORY <dir> [EXCLUDE <file>...] [PUBLIC <lib>...] [PRIVATE <lib>...])
-# PUBLIC: what its headers include; PRIVATE: what only its .cpp files use.
+# pmaptrain_library(<target> DIRECTORY <dir> [COLD] [EXCLUDE <file>...] [PUBLIC <lib>...] [PRIVATE <lib>...])
+# PUBLIC: what its headers include; PRIVATE: what only its .cpp files use. COLD: no loop over elements, rows or bytes of
+# data is in it, so it is optimised less.
 function(pmaptrain_library target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DIRECTORY" "EXCLUDE;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "DIRECTORY" "EXCLUDE;PUBLIC;PRIVATE")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}"
        "${CMAKE_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
   if(arg_EXCLUDE)
@@ -24,7 +25,7 @@ function(pmaptrain_library target)
   if(sources)
     add_library(${target} STATIC ${sources})
     pmaptrain_compile_apart(${sources})
-    target_compile_options(${target} PRIVATE ${PMAPTRAIN_COVERAGE_OPTIONS})
+    target_compile_options(${target} PRIVATE ${PMAPTRAIN_COVERAGE_OPTIONS} $<$<BOOL:${arg_COLD}>:${PMAPTRAIN_COLD_OPTIONS}>)
     target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   else()
     add_library(${target} INTERFACE)

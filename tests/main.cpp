@@ -1,7 +1,4 @@
 // The test program. Run it from the repository's root: tests read configs/, datasets/ and tests/golden/ from there.
-#if !__has_include(<catch2/catch_all.hpp>)
-#define CATCH_CONFIG_RUNNER
-#endif
 #include <cstdlib>
 #include <string_view>
 
@@ -9,7 +6,7 @@
 #include <hwy/targets.h>
 #endif
 
-#include "tests/catch.h"
+#include "tests/shards.h"
 
 // PMAPTRAIN_TEST_VECTORS=avx2|sse4 limits our own vector loops; ONEDNN_MAX_CPU_ISA limits the library's.
 int main(int argc, char** argv) {
@@ -20,5 +17,5 @@ int main(int argc, char** argv) {
     if (vectors == "sse4") hwy::SetSupportedTargetsForTest(HWY_SSE4);
   }
 #endif
-  return Catch::Session().run(argc, argv);
+  return pmaptrain::test::run_cases(argc, argv);
 }

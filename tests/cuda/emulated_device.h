@@ -87,8 +87,9 @@ class EmulatedDevice final : public gpu::Device {
   using Recorded = std::vector<std::variant<Work, Order>>;
   // A graph while it is captured. Its streams are the lanes of `seen`.
   struct Capture {
+    Capture() : forked{true} {}
     Recorded calls;
-    std::array<bool, gpu::streams> forked{true};
+    std::array<bool, gpu::streams> forked;
     std::array<Clock, gpu::streams> seen;
   };
 

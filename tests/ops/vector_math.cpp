@@ -102,7 +102,8 @@ std::array<std::vector<float>, 2> pairs_for_pow() {
 
 TEST_CASE("powers by vectors are within 1 unit of libm, with its special values, and the same on every instruction set",
           "[ops]") {
-  const auto [x, y] = pairs_for_pow();
+  const auto pairs = pairs_for_pow();
+  const std::vector<float>&x = pairs[0], &y = pairs[1];
   std::vector<float> first(x.size()), found(x.size());
   vector_pow(x.size(), x.data(), 1, y.data(), 1, first.data());
   double worst = 0;

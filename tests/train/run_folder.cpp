@@ -25,7 +25,7 @@ using test::TemporaryFolder;
 using test::write_text;
 
 // The error of `action`: its status and its words. Status done: there was none.
-std::pair<ExitStatus, Diagnostic> error_of(const std::function<void()>& action) {
+std::pair<ExitStatus, Diagnostic> folder_error(const std::function<void()>& action) {
   try {
     action();
   } catch (const Error& error) {
@@ -58,7 +58,7 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   make_folder(dir, {});
   RunFolderOptions options;
   options.command = "pmaptrain run configs/cnn.yaml";
-  const auto [status, error] = error_of([&] { make_folder(dir, options); });
+  const auto [status, error] = folder_error([&] { make_folder(dir, options); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "the run folder '" + dir.string() + "' exists");
   CHECK(error.help ==
@@ -66,10 +66,10 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
         "pmaptrain run configs/cnn.yaml --resume       # continue it\n"
         "pmaptrain run configs/cnn.yaml --overwrite    # replace it\n"
         "pmaptrain run configs/cnn.yaml --name cnn-2   # keep it, write another");
-  CHECK(error_of([&] { RunFolder::check(dir, options); }).second.help == error.help);
+  CHECK(folder_error([&] { RunFolder::check(dir, options); }).second.help == error.help);
 
   options.explicit_name = true;
-  const std::string help = error_of([&] { make_folder(dir, options); }).second.help;
+  const std::string help = folder_error([&] { make_folder(dir, options); }).second.help;
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --resume ") != std::string::npos);
   CHECK(help.find("pmaptrain run configs/cnn.yaml --name cnn --overwrite ") != std::string::npos);
   CHECK(read_text(dir / "config.yaml") == "name: cnn\n");
@@ -81,7 +81,7 @@ TEST_CASE("the ready commands are quoted as a shell reads them", "[train]") {
   make_folder(dir, {});
   RunFolderOptions options;
   options.command = "pmaptrain run a.yaml";
-  const std::string help = error_of([&] { RunFolder::check(dir, options); }).second.help;
+  const std::string help = folder_error([&] { RunFolder::check(dir, options); }).second.help;
   CHECK(help.find("--name 'it'\\''s mine-2'") != std::string::npos);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("no run folder is suggested beside what is no folder, nor beside one t
   RunFolderOptions options;
   options.command = "pmaptrain run a.yaml";
   const auto refusal = [&](const fs::path& dir) {
-    const auto [status, error] = error_of([&] { RunFolder::check(dir, options); });
+    const auto [status, error] = folder_error([&] { RunFolder::check(dir, options); });
     CHECK(status == ExitStatus::usage);
     return error.message + " | " + error.help;
   };
@@ -125,17 +125,17 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
   fs::create_directory(foreign);
   write_text(foreign / "config.yaml", "precious");
   write_text(foreign / ".pmaptrain", "");
-  const auto [status, error] = error_of([&] { make_folder(foreign, overwrite); });
+  const auto [status, error] = folder_error([&] { make_folder(foreign, overwrite); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "'" + foreign.string() + "' was not written by pmaptrain, so --overwrite leaves it alone");
   CHECK(read_text(foreign / "config.yaml") == "precious");
 
   write_text(root / "file", "text");
-  CHECK(error_of([&] { make_folder(root / "file", overwrite); }).first == ExitStatus::usage);
-  CHECK(error_of([&] { make_folder(root / "file/below", overwrite); }).first == ExitStatus::resource);
+  CHECK(folder_error([&] { make_folder(root / "file", overwrite); }).first == ExitStatus::usage);
+  CHECK(folder_error([&] { make_folder(root / "file/below", overwrite); }).first == ExitStatus::resource);
   fs::create_directory(root / "empty");
-  CHECK(error_of([&] { make_folder(root / "empty", {}); }).first == ExitStatus::usage);
-  CHECK(error_of([&] { make_folder(root / "empty", overwrite); }).first == ExitStatus::done);
+  CHECK(folder_error([&] { make_folder(root / "empty", {}); }).first == ExitStatus::usage);
+  CHECK(folder_error([&] { make_folder(root / "empty", overwrite); }).first == ExitStatus::done);
 }
 
 TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[train]") {
@@ -155,13 +155,13 @@ TEST_CASE("a second writer in a run folder is refused as long as the first lives
   }
   char byte = 0;
   REQUIRE(::read(ready[0], &byte, 1) == 1);
-  const auto [status, error] = error_of([&] { make_folder(dir, overwrite); });
+  const auto [status, error] = folder_error([&] { make_folder(dir, overwrite); });
   CHECK(status == ExitStatus::resource);
   CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
-  CHECK(error_of([&] { RunFolder::check(dir, {}); }).first == ExitStatus::resource);
+  CHECK(folder_error([&] { RunFolder::check(dir, {}); }).first == ExitStatus::resource);
   REQUIRE(::write(go[1], &byte, 1) == 1);
   REQUIRE(::waitpid(child, nullptr, 0) == child);
-  CHECK(error_of([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
+  CHECK(folder_error([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
@@ -194,21 +194,21 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   folder.link_checkpoint("best", "step-00000100");
   CHECK(find_checkpoint(folder.path(), "best") == checkpoints / "best");
   CHECK(find_checkpoint(folder.path(), "200") == checkpoints / "step-00000200");
-  const auto [status, error] = error_of([&] { find_checkpoint(folder.path(), "300"); });
+  const auto [status, error] = folder_error([&] { find_checkpoint(folder.path(), "300"); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.message == "the run '" + folder.path().string() + "' has no checkpoint '300'");
   CHECK(error.help == "it has 100, 200, last, best");
-  CHECK(error_of([&] { find_checkpoint(root / "none", "last"); }).first == ExitStatus::usage);
+  CHECK(folder_error([&] { find_checkpoint(root / "none", "last"); }).first == ExitStatus::usage);
 }
 
 TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[train]") {
   const TemporaryFolder root;
   const RunFolder folder = make_folder(root / "run", {});
   write_text(folder.path() / "checkpoints", "in the way");
-  const auto [status, error] = error_of([&] { folder.commit_checkpoint(1, [](const Directory&) {}); });
+  const auto [status, error] = folder_error([&] { folder.commit_checkpoint(1, [](const Directory&) {}); });
   CHECK(status == ExitStatus::failed);
   CHECK(error.message.find("/run/checkpoints' cannot be made: ") != std::string::npos);
-  const auto [other, full] = error_of([] { fail_file("a/b", "written", ENOSPC); });
+  const auto [other, full] = folder_error([] { fail_file("a/b", "written", ENOSPC); });
   CHECK(other == ExitStatus::failed);
   CHECK(full.message == "'a/b' cannot be written: No space left on device");
   CHECK(full.help == "free some space, or write to another disk");
@@ -220,7 +220,7 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   const auto create = [&](const RunFolderOptions& options) {
-    return error_of([&] {
+    return folder_error([&] {
       const testing::FileSizeLimit limit(10);
       make_folder(dir, options);
     });
@@ -251,7 +251,7 @@ TEST_CASE("a folder that pmaptrain did not write is not offered for replacement"
   write_text(dir / "thesis.txt", "mine");
   RunFolderOptions options;
   options.explicit_dir = true;
-  const auto [status, error] = error_of([&] { RunFolder::check(dir, options); });
+  const auto [status, error] = folder_error([&] { RunFolder::check(dir, options); });
   CHECK(status == ExitStatus::usage);
   CHECK(error.help == "pmaptrain did not write it; choose another\npmaptrain run CONFIG --run-dir " + dir.string() +
                           "-2   # keep it, write another");
@@ -283,11 +283,11 @@ TEST_CASE("a folder whose making was killed is taken as a new one", "[train]") {
       const fs::path dir = root / "run";
       fs::create_directory(dir);
       write_text(dir / (temporary ? ".tmp-.pmaptrain-17" : ".pmaptrain"), marker);
-      CHECK(error_of([&] { RunFolder::check(dir, {}); }).second.help.find("--overwrite") != std::string::npos);
+      CHECK(folder_error([&] { RunFolder::check(dir, {}); }).second.help.find("--overwrite") != std::string::npos);
       make_folder(dir, overwrite);
       CHECK(entries_in(dir) == 2);
       CHECK(read_text(dir / ".pmaptrain").starts_with("pmaptrain run folder\n"));
-      CHECK(error_of([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
+      CHECK(folder_error([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
     }
   }
 }
@@ -300,7 +300,7 @@ TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[train
   const std::string before = test::listing(root / "run");
   {
     const RunFolder claimed = RunFolder::claim(root / "run", overwrite);
-    CHECK(error_of([&] { RunFolder::check(root / "run", overwrite); }).first == ExitStatus::resource);
+    CHECK(folder_error([&] { RunFolder::check(root / "run", overwrite); }).first == ExitStatus::resource);
     const RunFolder other = RunFolder::claim(root / "new", {});
   }
   CHECK(test::listing(root / "run") == before);
@@ -316,7 +316,7 @@ TEST_CASE("of two that claim a folder that is not there, the second to begin is 
     options.overwrite = overwrite;
     RunFolder first = RunFolder::claim(dir, options), second = RunFolder::claim(dir, options);
     first.begin("name: first\n");
-    const auto [status, error] = error_of([&] { second.begin("name: second\n"); });
+    const auto [status, error] = folder_error([&] { second.begin("name: second\n"); });
     CHECK(status == ExitStatus::resource);
     CHECK(error.message == "another pmaptrain is writing the run folder '" + dir.string() + "'");
     CHECK(read_text(dir / "config.yaml") == "name: first\n");
@@ -333,14 +333,14 @@ TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is m
   folder.commit_checkpoint(1, [](const Directory& dir) { write_into(dir, "state.json", "{}"); });
   CHECK(read_text(root / "moved/checkpoints/last/state.json") == "{}");
   CHECK(test::listing(root / "run") == other);
-  const auto [status, error] = error_of([&] { folder.check_in_place(); });
+  const auto [status, error] = folder_error([&] { folder.check_in_place(); });
   CHECK(status == ExitStatus::failed);
   CHECK(error.message ==
         "'" + (root / "run") + "' does not lead to the run folder any more, which is '" + (root / "moved") + "' now");
   CHECK_FALSE(folder.is_removed());
   fs::remove_all(root / "moved");
   CHECK(folder.is_removed());
-  CHECK(error_of([&] { folder.check_in_place(); }).second.message ==
+  CHECK(folder_error([&] { folder.check_in_place(); }).second.message ==
         "the run folder '" + (root / "run") + "' was removed while the run went on");
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
   const TemporaryFolder root;
   fs::create_directory(root / "run");
   fs::create_symlink("checkpoints", root / "run/checkpoints");  // nobody can, and root neither
-  const auto [status, error] = error_of([&] { find_checkpoint(root / "run", "last"); });
+  const auto [status, error] = folder_error([&] { find_checkpoint(root / "run", "last"); });
   CHECK(status == ExitStatus::data);
   CHECK(error.message == "'" + (root / "run/checkpoints") + "' cannot be read: Too many levels of symbolic links");
   CHECK(error.help == "check the permissions of the run folder");
@@ -410,7 +410,7 @@ TEST_CASE("an old run that cannot be put aside stays as it was, and what is besi
   const std::string before = test::listing(dir);
   {
     const testing::FileSizeLimit limit(3);
-    const auto [status, error] = error_of([&] { make_folder(dir, overwrite, "name: new\n"); });
+    const auto [status, error] = folder_error([&] { make_folder(dir, overwrite, "name: new\n"); });
     CHECK(status == ExitStatus::resource);
     CHECK(error.message == "the run folder '" + dir.string() + "' cannot be replaced: '" +
                                (dir / "config.yaml").string() + "' cannot be written: File too large");

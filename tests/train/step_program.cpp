@@ -95,7 +95,7 @@ int count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double nan_loss = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -314,7 +314,7 @@ TEST_CASE("halt keeps everything as it was before the first step that is not fin
   const Program program = step_of(classifier(six), {2, 2});
   const BatchRows rows;
   BatchRows broken = rows;
-  broken.inputs[0] = not_a_number;
+  broken.inputs[0] = nan_loss;
   const Feed before = initial_parameters();
   const Feed bad = run(program, with_batch(before, broken));
   CHECK(std::isnan(bad.at("loss").front()));
@@ -336,7 +336,7 @@ TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", 
   const Program program = step_of(spec, {2, 1});
   const BatchRows rows;
   BatchRows broken = rows;
-  broken.inputs[0] = not_a_number;
+  broken.inputs[0] = nan_loss;
   const Feed before = initial_parameters();
   const Feed bad = run(program, with_batch(before, broken));
   CHECK(bad.at("skipped").front() == 1.0);
