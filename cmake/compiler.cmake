@@ -43,6 +43,14 @@ if(PMAPTRAIN_SANITIZERS)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code confuses GCC's flow analysis; the other presets keep the warning.
     add_compile_options(-Wno-maybe-uninitialized)
+  else()
+    # GCC tells the code by these which sanitizer there is.
+    foreach(sanitizer IN ITEMS address thread)
+      if(PMAPTRAIN_SANITIZERS MATCHES "${sanitizer}")
+        string(TOUPPER "__SANITIZE_${sanitizer}__" known)
+        add_compile_definitions(${known})
+      endif()
+    endforeach()
   endif()
 endif()
 
