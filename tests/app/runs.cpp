@@ -1,4 +1,4 @@
-// The program as a process: what it trains, writes, and how it ends.
+// What the program trains and writes, and how it ends: as a process where it shows how a run goes on.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -61,11 +61,11 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
   }
 }
 
-TEST_CASE("every shipped program runs", "[app][process]") {
+TEST_CASE("every shipped program runs", "[app]") {
   const auto programs = files("configs/programs", ".pmt");
   CHECK(programs.size() >= 2);
   for (const fs::path& program : programs) {
-    const Finished result = run_binary({"exec", program.string()});
+    const Finished result = call({"exec", program.string()});
     INFO(program << "\n" << result.err);
     CHECK(result.status == 0);
     CHECK(result.err.empty());
@@ -125,12 +125,12 @@ TEST_CASE("a run folder that exists is refused with ready commands", "[app][proc
   CHECK(run_binary(overwriting).status == 0);
 }
 
-TEST_CASE("exit statuses tell config, data and resources apart", "[app][process]") {
-  CHECK(run_binary({}).status == 0);
-  CHECK(run_binary({"run", "nothing.yaml"}).status == 2);
-  CHECK(run_binary({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"})
-            .status == 3);
-  const Finished large = run_binary({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=10000000"});
+TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
+  CHECK(call({}).status == 0);
+  CHECK(call({"run", "nothing.yaml"}).status == 2);
+  CHECK(call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"}).status ==
+        3);
+  const Finished large = call({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=10000000"});
   INFO(large.err);
   CHECK(large.status == 4);
   CHECK(contains(large.err, "available"));
