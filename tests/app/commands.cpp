@@ -220,7 +220,7 @@ TEST_CASE("validate tells the precision, of the config and of each layer", "[app
   CHECK(json::parse(call({"validate", "configs/cnn.yaml", "--json"}).out)["precision"] == "float32");
 }
 
-TEST_CASE("a CPU without instructions for bfloat16 is told once, by validate and by run", "[app]") {
+TEST_CASE("a CPU without instructions for bfloat16 is told once, by validate and by run", "[app][process]") {
   const auto warnings = [](const std::string& command, const std::string& precision) {
     const TemporaryFolder folder;
     const std::string said =

@@ -12,7 +12,7 @@ using pmaptrain::test::contains;
 using pmaptrain::testing::LongRun;
 using pmaptrain::testing::three_members;
 
-TEST_CASE("eval has a line for each member of an ensemble, or for one of them", "[app]") {
+TEST_CASE("eval has a line for each member of an ensemble, or for one of them", "[app][process]") {
   const LongRun run(45, three_members());
   run.complete("run");
   const auto eval = [&](std::vector<std::string> more) {
@@ -35,7 +35,7 @@ TEST_CASE("eval has a line for each member of an ensemble, or for one of them", 
   CHECK(contains(beyond.err, "the ensemble has no member 3\n  help: its members are 0 to 2"));
 }
 
-TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which members have none", "[app]") {
+TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which members have none", "[app][process]") {
   const TemporaryFolder folder;
   REQUIRE(run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--progress", "none",
                       "--set", "mesh.axes=[{trials: 3}, {batch: 8}]", "--set",
@@ -57,7 +57,7 @@ TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which
   CHECK(documents[1]["checkpoint"] == "step-00000002");  // its loss only grows
 }
 
-TEST_CASE("the errors of run --json are those of every member, whenever its guard stopped it", "[app]") {
+TEST_CASE("the errors of run --json are those of every member, whenever its guard stopped it", "[app][process]") {
   const TemporaryFolder folder;
   const Finished result =
       run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--json", "--set",
@@ -77,7 +77,7 @@ TEST_CASE("the errors of run --json are those of every member, whenever its guar
   CHECK(json::parse(again.out)["errors"] == errors);
 }
 
-TEST_CASE("eval --member of a run without an ensemble is refused", "[app]") {
+TEST_CASE("eval --member of a run without an ensemble is refused", "[app][process]") {
   const LongRun run(45);
   run.complete("run");
   const Finished refused = call({"eval", run.path("run"), "--member", "0"});

@@ -93,7 +93,8 @@ class FailingRuns {
 
 }  // namespace
 
-TEST_CASE("a process without threads, open files or mappings is refused, and an old run stays as it was", "[app]") {
+TEST_CASE("a process without threads, open files or mappings is refused, and an old run stays as it was",
+          "[app][process]") {
   FailingRuns runs;
   const auto fail_each = [&](const std::string& kind, int error, const std::string& option, const std::string& below) {
     const int count = runs.counts(option, below)[kind];
@@ -114,7 +115,7 @@ TEST_CASE("a process without threads, open files or mappings is refused, and an 
   }
 }
 
-TEST_CASE("a process whose disk is full says so, and an old run stays as it was or is replaced", "[app]") {
+TEST_CASE("a process whose disk is full says so, and an old run stays as it was or is replaced", "[app][process]") {
   FailingRuns runs;
   const std::string full = std::to_string(ENOSPC) + ":all";
   CHECK(runs.is_refused("write:1:" + full, "--overwrite", runs.path()));
@@ -123,7 +124,7 @@ TEST_CASE("a process whose disk is full says so, and an old run stays as it was 
   }
 }
 
-TEST_CASE("a thread that cannot be started is named before anything is touched", "[app]") {
+TEST_CASE("a thread that cannot be started is named before anything is touched", "[app][process]") {
   const TemporaryFolder folder;
   const auto without = [&](int thread, int status) {
     const Finished result = run_failing(
@@ -151,7 +152,7 @@ TEST_CASE("a thread that cannot be started is named before anything is touched",
   without(5, 0);
 }
 
-TEST_CASE("without a thread for the test split the data is opened one split after the other", "[app]") {
+TEST_CASE("without a thread for the test split the data is opened one split after the other", "[app][process]") {
   const TemporaryFolder folder;
   const std::string one("\0\0\0\1", 4);
   const std::string x = folder.write("x", std::string("\0\0\x08\2", 4) + one + one + "a");
@@ -168,7 +169,7 @@ TEST_CASE("without a thread for the test split the data is opened one split afte
   CHECK(contains(without.out, "\"test\": 1"));
 }
 
-TEST_CASE("a signal before the first step ends the process at once, and an old run stays as it was", "[app]") {
+TEST_CASE("a signal before the first step ends the process at once, and an old run stays as it was", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   REQUIRE(run_binary({"run", linear, "--run-dir", run, "-q"}).status == 0);

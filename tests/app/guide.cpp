@@ -1,7 +1,5 @@
 // docs/guide.md and docs/training.md as their readers follow them: each block of commands is run, and must print what
 // the guide shows. The table at the end of docs/guide.md is held to the configs, commands and tests that it names.
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -55,9 +53,9 @@ std::optional<std::string> block(const std::string& text, const std::string& fen
 // What bash prints, on either stream, where the configs and the program stand as in a clone.
 std::string printed_by(const std::string& commands, const TemporaryFolder& folder) {
   std::ofstream(folder / "commands.sh") << commands;
-  const std::string line = "cd '" + folder.path().string() + "' && bash commands.sh > printed.txt 2>&1 < /dev/null";
-  const int status = std::system(line.c_str());  // NOLINT: one thread, and commands of our own
-  CHECK(WIFEXITED(status));
+  const auto shell =
+      pmaptrain::tests::run_shell("cd '" + folder.path().string() + "' && bash commands.sh > printed.txt 2>&1");
+  CHECK(shell.signal == 0);
   return read_text(folder / "printed.txt");
 }
 
@@ -86,7 +84,7 @@ std::vector<std::smatch> matches(const std::string& text, const std::regex& patt
 
 }  // namespace
 
-TEST_CASE("every block of commands in the guides prints the output that they show", "[app]") {
+TEST_CASE("every block of commands in the guides prints the output that they show", "[app][process]") {
   const std::string guide = GENERATE(as<std::string>(), "docs/guide.md", "docs/training.md");
   const TemporaryFolder folder;
   make_clone(folder);
@@ -124,7 +122,7 @@ TEST_CASE("lines of dots in the guide stand for any lines, and others for themse
   CHECK_FALSE(agree({"a", "b"}, {"a", "c"}));
 }
 
-TEST_CASE("every row of the guide's table names configs, commands and tests that there are", "[app]") {
+TEST_CASE("every row of the guide's table names configs, commands and tests that there are", "[app][process]") {
   const std::string guide = read_text("docs/guide.md");
   const std::regex path("`([^`]+)`"), command("`pmaptrain ([^`]+)`( \\(exit status ([0-9])\\))?"),
       section("\\[([^\\]]+)\\]\\(#"), test("`(tests/[^`]+)` \"([^\"]+)\"");

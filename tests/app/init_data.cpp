@@ -211,7 +211,7 @@ TEST_CASE("init csv takes many integers as numbers, and gives large targets a la
   CHECK_FALSE(contains(call({"validate", small}).err, "will hardly reach them"));
 }
 
-TEST_CASE("how data is converted is a note of validate and of a run, and no warning", "[app]") {
+TEST_CASE("how data is converted is a note of validate and of a run, and no warning", "[app][process]") {
   const TemporaryFolder folder;
   std::vector<double> numbers;
   std::string labels;

@@ -35,7 +35,7 @@ Finished signalled(const LongRun& run, int signal, std::uintmax_t bytes) {
 
 }  // namespace
 
-TEST_CASE("a process that is killed again and again leaves a run that continues to the same bits", "[app]") {
+TEST_CASE("a process that is killed again and again leaves a run that continues to the same bits", "[app][process]") {
   const LongRun run(all_steps);
   run.complete("whole");
   const Kept whole = run.kept("whole");
@@ -54,7 +54,7 @@ TEST_CASE("a process that is killed again and again leaves a run that continues 
   CHECK(differences(whole, run.kept("run")) == "");
 }
 
-TEST_CASE("a process that SIGTERM stops leaves a run that continues to the same bits", "[app]") {
+TEST_CASE("a process that SIGTERM stops leaves a run that continues to the same bits", "[app][process]") {
   const LongRun run(all_steps);
   run.complete("whole");
   const Kept whole = run.kept("whole");

@@ -6,6 +6,7 @@
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain;
 using nlohmann::json;
@@ -46,7 +47,8 @@ Memory memory_of(std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on every shipped config", "[app]") {
+TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on every shipped config",
+          "[app][process]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   WARN("a sanitizer's own memory hides the run's");
   return;
@@ -55,7 +57,9 @@ TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on
   const Memory conv = memory_of({"configs/cnn.yaml", "--set", "data.batch_size=8", "--set",
                                  "data.source.synthetic_images={height: 8, width: 8, channels: 3, classes: 10, train: "
                                  "16, test: 8}"});
-  const auto check = [](const Memory& base, std::vector<std::string> arguments, double data = 0) {
+  pmaptrain::test::Slice slice(2);
+  const auto check = [&](const Memory& base, std::vector<std::string> arguments, double data = 0) {
+    if (!slice.takes()) return;
     const Memory found = memory_of(arguments);
     const double expected = base.peak - base.planned + found.planned + data;
     INFO(arguments.front() << ' ' << arguments.back() << ": planned " << found.planned << ", base "

@@ -264,7 +264,7 @@ TEST_CASE("errors in the data of eval and predict name the option that helps", "
   CHECK(run.csv("semicolons.csv", {"--set", "data.source.csv.delimiter=\";\""}) == "prediction\nno\n");
 }
 
-TEST_CASE("a signal ends predict without half a file, and leaves the one that was to be replaced", "[app]") {
+TEST_CASE("a signal ends predict without half a file, and leaves the one that was to be replaced", "[app][process]") {
   Run run;
   std::vector<std::int64_t> labels;
   for (int i = 0; i < 32; ++i) labels.push_back(i % 2);

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/running.h"
+
 namespace pmaptrain::tests {
 namespace {
 
@@ -22,6 +24,7 @@ std::string binary() {
 }  // namespace
 
 std::string binary_path() {
+  test::check_may_start_a_process();
   std::string program = std::filesystem::absolute(binary()).string();
   if (::access(program.c_str(), X_OK) != 0) {
     throw std::runtime_error("there is no program '" + program + "'; ctest sets PMAPTRAIN_BIN");
@@ -48,16 +51,21 @@ Process::Process(const Shell& shell, const Onto& onto) {
 
 void Process::start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory,
                     const Onto& onto) {
+  test::check_may_start_a_process();
   std::vector<char*> argv;
   for (std::string& argument : all) argv.push_back(argument.data());
   argv.push_back(nullptr);
   const std::string out = folder_ / "out", err = folder_ / "err";
   pid_ = ::fork();
   if (pid_ == 0) {
+    test::default_signals();
     if (ignored != 0) std::signal(ignored, SIG_IGN);
-    const auto file = [](const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600); };
+    const auto file = [](const std::string& path) {
+      return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    };
     const int out_fd = onto.out >= 0 ? onto.out : file(out);
     const int err_fd = onto.err >= 0 ? onto.err : file(err);
+    ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     ::dup2(out_fd, STDOUT_FILENO);
     ::dup2(err_fd, STDERR_FILENO);
     if (::chdir(directory.c_str()) != 0) ::_exit(126);

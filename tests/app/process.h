@@ -36,7 +36,8 @@ struct Onto {
   int out = -1, err = -1;
 };
 
-// The binary PMAPTRAIN_BIN with these arguments, its streams in files.
+// The binary PMAPTRAIN_BIN with these arguments. Its output is in files, its input is empty, and every signal has its
+// default action and is not blocked, however the tests were started. The case needs the tag [process].
 class Process {
  public:
   // `ignored`: a signal that is ignored in the process from its start, as nohup does. `directory`: where it runs, by

@@ -1,4 +1,4 @@
-// The program as a process: what it trains, writes, and how it ends.
+// What the program trains and writes, and how it ends: as a process where it shows how a run goes on.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -24,7 +24,7 @@ std::vector<fs::path> files(const fs::path& folder, const std::string& extension
 
 }  // namespace
 
-TEST_CASE("every shipped config trains two steps and leaves a whole run folder", "[app]") {
+TEST_CASE("every shipped config trains two steps and leaves a whole run folder", "[app][process]") {
   const auto configs = files("configs", ".yaml");
   CHECK(configs.size() >= 4);
   for (const fs::path& config : configs) {
@@ -65,7 +65,7 @@ TEST_CASE("every shipped program runs", "[app]") {
   const auto programs = files("configs/programs", ".pmt");
   CHECK(programs.size() >= 2);
   for (const fs::path& program : programs) {
-    const Finished result = run_binary({"exec", program.string()});
+    const Finished result = call({"exec", program.string()});
     INFO(program << "\n" << result.err);
     CHECK(result.status == 0);
     CHECK(result.err.empty());
@@ -73,7 +73,7 @@ TEST_CASE("every shipped program runs", "[app]") {
   }
 }
 
-TEST_CASE("one step of gradient averaging gives the parameters computed by hand", "[app]") {
+TEST_CASE("one step of gradient averaging gives the parameters computed by hand", "[app][process]") {
   const TemporaryFolder folder;
   const Finished result = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", folder / "run"});
   CHECK(result.status == 0);
@@ -81,7 +81,7 @@ TEST_CASE("one step of gradient averaging gives the parameters computed by hand"
   CHECK(contains(result.out, "dense_0.bias     0.0000   0.1600"));
 }
 
-TEST_CASE("run --json prints the summary and nothing else, and eval agrees with it", "[app]") {
+TEST_CASE("run --json prints the summary and nothing else, and eval agrees with it", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const Finished result =
@@ -111,7 +111,7 @@ TEST_CASE("run --json prints the summary and nothing else, and eval agrees with 
   CHECK(run_binary({"validate", run}).status == 0);
 }
 
-TEST_CASE("a run folder that exists is refused with ready commands", "[app]") {
+TEST_CASE("a run folder that exists is refused with ready commands", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const std::vector<std::string> arguments{"run", "configs/gradient_averaging.yaml", "--run-dir", run, "-q"};
@@ -126,26 +126,23 @@ TEST_CASE("a run folder that exists is refused with ready commands", "[app]") {
 }
 
 TEST_CASE("exit statuses tell config, data and resources apart", "[app]") {
-  CHECK(run_binary({}).status == 0);
-  CHECK(run_binary({"run", "nothing.yaml"}).status == 2);
-  CHECK(run_binary({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"})
-            .status == 3);
-  const Finished large = run_binary({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=10000000"});
+  CHECK(call({}).status == 0);
+  CHECK(call({"run", "nothing.yaml"}).status == 2);
+  CHECK(call({"validate", "configs/fashion_mnist.yaml", "--set", "data.source.fashion_mnist.dir=/nothing"}).status ==
+        3);
+  const Finished large = call({"validate", "configs/cnn.yaml", "--set", "model.layers.7.dense=10000000"});
   INFO(large.err);
   CHECK(large.status == 4);
   CHECK(contains(large.err, "available"));
 }
 
-TEST_CASE("failed output is an error, but a closed pipe is not", "[app]") {
-  const std::string program = std::getenv("PMAPTRAIN_BIN");
-  const auto status = [&](const std::string& rest) { return std::system((program + rest).c_str()); };
-  CHECK(WEXITSTATUS(status(" --version > /dev/full 2> /dev/null")) == 1);
-  CHECK(WEXITSTATUS(status(" --version > /dev/null")) == 0);
-  CHECK(WEXITSTATUS(
-            std::system(("bash -c 'set -o pipefail; " + program + " --version | true' 2> /dev/null").c_str())) == 0);
+TEST_CASE("failed output is an error, but a closed pipe is not", "[app][process]") {
+  CHECK(run_shell("exec \"$PROGRAM\" --version > /dev/full 2> /dev/null").status == 1);
+  CHECK(run_shell("exec \"$PROGRAM\" --version > /dev/null").status == 0);
+  CHECK(run_shell("set -o pipefail; \"$PROGRAM\" --version | true").status == 0);
 }
 
-TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
+TEST_CASE("a loss that is not finite ends the run with status 5", "[app][process]") {
   const TemporaryFolder folder;
   const Finished result = run_binary({"run", "configs/linear_regression.yaml", "--run-dir", folder / "run", "--json",
                                       "--set", "optimizer.learning_rate=1.0e+30"});
@@ -160,7 +157,7 @@ TEST_CASE("a loss that is not finite ends the run with status 5", "[app]") {
   CHECK_FALSE(contains(result.err, "warning: step "));
 }
 
-TEST_CASE("eval --json marks measures that are not finite", "[app]") {
+TEST_CASE("eval --json marks measures that are not finite", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const Finished result = run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run, "--set",
@@ -171,7 +168,7 @@ TEST_CASE("eval --json marks measures that are not finite", "[app]") {
   CHECK(measures["finite"] == false);
 }
 
-TEST_CASE("--overwrite does not remove the parameters that a run starts from", "[app]") {
+TEST_CASE("--overwrite does not remove the parameters that a run starts from", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   CHECK(run_binary({"run", "configs/gradient_averaging.yaml", "--run-dir", run}).status == 0);
@@ -185,7 +182,7 @@ TEST_CASE("--overwrite does not remove the parameters that a run starts from", "
   CHECK(read_text(parameters) == before);
 }
 
-TEST_CASE("an option that replaces a choice says so in the log, and however quiet the terminal is", "[app]") {
+TEST_CASE("an option that replaces a choice says so in the log, and however quiet the terminal is", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const Finished result = run_binary(
@@ -194,7 +191,7 @@ TEST_CASE("an option that replaces a choice says so in the log, and however quie
   CHECK(contains(read_text(fs::path(run) / "log.txt"), "warning: optimizer.adam replaces optimizer.sgd\n"));
 }
 
-TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app]") {
+TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raised again", "[app][process]") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const TemporaryFolder folder;
     const std::string run = folder / "run";
@@ -212,17 +209,17 @@ TEST_CASE("a signal ends the run after the step, with a checkpoint, and is raise
   }
 }
 
-TEST_CASE("a signal that was ignored at the start stays ignored", "[app]") {
+TEST_CASE("a signal that was ignored at the start stays ignored", "[app][process]") {
   const TemporaryFolder folder;
   Process process({"run", "configs/cnn.yaml", "--run-dir", folder / "run", "--set",
-                   "data.source.synthetic_images.test=64", "--max-steps", "20"},
+                   "data.source.synthetic_images.test=64", "--max-steps", "8"},
                   SIGHUP);
   REQUIRE(process.wait_for("loss"));
   process.send(SIGHUP);
   CHECK(process.wait().status == 0);
 }
 
-TEST_CASE("a run that is continued for longer keeps its schedule, and its folder repeats it", "[app]") {
+TEST_CASE("a run that is continued for longer keeps its schedule, and its folder repeats it", "[app][process]") {
   const TemporaryFolder folder;
   const std::string config = folder.write("c.yaml",
                                           "data: {source: {synthetic_linear: {features: 2, examples_per_device: 8}}, "

@@ -12,6 +12,8 @@
 
 #include "tests/app/process.h"
 #include "tests/catch.h"
+#include "tests/running.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain::tests;
 using nlohmann::json;
@@ -65,6 +67,7 @@ int ending_of(F&& action) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
+    pmaptrain::test::default_signals();
     action();
     ::_exit(0);
   }
@@ -102,12 +105,12 @@ TEST_CASE("signals within a second of the first are the same request, and a late
   CHECK((WIFSIGNALED(after) && WTERMSIG(after) == SIGHUP));
 }
 
-TEST_CASE("a signal in a long step is told at once, with what another one does", "[app]") {
+TEST_CASE("a signal in a long step is told at once, with what another one does", "[app][process]") {
   for (const auto& [signal, another] : {std::pair{SIGINT, "press Ctrl-C again to end at once"},
                                         std::pair{SIGTERM, "another signal ends the run at once"}}) {
     const TemporaryFolder folder;
-    Process process({"run", "configs/cnn.yaml", "--run-dir", folder / "run", "--set", "data.batch_size=2048", "--set",
-                     "data.source.synthetic_images={height: 32, width: 32, train: 8192, test: 0}"});
+    Process process({"run", "configs/cnn.yaml", "--run-dir", folder / "run", "--set", "data.batch_size=512", "--set",
+                     "data.source.synthetic_images={height: 32, width: 32, train: 2048, test: 0}"});
     REQUIRE(process.wait_for("loss"));  // of the first step; the second goes on
     process.send(signal);
     const Finished result = process.wait();
@@ -119,8 +122,10 @@ TEST_CASE("a signal in a long step is told at once, with what another one does",
   }
 }
 
-TEST_CASE("two signals in quick succession end a run by the first, with a checkpoint and the report", "[app]") {
-  for (int i = 0; i < 20; ++i) {
+TEST_CASE("two signals in quick succession end a run by the first, with a checkpoint and the report",
+          "[app][process]") {
+  for (const std::uint32_t round : pmaptrain::test::some_seeds(2, 20, 4)) {
+    const int i = static_cast<int>(round);
     INFO(i);
     const TemporaryFolder folder;
     const std::string run = folder / "run";
@@ -140,13 +145,13 @@ TEST_CASE("two signals in quick succession end a run by the first, with a checkp
   }
 }
 
-TEST_CASE("timeout, which signals its child and then the child's group, ends a run in good order", "[app]") {
-  for (int i = 0; i < 10; ++i) {
+TEST_CASE("timeout, which signals its child and then the child's group, ends a run in good order", "[app][process]") {
+  for (const std::uint32_t i : pmaptrain::test::some_seeds(2, 10, 4)) {
     INFO(i);
     const TemporaryFolder folder;
     const std::string run = folder / "run";
     const bool by_time = i == 0;
-    Process process(Shell{std::string("exec timeout ") + (by_time ? "2" : "60") + " \"$PROGRAM\" run " + linear +
+    Process process(Shell{std::string("exec timeout ") + (by_time ? "1" : "60") + " \"$PROGRAM\" run " + linear +
                           " --run-dir " + run + " --set train.duration='100000000 epochs'"});
     REQUIRE(process.wait_for("loss"));
     if (!by_time) process.send(SIGTERM);  // it passes this on as it does its own
@@ -158,16 +163,17 @@ TEST_CASE("timeout, which signals its child and then the child's group, ends a r
   }
 }
 
-TEST_CASE("a second signal more than a second later ends a run at once, with no half of a checkpoint", "[app]") {
+TEST_CASE("a second signal more than a second later ends a run at once, with no half of a checkpoint",
+          "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   // A step takes so long that the first signal comes well before its end; then the process is held for a second.
-  Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--workers", "1", "--set", "data.batch_size=4096",
+  Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--workers", "1", "--set", "data.batch_size=3072",
                    "--set", "data.source.synthetic_images.test=64"});
   REQUIRE(process.wait_for("loss"));
   process.send(SIGTERM);
   REQUIRE(process.wait_for_delivery(SIGTERM));
-  sleep(100);
+  sleep(20);
   process.send(SIGSTOP);
   sleep(1050);
   process.send(SIGINT);
@@ -183,13 +189,13 @@ TEST_CASE("a second signal more than a second later ends a run at once, with no 
   CHECK(run_binary({"run", linear, "--run-dir", run, "--overwrite", "-q"}).status == 0);
 }
 
-TEST_CASE("blocked output stops neither the training nor its end by a signal", "[app]") {
+TEST_CASE("blocked output stops neither the training nor its end by a signal", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
   Process process(endless(run, "1 epoch"), Onto{pipe.fd(), pipe.fd()});
   const std::string metrics = run + "/metrics.jsonl";
-  CHECK(wait_until([&] { return fs::exists(metrics) && fs::file_size(metrics) > 3'000'000; }));
+  CHECK(wait_until([&] { return fs::exists(metrics) && fs::file_size(metrics) > 1'000'000; }));
   process.send(SIGTERM);
   const auto begin = std::chrono::steady_clock::now();
   CHECK(process.wait().signal == SIGTERM);
@@ -202,7 +208,7 @@ TEST_CASE("blocked output stops neither the training nor its end by a signal", "
   CHECK(lines > summary(run)["steps"].get<std::size_t>());
 }
 
-TEST_CASE("without a signal, the end waits until all lines have been read, in order", "[app]") {
+TEST_CASE("without a signal, the end waits until all lines have been read, in order", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
@@ -218,7 +224,7 @@ TEST_CASE("without a signal, the end waits until all lines have been read, in or
   CHECK(read_text(run + "/log.txt").starts_with(shown));
 }
 
-TEST_CASE("the end waits for an unread report until a signal arrives", "[app]") {
+TEST_CASE("the end waits for an unread report until a signal arrives", "[app][process]") {
   for (const bool as_json : {false, true}) {
     INFO(as_json);
     const TemporaryFolder folder;
@@ -228,7 +234,7 @@ TEST_CASE("the end waits for an unread report until a signal arrives", "[app]") 
     if (as_json) arguments.emplace_back("--json");
     Process process(arguments, Onto{pipe.fd(), -1});
     REQUIRE(wait_until([&] { return fs::exists(run + "/summary.json"); }));
-    sleep(200);
+    sleep(100);
     CHECK(process.running());
     process.send(SIGTERM);
     const auto begin = std::chrono::steady_clock::now();
@@ -238,7 +244,7 @@ TEST_CASE("the end waits for an unread report until a signal arrives", "[app]") 
   }
 }
 
-TEST_CASE("an unread error does not delay the end by a signal", "[app]") {
+TEST_CASE("an unread error does not delay the end by a signal", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;
@@ -255,7 +261,7 @@ TEST_CASE("an unread error does not delay the end by a signal", "[app]") {
   CHECK(std::chrono::steady_clock::now() - begin < milliseconds(10000));
 }
 
-TEST_CASE("a run that is process 1 of a container ends by a signal with an unread report", "[app]") {
+TEST_CASE("a run that is process 1 of a container ends by a signal with an unread report", "[app][process]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   UnreadPipe pipe;

@@ -48,7 +48,8 @@ Finished call_as_user(const std::vector<std::string>& arguments, const std::func
 
 }  // namespace
 
-TEST_CASE("files and folders that a user may not read or write are named with their exit status", "[app][user]") {
+TEST_CASE("files and folders that a user may not read or write are named with their exit status",
+          "[app][process][user]") {
   const TemporaryFolder folder;
   const std::string closed = folder / "closed";
   fs::create_directory(closed);

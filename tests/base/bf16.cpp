@@ -91,7 +91,7 @@ TEST_CASE("arrays of bf16 are converted as single elements are", "[base]") {
   to_f32(values.size(), values.data(), wide.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto expected = static_cast<float>(values[i]);
-    REQUIRE(std::memcmp(&wide[i], &expected, sizeof expected) == 0);
+    if (std::memcmp(&wide[i], &expected, sizeof expected) != 0) FAIL("element " << i);
   }
   std::vector<float> x;
   for (std::uint32_t upper = 0; upper < 0x10000; ++upper) {
@@ -102,6 +102,7 @@ TEST_CASE("arrays of bf16 are converted as single elements are", "[base]") {
     std::vector<bf16> narrow(n + 1, bf16(77));
     to_bf16(n, x.data(), narrow.data());
     for (std::size_t i = 0; i < n; ++i) {
+      if (narrow[i].bits() == bf16(x[i]).bits()) continue;
       INFO(std::hex << std::bit_cast<std::uint32_t>(x[i]));
       REQUIRE(narrow[i].bits() == bf16(x[i]).bits());
     }

@@ -18,6 +18,7 @@
 #include "tests/cuda/kernel_case.h"
 #include "tests/cuda/on_gpu.h"
 #include "tests/files.h"
+#include "tests/running.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -89,6 +90,7 @@ class Generated {
     const std::string command =
         fmt::format("'{}' -std=c++20 -O0 -fno-math-errno -ffp-contract=off -shared -fPIC -I. '{}' -o '{}'",
                     PMAPTRAIN_COMPILER, (*folder / "kernels.cpp").string(), library);
+    test::check_may_start_a_process();
     REQUIRE(std::system(command.c_str()) == 0);
     void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     INFO((handle == nullptr ? ::dlerror() : ""));
@@ -154,7 +156,7 @@ void add_stacked(Generated& kernels, const KernelCase& c) {
 
 }  // namespace
 
-TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu][kernels]") {
+TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu][kernels][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   for (const OpRules* rules : all_ops().all) {
@@ -181,7 +183,7 @@ TEST_CASE("generated code of every elementwise op has the reference's bits", "[c
   kernels.check();
 }
 
-TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu][kernels]") {
+TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu][kernels][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   for (const Shape& shape : {Shape{7}, Shape{1}, Shape{}}) {
@@ -195,7 +197,7 @@ TEST_CASE("generated code reads each device's operands, and those that all share
   kernels.check();
 }
 
-TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu][kernels]") {
+TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu][kernels][process]") {
   if (!has_gpus()) return;
   const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
 batch %f:f32[5,6]{}
@@ -317,7 +319,7 @@ KernelCase case_of(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels]") {
+TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   std::deque<Program> programs;
@@ -339,7 +341,7 @@ TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernel
 }
 
 TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's as the reference's",
-          "[cuda][gpu][kernels]") {
+          "[cuda][gpu][kernels][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   std::deque<Program> programs;

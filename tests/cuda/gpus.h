@@ -7,11 +7,15 @@
 
 #include "core/runtime/backends.h"
 #include "core/runtime/gpu/device.h"
+#include "tests/slice.h"
 
 namespace pmaptrain::test {
 
 // Whether PMAPTRAIN_TEST_GPUS is cuda.
 bool tests_use_cuda();
+
+// All combinations on CUDA, where a step takes a hundredth of the time that it takes on emulated GPUs.
+inline Slices gpu_slices() { return tests_use_cuda() ? Slices{true, slices().number} : slices(); }
 
 // False where this machine has no GPU that CUDA reaches. A warning then says why, and the case has to end: Catch2 2 has
 // no skipped cases, and ctest and scripts/test-gpu take such a warning for one.

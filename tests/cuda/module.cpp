@@ -20,6 +20,7 @@
 #include "tests/cuda/emulated.h"
 #include "tests/runtime/program_writer.h"
 #include "tests/runtime/programs.h"
+#include "tests/slice.h"
 
 namespace pmaptrain {
 namespace {
@@ -88,7 +89,7 @@ const bool is_added = (test::other_backends().push_back(check_in_short), true);
 }  // namespace
 
 TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter says", "[cuda]") {
-  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+  for (const std::uint32_t seed : test::some_seeds(3, 10, 4)) {
     INFO("seed " << seed);
     const auto program = test::program_of(test::ProgramWriter(seed, DType::i32).write());
     check_program(program);
@@ -149,7 +150,7 @@ return s = %s
 
 TEST_CASE("updates of many parameters in one launch are those of a launch for each", "[cuda]") {
   const std::string shapes[] = {"3", "64", "7,5", "1", "65", "4,16"};
-  for (std::size_t seed = 0; seed < 12; ++seed) {
+  for (const std::size_t seed : test::some_seeds(4, 12, 4)) {
     std::string inputs, body, updates;
     for (std::size_t i = 0; i < 5; ++i) {
       const std::string n = std::to_string(i), shape = shapes[(seed * 7 + i * (1 + seed % 5)) % 6];

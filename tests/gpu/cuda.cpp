@@ -85,7 +85,7 @@ TEST_CASE("a GPU describes itself, so that kernels are planned for it where it i
 }
 
 // What is to be reached is 3 seconds, and 1 with kernels that are kept; a machine may have other work meanwhile.
-TEST_CASE("a run on a GPU has its first step in seconds, and sooner with kernels that are kept", "[gpu]") {
+TEST_CASE("a run on a GPU has its first step in seconds, and sooner with kernels that are kept", "[gpu][process]") {
   if (!has_cuda_gpu()) return;
   const TemporaryFolder cache;
   const Variable kept("XDG_CACHE_HOME", cache.path().string());

@@ -87,10 +87,10 @@ void check_product(const T& op, const std::vector<Type>& types, std::int64_t dev
       const auto right = expected[r].as<double>(), most = scale[r].as<double>();
       const double last_place = found[r].type.dtype == DType::bf16 ? 0x1p-8 : 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
-        INFO("result " << r << ", element " << i << ", of magnitude " << most[i]);
         const bool close =
             std::abs(values[i] - right[i]) <= 1.01 * last_place * std::abs(right[i]) + 2e-6 * most[i] + 1e-38;
         if (close) continue;
+        INFO("result " << r << ", element " << i << ", of magnitude " << most[i]);
         REQUIRE(values[i] == Approx(right[i]));
         FAIL("off by " << values[i] - right[i]);
       }

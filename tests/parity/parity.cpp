@@ -14,6 +14,7 @@
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/parity/case.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain;
 
@@ -61,19 +62,76 @@ std::vector<Planned> planned_cases() {
 
 using Words = std::set<std::string>;
 
-// The words of each line of all configs but their names: a layer, a loss and an optimizer have a line of their own.
+// The words of each line of a config but its name: a layer, a loss and an optimizer have a line of their own.
+std::vector<Words> words_of_config(const std::string& name) {
+  std::vector<Words> lines;
+  std::ifstream file(folder / "cases" / name / "config.yaml");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("name:")) continue;
+    for (char& c : line) c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? c : ' ';
+    std::istringstream words(line);
+    lines.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+  }
+  return lines;
+}
+
 std::vector<Words> words_of_configs() {
   std::vector<Words> lines;
   for (const std::string& name : listed_cases()) {
-    std::ifstream file(folder / "cases" / name / "config.yaml");
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("name:")) continue;
-      for (char& c : line) c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? c : ' ';
-      std::istringstream words(line);
-      lines.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
-    }
+    for (Words& line : words_of_config(name)) lines.push_back(std::move(line));
   }
   return lines;
+}
+
+// A case on one of its layouts, and what it has of layers, losses, metrics, optimizers and layouts.
+struct Chosen {
+  std::string name;
+  Layout layout;
+  std::set<std::string> parts;
+};
+
+std::set<std::string> parts_of(const Planned& planned, const Layout& layout) {
+  std::set<std::string> parts{layout.axes, std::to_string(layout.microbatches) + " microbatches",
+                              planned.padded ? "padding" : "no padding", planned.optimizer};
+  for (const Words& line : words_of_config(planned.name)) {
+    for (const std::string choice : {"model.layers", "loss", "metrics", "optimizer"}) {
+      // A loss and a metric may have one name.
+      if ((choice == "loss" || choice == "metrics") != (line.contains("loss") || line.contains("metrics"))) continue;
+      if ((choice == "loss" || choice == "metrics") && !line.contains(choice)) continue;
+      for (const spec::Key* const kind : spec::alternatives(*spec::find_key(choice))) {
+        if (line.contains(std::string(kind->name()))) parts.emplace(kind->path);
+      }
+    }
+  }
+  return parts;
+}
+
+// Runs that together have every part which any has: again and again the one with the most parts that are missing.
+std::vector<Chosen> covering_runs() {
+  std::vector<Chosen> runs, chosen;
+  for (const Planned& planned : planned_cases()) {
+    for (const Layout& layout : planned.layouts) {
+      runs.push_back({planned.name, layout, parts_of(planned, layout)});
+    }
+  }
+  std::set<std::string> covered;
+  const auto missing = [&](const Chosen& run) {
+    return std::count_if(run.parts.begin(), run.parts.end(), [&](const auto& part) { return !covered.contains(part); });
+  };
+  while (true) {
+    const auto most = std::max_element(runs.begin(), runs.end(),
+                                       [&](const Chosen& a, const Chosen& b) { return missing(a) < missing(b); });
+    if (missing(*most) == 0) return chosen;
+    covered.insert(most->parts.begin(), most->parts.end());
+    chosen.push_back(*most);
+  }
+}
+
+void check(const std::string& name, const Layout& layout) {
+  INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
+  const Run run = train_case(name, layout);
+  CHECK(run.first_step.size() == layout.devices);
+  CHECK(differences(read_case(name), run) == Names{});
 }
 
 }  // namespace
@@ -178,15 +236,32 @@ TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a
 }
 
 TEST_CASE("losses, metrics, gradient norms and parameters are JAX's, on any mesh and with microbatches", "[parity]") {
+  test::Turns turns;
   for (const Planned& planned : planned_cases()) {
-    const Case expected = read_case(planned.name);
-    for (const Layout& layout : planned.layouts) {
-      INFO(planned.name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
-      const Run run = train_case(planned.name, layout);
-      CHECK(run.first_step.size() == layout.devices);
-      CHECK(differences(expected, run) == Names{});
+    for (const std::size_t layout : turns.next(planned.layouts.size())) check(planned.name, planned.layouts[layout]);
+  }
+}
+
+TEST_CASE("a few cases of parity have every layer, loss, metric, optimizer, mesh and number of microbatches",
+          "[parity][covering]") {
+  const std::vector<Chosen> chosen = covering_runs();
+  CHECK(chosen.size() < 50);
+  std::set<std::string> covered;
+  for (const Chosen& run : chosen) covered.insert(run.parts.begin(), run.parts.end());
+  for (const char* const choice : {"model.layers", "loss", "metrics", "optimizer"}) {
+    for (const spec::Key* const kind : spec::alternatives(*spec::find_key(choice))) {
+      if (kind->path == "model.layers.dropout") continue;  // random, and so ours alone
+      INFO(kind->path);
+      CHECK(covered.contains(std::string(kind->path)));
     }
   }
+  for (const char* const part : {"{devices: 1}", "{devices: 2}", "{devices: 3}", "{devices: 4}", "{devices: 8}",
+                                 "[{rows: 2}, {columns: 2}]", "1 microbatches", "2 microbatches", "3 microbatches",
+                                 "padding", "no padding", "sgd momentum", "sgd nesterov"}) {
+    INFO(part);
+    CHECK(covered.contains(part));
+  }
+  for (const Chosen& run : chosen) check(run.name, run.layout);
 }
 
 TEST_CASE("the comparison with JAX detects small errors", "[parity]") {

@@ -242,6 +242,11 @@ TEST_CASE("training, commands and benchmarks name no backend's insides", "[runti
       ++files;
       std::istringstream lines(test::read_text(path));
       for (std::string line; std::getline(lines, line);) {
+        // Most lines have none of the words in another word either, and a search for those takes no time.
+        if (line.find("Cpu") == line.npos && line.find("lan") == line.npos && line.find("Step") == line.npos &&
+            line.find("core/runtime/cpu/") == line.npos) {
+          continue;
+        }
         INFO(path << ": " << line);
         CHECK_FALSE(std::regex_search(line, insides));
       }

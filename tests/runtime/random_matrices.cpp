@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
+#include "tests/slice.h"
 
 namespace pmaptrain {
 namespace {
@@ -92,7 +93,8 @@ class Generator {
 };
 
 TEST_CASE("random programs run as the interpreter says", "[runtime]") {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (const std::uint32_t seed : test::some_seeds(12, 60, 8)) {  // three on each mesh, and a slice
+    INFO("seed " << seed);
     check_runtime("mesh a=1\n" + Generator(seed).program(), {{"a", device_counts[seed % 4]}});
   }
 }

@@ -2,13 +2,17 @@
 
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/slice.h"
 
 namespace pmaptrain::testing {
 namespace {
 
 TEST_CASE("as many steps are timed as asked for, whatever the groups", "[train]") {
   const train::Setup setup = setup_of_config("linear_regression.yaml", {"mesh.workers=1"});
-  for (const std::int64_t steps : {1, 7, 20001}) {
+  std::vector<std::int64_t> numbers{4001};
+  test::Turns turns;
+  for (const std::size_t few : turns.next(2)) numbers.push_back(few == 0 ? 1 : 7);
+  for (const std::int64_t steps : numbers) {
     const train::Benchmark found = train::benchmark(setup, steps);
     CHECK(found.steps == steps);
     CHECK(found.min_step_seconds > 0);

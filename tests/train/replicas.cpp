@@ -8,6 +8,7 @@
 #include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -168,7 +169,7 @@ std::vector<std::string> differing(Module& module) {
 TEST_CASE("each of 200 flipped bits ends its run at once, named by parameter and device, at every interval",
           "[train]") {
   const train::Setup plain = setup_of_text(tiny);
-  for (std::uint32_t number = 0; number < 200; ++number) {
+  for (const std::uint32_t number : test::some_seeds(60, 200, 7)) {
     const Flip flip(*plain.training, number);
     // Half of them by the option, which compares at the log interval.
     const bool by_option = number % 2 == 0;

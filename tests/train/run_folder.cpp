@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/slice.h"
 #include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
@@ -355,7 +356,8 @@ TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
 }
 
 TEST_CASE("of many processes that begin a run in one empty folder at once, one writes at a time", "[train]") {
-  for (int round = 0; round < 20; ++round) {
+  for (const std::uint32_t round : test::some_seeds(2, 20, 4)) {
+    INFO("round " << round);
     const TemporaryFolder root;
     const fs::path dir = root / "run";
     if (round % 2 == 0) fs::create_directory(dir);

@@ -118,7 +118,7 @@ TEST_CASE("a state without an encoding, from before there was one, has an empty 
 TEST_CASE("a state of many columns is read in one pass", "[train]") {
   // Looking through the columns for each of them would take long.
   RunState state;
-  for (int i = 0; i < 50'000; ++i) state.encoding.columns.push_back({std::to_string(i), {}, 0});
+  for (int i = 0; i < 10'000; ++i) state.encoding.columns.push_back({std::to_string(i), {}, 0});
   CHECK(train::parse_run_state(train::to_json(state), "state.json").encoding == state.encoding);
 }
 
