@@ -26,13 +26,13 @@ Diagnostic refusal_of(const std::string& module) {
 
 }  // namespace
 
-TEST_CASE("without a module the places where it was looked for are named, and how to build it", "[cuda]") {
+TEST_CASE("without a module the places where it was looked for are named, and how to build it", "[cuda][module]") {
   const Diagnostic why = refusal_of("/nowhere/libpmaptrain_cuda.so");
   CHECK(why.message == "libpmaptrain_cuda.so was not found in /nowhere");
   CHECK(contains(why.help, "scripts/bootstrap --cuda && scripts/build cuda"));
 }
 
-TEST_CASE("the module is looked for beside the program, above it and where packages install it", "[cuda]") {
+TEST_CASE("the module is looked for beside the program, above it and where packages install it", "[cuda][module]") {
   const Variable unnamed("PMAPTRAIN_CUDA_MODULE", "");
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::vector<std::filesystem::path> expected = {folder / "libpmaptrain_cuda.so",
@@ -41,7 +41,7 @@ TEST_CASE("the module is looked for beside the program, above it and where packa
   CHECK(gpu::module_places() == expected);
 }
 
-TEST_CASE("a module of another version is refused before anything of it is used", "[cuda]") {
+TEST_CASE("a module of another version is refused before anything of it is used", "[cuda][module]") {
   const Diagnostic why = refusal_of(PMAPTRAIN_OTHER_VERSION);
   CHECK(contains(why.message, "belongs to another version of pmaptrain: it has interface " +
                                   std::to_string(gpu::module_abi + 1) + ", the program " +
@@ -49,20 +49,20 @@ TEST_CASE("a module of another version is refused before anything of it is used"
   CHECK(contains(why.help, "build both together"));
 }
 
-TEST_CASE("a module that lacks a library says which, and what fetches it", "[cuda]") {
+TEST_CASE("a module that lacks a library says which, and what fetches it", "[cuda][module]") {
   const Diagnostic why = refusal_of(PMAPTRAIN_LACKS_LIBRARY);
   CHECK(why.message ==
         std::string("liblibrary_that_is_gone.so was not found, which ") + PMAPTRAIN_LACKS_LIBRARY + " needs");
   CHECK(contains(why.help, "scripts/bootstrap --cuda"));
 }
 
-TEST_CASE("a file that is no module is refused", "[cuda]") {
+TEST_CASE("a file that is no module is refused", "[cuda][module]") {
   const TemporaryFolder folder;
   CHECK(contains(refusal_of(folder.write("text.so", "no library")).message, "the module for GPUs does not load: "));
   CHECK(contains(refusal_of(PMAPTRAIN_NO_MODULE).message, "is no module of pmaptrain"));
 }
 
-TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda]") {
+TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][module]") {
   const std::string module = cuda_module();
   if (module.empty()) return;
   const Variable named("PMAPTRAIN_CUDA_MODULE", module);

@@ -47,7 +47,7 @@ std::size_t number_after(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE("a run that does not fit into a GPU is refused with what was planned to fit", "[cuda]") {
+TEST_CASE("a run that does not fit into a GPU is refused with what was planned to fit", "[cuda][module]") {
   const test::WithGpus gpus(1);
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   const std::size_t all = total_of(wide), limit = (all / 2 + 16 * mebibyte) / mebibyte;
@@ -82,7 +82,7 @@ TEST_CASE("a run that does not fit into a GPU is refused with what was planned t
   if (parts > 2) CHECK(needs("data.microbatches", parts / 2) > available);
 }
 
-TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[cuda]") {
+TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[cuda][module]") {
   const test::WithGpus gpus(1);
   const train::Setup setup =
       setup_of_text(small_images, {"mesh.axes={devices: 2}", "mesh.backend=cuda", "mesh.gpu_memory=40MiB",
@@ -95,7 +95,7 @@ TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[
   CHECK(told.ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
 }
 
-TEST_CASE("validate states what each GPU needs and whether it fits; run refuses before it writes", "[cuda]") {
+TEST_CASE("validate states what each GPU needs and whether it fits; run refuses before it writes", "[cuda][module]") {
   const test::WithGpus gpus(2);
   const TemporaryFolder folder;
   const std::string config = folder.write("c.yaml", small_images);
@@ -124,7 +124,7 @@ TEST_CASE("validate states what each GPU needs and whether it fits; run refuses 
   CHECK(contains(rounded.out + rounded.err, "mesh.tf32 does nothing: mesh.backend is reference; with cuda it lets "));
 }
 
-TEST_CASE("validate states what a run on GPUs needs of the process's memory, as it is then pinned", "[cuda]") {
+TEST_CASE("validate states what a run on GPUs needs of the process's memory, as it is then pinned", "[cuda][module]") {
   for (const int count : {1, 2}) {
     test::CallCounts counts;
     const test::WithGpus gpus(test::make_counted(test::open_gpus(count), counts));
@@ -155,7 +155,7 @@ TEST_CASE("validate states what a run on GPUs needs of the process's memory, as 
   CHECK_FALSE(call({"validate", config}).out.find("memory of this process beside it") != std::string::npos);
 }
 
-TEST_CASE("a run on GPUs that needs more of the process's memory than there is, is refused", "[cuda]") {
+TEST_CASE("a run on GPUs that needs more of the process's memory than there is, is refused", "[cuda][module]") {
   constexpr std::size_t mebi = std::size_t{1} << 20;
   const train::Setup setup = setup_of_text(small_images);
   train::MemoryEstimate estimate;
@@ -174,7 +174,7 @@ TEST_CASE("a run on GPUs that needs more of the process's memory than there is, 
   CHECK(refused().ends_with(" | smaller batches and a smaller model need less"));
 }
 
-TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[cuda]") {
+TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[cuda][module]") {
   const auto chosen = [](const std::vector<std::string>& more) {
     const train::Setup setup =
         setup_of_text(small_images, with({"mesh.axes={devices: 6}", "data.batch_size=12", "mesh.backend=auto"}, more));
@@ -195,7 +195,7 @@ TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CP
   CHECK(chosen({}) == "cpu: module.so was not found in /nowhere");
 }
 
-TEST_CASE("validate, explain and run say which backend auto has taken", "[cuda]") {
+TEST_CASE("validate, explain and run say which backend auto has taken", "[cuda][module]") {
   const TemporaryFolder folder;
   const std::string config = folder.write("c.yaml", small_images), set = "mesh.backend=auto";
   const test::WithGpus gpus(2);

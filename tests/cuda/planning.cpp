@@ -85,7 +85,7 @@ void prepare_all(gpu::Device& device, const Program& program, int& count) {
 
 }  // namespace
 
-TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both precisions", "[cuda]") {
+TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both precisions", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   int count = 0;
@@ -98,7 +98,7 @@ TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both
   CHECK(count >= 2 * 5);  // of cnn.yaml alone
 }
 
-TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]") {
+TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   const auto device = described_device({gpu::generate, 0, {}});
@@ -123,7 +123,8 @@ TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]
   }
 }
 
-TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, generated, or by a library", "[cuda]") {
+TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, generated, or by a library",
+          "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   const auto device = described_device({gpu::generate, 0, {}});
@@ -161,7 +162,7 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
   CHECK(count > 400);
 }
 
-TEST_CASE("the workspace of a config is planned for a described GPU, and is within the bound", "[cuda]") {
+TEST_CASE("the workspace of a config is planned for a described GPU, and is within the bound", "[cuda][module]") {
   gpu::Platform* const platform = described();
   if (platform == nullptr) return;
   const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
@@ -179,7 +180,7 @@ TEST_CASE("the workspace of a config is planned for a described GPU, and is with
   }
 }
 
-TEST_CASE("convolutions with strides, groups, dilation and mixed types have plans on a GPU", "[cuda]") {
+TEST_CASE("convolutions with strides, groups, dilation and mixed types have plans on a GPU", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   const auto bf16 = DType::bf16, f32 = DType::f32;
@@ -219,7 +220,8 @@ TEST_CASE("convolutions with strides, groups, dilation and mixed types have plan
   }
 }
 
-TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, without copies as float32", "[cuda]") {
+TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, without copies as float32",
+          "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   for (const std::int64_t channels : {3, 32}) {
@@ -234,7 +236,7 @@ TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, 
   }
 }
 
-TEST_CASE("convolutions of float32 have another plan where tensor cores may round to TF32", "[cuda]") {
+TEST_CASE("convolutions of float32 have another plan where tensor cores may round to TF32", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   const Example input_grad{"",
@@ -245,7 +247,8 @@ TEST_CASE("convolutions of float32 have another plan where tensor cores may roun
   CHECK(workspace_of(*device, input_grad, 1, true) != workspace_of(*device, input_grad, 1, false));
 }
 
-TEST_CASE("a matrix product's workspace is the library's, and that of sums which a bias of f32 is added to", "[cuda]") {
+TEST_CASE("a matrix product's workspace is the library's, and that of sums which a bias of f32 is added to",
+          "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   const auto workspace = [&](DType operands, DType bias, DType result) {
@@ -313,7 +316,7 @@ std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {
 
 }  // namespace
 
-TEST_CASE("generated kernels are compiled once and kept; what is damaged is compiled again", "[cuda]") {
+TEST_CASE("generated kernels are compiled once and kept; what is damaged is compiled again", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   const char* const text = "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 1; }";
@@ -340,7 +343,7 @@ TEST_CASE("generated kernels are compiled once and kept; what is damaged is comp
   CHECK(kept_in(folder.path()).size() == 2);
 }
 
-TEST_CASE("what is generated for several devices is compiled in threads, each text once", "[cuda]") {
+TEST_CASE("what is generated for several devices is compiled in threads, each text once", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   gpu::Platform* const platform = described({generate_numbered, 0, {}});
@@ -368,7 +371,7 @@ TEST_CASE("what is generated for several devices is compiled in threads, each te
   CHECK(kept_in(folder.path()).size() == 5);
 }
 
-TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda]") {
+TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.write("file", "no folder"));
   const auto device = described_device({generate, 0, {}});
@@ -376,7 +379,7 @@ TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda]
   CHECK_NOTHROW(compile(*device, "extern \"C\" __global__ void generated(float*) {}"));
 }
 
-TEST_CASE("a generated kernel that does not compile shows the compiler's message", "[cuda]") {
+TEST_CASE("a generated kernel that does not compile shows the compiler's message", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   const auto device = described_device({generate, 0, {}});
@@ -387,7 +390,7 @@ TEST_CASE("a generated kernel that does not compile shows the compiler's message
   CHECK(!std::filesystem::exists(folder.path() / "pmaptrain"));
 }
 
-TEST_CASE("a device that is only described runs nothing", "[cuda]") {
+TEST_CASE("a device that is only described runs nothing", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   CHECK_THROWS_WITH(device->allocate(1), Catch::Contains("this device is only described"));
