@@ -20,11 +20,11 @@ __device__ void multiply(To* y, const T* a, const T* b, const void* bias, i64 co
   using C = Computed<T>;
   for_each_index(count, [&](i64 i) {
     const i64 column = i % n, row = i / n % m, matrix = i / n / m;
-    const T* const from_a = a + matrix * at_a.next + row * at_a.row;
-    const T* const from_b = b + matrix * at_b.next + column * at_b.column;
+    // No pointers yet: where k is 0 there are no arrays.
+    const i64 from_a = matrix * at_a.next + row * at_a.row, from_b = matrix * at_b.next + column * at_b.column;
     C sum{};
     for (i64 p = 0; p < k; ++p) {
-      sum = multiply_add<C>(sum, static_cast<C>(from_a[p * at_a.column]), static_cast<C>(from_b[p * at_b.row]));
+      sum = multiply_add<C>(sum, static_cast<C>(a[from_a + p * at_a.column]), static_cast<C>(b[from_b + p * at_b.row]));
     }
     if (biases != 0) {
       const i64 place = matrix * bias_next + column;

@@ -19,7 +19,7 @@ __device__ void add_updates(T* out, const void* indices, const T* x, i64 wide_in
     const i64 end = first + gpu_threads < elements ? first + gpu_threads : elements;
     const i64 first_row = first / width, last_row = (end - 1) / width;
     const i64 row = element < end ? element / width : -1, column = element % width;
-    const T* const from = x + device * update_stride + column;
+    const i64 from = device * update_stride + column;  // no pointer yet: without updates there is no array
     C sum{};
     for (i64 start = 0; start < updates; start += gpu_threads) {
       const i64 mine = start + threadIdx.x;
@@ -27,7 +27,7 @@ __device__ void add_updates(T* out, const void* indices, const T* x, i64 wide_in
       tile[threadIdx.x] = index;
       if (!__syncthreads_or(index >= first_row && index <= last_row)) continue;
       for (i64 i = 0; i < gpu_threads && row >= 0; ++i) {
-        if (tile[i] == row) sum = wrapping_add(sum, static_cast<C>(from[(start + i) * width]));
+        if (tile[i] == row) sum = wrapping_add(sum, static_cast<C>(x[from + (start + i) * width]));
       }
       __syncthreads();
     }
