@@ -13,8 +13,19 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<std::int64_t> allocations{0};
 
-void* allocate(std::size_t size, std::size_t alignment) {
+void count() {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+// ThreadSanitizer's library defines these operators itself; what they allocate is counted by its hooks below.
+#ifndef __SANITIZE_THREAD__
+
+namespace {
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  count();
   if (size == 0) size = 1;
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(size)
@@ -54,6 +65,8 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+#endif
 
 namespace pmaptrain::test {
 
@@ -107,6 +120,9 @@ namespace {
 
 // A sanitizer has its own heap and calls these.
 void after_malloc(const volatile void*, std::size_t bytes) {
+#ifdef __SANITIZE_THREAD__
+  count();
+#endif
   if (is_watching()) allocated(bytes);
 }
 void before_free(const volatile void* memory) {
