@@ -39,6 +39,15 @@ class Slice {
   Slices chosen_;
 };
 
+// How many slices a case has that is fast, but not with a sanitizer.
+constexpr std::uint64_t slices_with_sanitizer(std::uint64_t count) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return count;
+#else
+  return count > 0 ? 1 : 0;
+#endif
+}
+
 // For values that are run one for each combination: each time another one by default, and which ones changes from slice
 // to slice. Each case begins anew, so that it runs the same by itself.
 class Turns {
