@@ -78,5 +78,5 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths below the sources are hashed as relative ones, so clones share their objects wherever they are. The sloppiness
   # is what ccache asks for where headers are precompiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=true
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=true "${CCACHE_PROGRAM}")
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE_PROGRAM}")
 endif()

@@ -1,10 +1,15 @@
 # Headers that most sources include are compiled once for all sources of equal options: parsing them takes a fifth of
-# the time of a unit. Only with unity builds: the preset debug shows what a source forgets to include.
+# the time of a unit. Only with unity builds: the preset debug shows what a source forgets to include. Only with GCC:
+# ccache hashes where Clang's precompiled headers lie, so clones would not share objects.
+set(PMAPTRAIN_PRECOMPILED OFF)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(PMAPTRAIN_PRECOMPILED ON)
+endif()
 
 # pmaptrain_precompiled(<name> OPTIONS <option>... LIBRARIES <lib>... HEADERS <header>...)
 function(pmaptrain_precompiled name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIONS;LIBRARIES;HEADERS")
-  if(NOT CMAKE_UNITY_BUILD)
+  if(NOT PMAPTRAIN_PRECOMPILED)
     return()
   endif()
   set(source "${CMAKE_BINARY_DIR}/generated/${name}.cpp")
@@ -18,7 +23,7 @@ endfunction()
 # The target's sources begin with the headers of `name`. One whose options differ from the target's says
 # SKIP_PRECOMPILE_HEADERS.
 function(pmaptrain_use_precompiled target name)
-  if(CMAKE_UNITY_BUILD)
+  if(PMAPTRAIN_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM ${name})
     # A macro on which precompiled headers depend must be the same where it is used.
     target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
