@@ -41,27 +41,31 @@ Value of_axes(Builder& b, Value x, AxisSet axes) {
 Value index(Builder& b, Value, AxisSet axes) { return b.emit(ops::AxisIndex{axes}, {}); }
 
 constexpr Demonstration all[] = {
-    {"psum", "the sum over the group", true, true, Form::scalar, of_axes<ops::Psum>},
-    {"pmax", "the maximum over the group", true, true, Form::scalar, of_axes<ops::Pmax>},
-    {"pmin", "the minimum over the group", true, true, Form::scalar, of_axes<ops::Pmin>},
-    {"all_gather", "the values of the group, concatenated", false, true, Form::vector, of_axes<ops::AllGather>},
-    {"all_gather_invariant", "as all_gather, with a replicated result", false, true, Form::vector,
+    {"psum", "the sum over the group", true, true, false, Form::scalar, of_axes<ops::Psum>},
+    {"pmax", "the maximum over the group", true, true, false, Form::scalar, of_axes<ops::Pmax>},
+    {"pmin", "the minimum over the group", true, true, false, Form::scalar, of_axes<ops::Pmin>},
+    {"all_gather", "the values of the group, concatenated", false, true, false, Form::vector, of_axes<ops::AllGather>},
+    {"all_gather_invariant", "as all_gather, with a replicated result", false, true, false, Form::vector,
      of_axes<ops::AllGatherInvariant>},
-    {"psum_scatter", "the sum over the group, split between its members", false, true, Form::parts,
+    {"psum_scatter", "the sum over the group, split between its members", false, true, false, Form::parts,
      of_axes<ops::PsumScatter>},
-    {"all_to_all", "member i receives part i of every member", false, true, Form::parts, of_axes<ops::AllToAll>},
-    {"ppermute", "here each member sends to the next one, the last one to the first", false, true, Form::scalar, ring},
-    {"axis_index", "the member's coordinate along the axis", false, false, Form::scalar, index},
-    {"pmean", "the mean over the group: a psum and a division", true, true, Form::scalar, mean},
+    {"all_to_all", "member i receives part i of every member", false, true, false, Form::parts, of_axes<ops::AllToAll>},
+    {"ppermute", "here each member sends to the next one, the last one to the first", false, true, false, Form::scalar,
+     ring},
+    {"axis_index", "the member's coordinate along the axis", false, false, false, Form::scalar, index},
+    {"pmean", "the mean over the group: a psum and a division", true, true, false, Form::scalar, mean},
+    {"pvary", "a replicated value counts as one of each member: nothing is sent; its derivative is a psum", true, true,
+     true, Form::scalar, of_axes<ops::Pvary>},
 };
 
-// `what` alone, of an operand of this shape that varies over the whole mesh.
+// `what` alone, of an operand of this shape that varies over the whole mesh, or where it is replicated over the other
+// axes.
 std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh& mesh, AxisSet axes, Shape shape) {
   auto program = std::make_shared<Program>();
   program->mesh = mesh;
   Builder b(*program, all_ops());
   Value x;
-  if (what.operand) x = b.input(Group::batch, "x", Type{DType::f32, std::move(shape), mesh.all()});
+  if (what.operand) x = b.input(Group::batch, "x", Type{DType::f32, std::move(shape), what.replicated ? mesh.all() - axes : mesh.all()});
   b.output("result", what.emit(b, x, axes));
   return program;
 }
@@ -121,12 +125,14 @@ Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Back
   shown.workers = backend.workers(module->source());
   std::byte* to = module->batch(0, 0, "x").data();
   for (std::int64_t device = 0; what.operand && device < mesh.devices(); ++device) {
+    // Of a group that has one value in common, it is that of its first device.
+    const std::int64_t owner = what.replicated ? mesh.group(device, axes).front() : device;
     std::vector<float> values;
     for (std::int64_t i = 0; i < numbers; ++i) {
-      values.push_back(static_cast<float>(what.shape == Form::parts ? stride_of(members) * device + i : device));
+      values.push_back(static_cast<float>(what.shape == Form::parts ? stride_of(members) * owner + i : owner));
     }
     const std::span<const std::byte> bytes = bytes_of(values);
-    to = std::copy(bytes.begin(), bytes.end(), to);
+    if (owner == device) to = std::copy(bytes.begin(), bytes.end(), to);
     shown.inputs.emplace_back(bytes.begin(), bytes.end());
   }
   module->submit(0, 0);

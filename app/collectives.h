@@ -19,6 +19,7 @@ struct Demonstration {
   std::string_view meaning;  // the result on a member of the group
   bool several = false;      // takes several axes at once
   bool operand = true;       // takes one
+  bool replicated = false;   // which is the same on the members of the group
   enum class Shape {
     scalar,  // []
     vector,  // [n]: it joins values along a dimension

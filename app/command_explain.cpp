@@ -59,9 +59,10 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
               "and, in braces, the axes over which it varies.");
   config.add_to(a);
   a.word(
-      "--stage", {"model", "grad", "final"}, [&stage](std::size_t i) { stage = static_cast<train::Stage>(i); },
-      "model: one microbatch forward; grad: with its derivative; final: synchronised and updated, what runs (the "
-      "default)");
+      "--stage", {"model", "grad", "synchronised", "final"},
+      [&stage](std::size_t i) { stage = static_cast<train::Stage>(i); },
+      "model: one microbatch forward; grad: with its derivative; synchronised: summed over the devices and divided by "
+      "the count, the easiest to read; final: with the update, optimised: what runs (the default)");
   a.flag("--kernels", kernels, "list the kernel behind each step of the plan, and what the step costs, instead");
   a.flag("--measure", measure, "with --kernels: run some steps, and show how long each kernel takes");
   a.flag("--parallelism", parallelism,

@@ -1,4 +1,6 @@
 // run: train what a config describes.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -219,6 +221,11 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       if (finished) {
         display.reset();  // its last line is gone then
         return tell_finished(*finished, resume->checkpoint.state, options, streams);
+      }
+      if (const std::int64_t step = resume->checkpoint.state.step; step > options.max_steps.value_or(step)) {
+        setup.loaded.notes.push_back(fmt::format("the run is at step {} already, past --max-steps {}: no step is taken",
+                                                 with_commas(step), with_commas(*options.max_steps)));
+        session.max_steps = step;
       }
     }
     train::Consumer* const consumers[] = {display.get(), &guards};

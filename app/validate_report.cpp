@@ -96,16 +96,41 @@ std::string augment_text(const spec::DataSpec& data) {
 
 bool is_mixed(const train::Setup& setup) { return setup.spec().precision == spec::PrecisionPolicy::mixed_bfloat16; }
 
-// The element type is shown where it is not the same for all layers.
+// The names of the parameters that optimizer.groups freeze.
+std::set<std::string> frozen_parameters(const train::Setup& setup) {
+  std::set<std::string> names;
+  for (const model::Parameter& parameter : setup.model.parameters) names.insert(parameter.name);
+  for (const std::size_t trained : setup.optimizer().trained()) names.erase(setup.model.parameters[trained].name);
+  return names;
+}
+
+// "frozen", "frozen: bias", or nothing.
+std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::string>& frozen) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : layer.parameters) {
+    if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
+  }
+  if (names.empty()) return "";
+  return names.size() == layer.parameters.size() ? "frozen" : "frozen: " + join(names, ", ");
+}
+
+// The element type is shown where it is not the same for all layers, what is frozen where something is.
 std::string layers_text(const train::Setup& setup) {
+  const std::set<std::string> frozen = frozen_parameters(setup);
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
   for (const model::PlannedLayer* layer : setup.model.leaves()) {
     const std::int64_t count = parameters_of(*layer);
     const std::string dtype = is_mixed(setup) ? std::string(to_string(layer->compute)) + " " : "";
-    rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count)});
+    rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
+                    frozen_text(*layer, frozen)});
   }
   rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
+  std::int64_t count = 0;
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    if (frozen.contains(parameter.name)) count += numel(parameter.shape);
+  }
+  if (count > 0) rows.back().push_back(with_commas(count) + " of them frozen");
   return columns(rows, {false, false, false, true});
 }
 

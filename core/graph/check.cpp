@@ -105,8 +105,16 @@ class Checker {
       fail(what + " is " + types, nullptr, 0, "rule 4: the value that replaces it must have exactly its type");
     }
     const std::string axes = program_.mesh.to_string(extra);
+    // The equation that gives the value is blamed; the reader also wants to see what makes that wrong.
+    const std::size_t defined = definition(*input.next);
+    std::vector<std::string> notes;
+    if (defined < program_.equations.size() && place_.line > 0) {
+      notes.push_back("the update is " + place_.file + ":" + std::to_string(place_.line) + ":" +
+                      std::to_string(place_.column) + ": " + place_.excerpt);
+    }
     fail(what + " would become different on the devices along " + axes + ": it is " + types, &program_.equations,
-         definition(*input.next), "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)");
+         defined, "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)",
+         std::move(notes));
   }
 
   // The equation that gives `value`; one past the last for an input.
@@ -129,8 +137,8 @@ class Checker {
   }
 
   [[noreturn]] void fail(std::string message, const std::vector<Equation>* equations = nullptr, std::size_t i = 0,
-                         std::string help = {}) {
-    Diagnostic diagnostic{"program", place_, std::move(message), std::move(help), {}};
+                         std::string help = {}, std::vector<std::string> notes = {}) {
+    Diagnostic diagnostic{"program", place_, std::move(message), std::move(help), std::move(notes)};
     if (!after_.empty()) diagnostic.message = "after " + std::string(after_) + ": " + diagnostic.message;
     if (equations != nullptr && i < equations->size()) {
       diagnostic.place = (*equations)[i].origin->place;

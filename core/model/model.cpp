@@ -118,6 +118,9 @@ class Maker {
              "end the layers with flatten and dense: " + std::to_string(model_.target.shape.front()));
     } else if (model_.has_sequences()) {
       need_logits_of_positions(name, place);
+    } else if (model_.output == Shape{1}) {
+      refuse(place, name + " takes one logit for each class; the output of the model is " + output() + ", a single one",
+             "for labels 0 and 1 use sigmoid_cross_entropy; else end the layers with dense: C for C classes");
     } else if (model_.output.size() != 1) {
       refuse(place, name + " takes one logit for each class, [C]; the output of the model is " + output(),
              "end the layers with flatten and dense: C");

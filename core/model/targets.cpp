@@ -1,4 +1,5 @@
 // Checks the values of the targets of a split, which requires reading them.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -8,8 +9,9 @@
 namespace pmaptrain::model {
 namespace {
 
-[[noreturn]] void refuse(const Place& source, std::string message, std::string help) {
-  throw Error(ExitStatus::data, Diagnostic{"data", source, std::move(message), std::move(help), {}});
+[[noreturn]] void refuse(const Place& source, std::string message, std::string help,
+                         std::vector<std::string> notes = {}) {
+  throw Error(ExitStatus::data, Diagnostic{"data", source, std::move(message), std::move(help), std::move(notes)});
 }
 
 std::string of_file(const data::Dataset& split) {
@@ -27,6 +29,17 @@ std::string labels_help(const Model& model, std::int64_t first, std::int64_t las
   return model.is_binary() ? "use softmax_cross_entropy for more than two classes" : enough;
 }
 
+// Where the number of classes comes from.
+std::vector<std::string> notes_of_layer(const Model& model) {
+  const auto layers = model.leaves();
+  const auto last = std::find_if(layers.rbegin(), layers.rend(),
+                                 [](const PlannedLayer* layer) { return !layer->parameters.empty(); });
+  if (last == layers.rend() || !(*last)->place.known() || (*last)->place.line == 0) return {};
+  const Place& place = (*last)->place;
+  return {"the outputs are those of layer '" + (*last)->name + "', " + place.file + ":" + std::to_string(place.line) +
+          ":" + std::to_string(place.column)};
+}
+
 void check_labels(const Model& model, const data::Dataset& split, const Place& source) {
   const auto labels = split.label_range();
   const std::int64_t classes = model.classes();
@@ -37,7 +50,7 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
              (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
                                 : ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
                                       std::to_string(classes - 1)),
-         labels_help(model, labels->first, labels->second));
+         labels_help(model, labels->first, labels->second), notes_of_layer(model));
 }
 
 // Outside of [0, 1] the loss has no lower bound.

@@ -190,8 +190,9 @@ class Checker {
     return key.path.starts_with("model.init");
   }
 
-  // Reports a name that is none of the alternatives of a choice. `what` is the noun for them.
-  void refuse_alternative(const Key& key, const Node& name, const std::string& what, std::string_view value) const {
+  // Reports a name that is none of the alternatives of a choice. `what` is the noun for them. Returns the one that was
+  // meant, or null.
+  const Key* refuse_alternative(const Key& key, const Node& name, const std::string& what, std::string_view value) const {
     const std::vector<std::string> names = names_of(alternatives(key));
     const std::string unknown = "unknown " + what + " '" + name.text + "'";
     // "dense 10", "dense:10"
@@ -203,11 +204,11 @@ class Checker {
       const std::string meant = nearest(first, names);
       if (!meant.empty() && same_letters(rest, names)) {
         reporter_.report(name, unknown, "separate them by ',': '" + meant + ", " + rest + "'");
-        return;
+        return nullptr;
       }
       if (!meant.empty()) {
         reporter_.report(name, unknown, "write '" + meant + ": " + rest + "'");
-        return;
+        return child(key, meant);
       }
     }
     // "dense(10)", "nn.Linear(4, 10)"
@@ -219,19 +220,20 @@ class Checker {
       if (same_letters(callee.text, names)) {
         const std::string meant = nearest(callee.text, names);
         reporter_.report(name, unknown, "write '" + meant + (inside.empty() ? "'" : ": " + inside + "'"));
-        return;
+        return child(key, meant);
       }
       if (const std::optional<Hint> hint = hint_for(what, callee.text, value)) {
         reporter_.report(name, unknown, hint->help);
-        return;
+        return child(key, hint->meant);
       }
     }
     const std::optional<Hint> hint = same_letters(name.text, names) ? std::nullopt : hint_for(what, name.text, value);
     if (hint && !hint->is_supported()) {
       reporter_.report(name, what + " '" + name.text + "' is not supported", hint->help);
-      return;
+      return nullptr;
     }
     reporter_.report(name, unknown, hint ? hint->help : suggest(name.text, names, "choices"));
+    return child(key, hint ? hint->meant : std::string_view(nearest(name.text, names)));
   }
 
   // A bare name, or a map with one alternative and the keys beside it.
@@ -277,7 +279,9 @@ class Checker {
       } else if (chosen != nullptr || is_key_beside(key, name.text)) {
         meant.insert(refuse_key(key, what, name, option, names_beside(key)));
       } else {
-        refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
+        const Key* other = refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
+        // What is wrong with its options is told at once, not after the name is right.
+        if (other != nullptr && option.is(Kind::map)) map(*other, name, option);
       }
     }
     if (chosen == nullptr && !wrong) {

@@ -196,6 +196,41 @@ std::string help_of_all(const std::string& path) {
   return out;
 }
 
+std::string lowercase(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+// Whether `text` has `word`, and no letter or digit beside it, whatever the case.
+bool has_word(std::string_view text, const std::string& word) {
+  const std::string lower = lowercase(text);
+  for (std::size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_of_word(lower[at - 1])) && (end == lower.size() || !is_of_word(lower[end]))) return true;
+  }
+  return false;
+}
+
+// The keys that have the word in their name or meaning, one a line; empty where there are none.
+std::string list_with(const std::string& word) {
+  std::vector<const Key*> found;
+  for (const Key& key : keys()) {
+    if (!key.path.empty() && (has_word(key.name(), word) || has_word(key.meaning, word))) found.push_back(&key);
+  }
+  if (found.empty()) return "";
+  std::string out = "no key is named '" + word + "'; these have the word in their name or meaning\n";
+  std::size_t width = 0;
+  for (const Key* key : found) width = std::max(width, key->path.size());
+  for (const Key* key : found) {
+    const std::string line = "  " + pad(key->path, width) + "  ";
+    out += line + wrap(key->meaning, line.size()) + "\n";
+  }
+  return out + "\n`pmaptrain help KEY` describes one of them.\n";
+}
+
 // What a word that is no key may stand for.
 std::string near_key(const std::string& word) {
   std::vector<std::string> names;
@@ -224,6 +259,11 @@ std::string help(const std::string& key) {
   for (const std::string& name : {key, key + "s", without(key, "s"), without(key, "es")}) {
     std::string out = help_of_all(name);
     if (!out.empty()) return out;
+  }
+  // A word that another program has for a key is told what it is here.
+  const std::string word = lowercase(key);
+  if (!hint_in_config(key)) {
+    if (std::string out = list_with(word); !out.empty()) return out;
   }
   throw Error(ExitStatus::usage, Diagnostic{"usage", {}, "there is no config key '" + key + "'", near_key(key), {}});
 }

@@ -77,6 +77,22 @@ class StepBuilder {
     return finish("differentiating the model");
   }
 
+  Program synchronised_stage() {
+    program_.name = "synchronised";
+    declare_parameters();
+    declare_batch(batch_.rows_per_device);
+    declare_numbers(model_.numbers());
+    declare_dropout();
+    const Sums global = synchronised(device_sums());
+    const Value divisor = divisor_of(global);
+    output_measures(measure_means(global, divisor), global.count);
+    const Builder::Scope scope(b_, {"normalise", {}});
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      b_.output("grad." + model_.parameters[trained_[i]].name, div(b_, global.gradients[i], divisor));
+    }
+    return finish("synchronising the gradients");
+  }
+
   StepProgram final_stage() {
     program_.name = "train_step";
     declare_parameters();
@@ -468,6 +484,7 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const O
   switch (stage) {
     case Stage::model: return builder.model_stage();
     case Stage::grad: return builder.grad_stage();
+    case Stage::synchronised: return builder.synchronised_stage();
     case Stage::final: break;
   }
   return builder.final_stage().program;

@@ -14,9 +14,10 @@
 namespace pmaptrain::train {
 
 enum class Stage {
-  model,  // one microbatch forward, to this device's own sums
-  grad,   // with the derivative and the microbatch loop: this device's own sums and gradients
-  final   // synchronised, normalised, updated: what runs
+  model,         // one microbatch forward, to this device's own sums
+  grad,          // with the derivative and the microbatch loop: this device's own sums and gradients
+  synchronised,  // summed over all devices, and divided by the count: mean measures and gradients
+  final          // with the guard, clipping and the update: what runs, once it is optimised
 };
 
 // How many steps an epoch has.

@@ -48,6 +48,10 @@ Numbers expected(const std::string& op, const std::vector<Numbers>& inputs, std:
   if (op == "pmax") return {*std::max_element(all.begin(), all.end())};
   if (op == "pmin") return {*std::min_element(all.begin(), all.end())};
   if (op == "all_gather" || op == "all_gather_invariant") return all;
+  if (op == "pvary") {
+    CHECK_THAT(inputs.front(), Catch::Matchers::Equals(inputs[me]));
+    return inputs[me];
+  }
   if (op == "ppermute") return inputs[(me + n - 1) % n];
   Numbers parts;
   for (const Numbers& input : inputs) parts.push_back(input.at(me));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/version.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
@@ -32,6 +33,7 @@ TEST_CASE("the program without arguments, --help and --version print commands an
   CHECK(call({"--help"}).out == alone.out);
   const Finished version = call({"--version"});
   CHECK(contains(version.out, "pmaptrain 0."));
+  CHECK(contains(version.out, "commit ") == !pmaptrain::commit.empty());
   CHECK(contains(version.out, "compiler: "));
   CHECK(contains(version.out, "backends: cpu ("));
 }
@@ -427,6 +429,10 @@ TEST_CASE("help describes keys and commands", "[app]") {
   const std::string errors = "With --json an error is a JSON document on standard output too";
   CHECK(contains(call({"eval", "--help"}).out, errors));
   CHECK_FALSE(contains(call({"predict", "--help"}).out, errors));
+  const Finished named = call({"help", "Gradient"});
+  CHECK(named.status == 0);
+  CHECK(named.out.starts_with("no key is named 'gradient'; these have the word in their name or meaning\n"));
+  CHECK(contains(named.out, "\n  optimizer.clip_by_global_norm  "));
   const Finished wrong = call({"help", "optimzer"});
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "did you mean 'optimizer'?"));
@@ -484,4 +490,29 @@ TEST_CASE("evaluation that the data cannot give is warned about where it was ask
       "warning: train.eval_every (--set:1:18) does nothing: the data has no test split; data.validation would make "
       "one to evaluate on\n"));
   CHECK(call({"validate", linear}).err.empty());
+}
+
+TEST_CASE("a run that is resumed with a smaller --max-steps says where it is, and takes no step", "[app]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  REQUIRE(call({"run", linear, "--run-dir", run, "--max-steps", "5", "--quiet"}).status == 0);
+  std::filesystem::remove(std::filesystem::path(run) / "summary.json");  // as a kill at the very end leaves it
+  const Finished resumed = call({"run", linear, "--run-dir", run, "--resume", "--max-steps", "3"});
+  CHECK(resumed.status == 0);
+  CHECK(contains(resumed.err, "the run is at step 5 already, past --max-steps 3: no step is taken"));
+  CHECK_FALSE(contains(resumed.err, "5/3"));
+  CHECK(contains(resumed.out, "after 5 steps"));
+}
+
+TEST_CASE("validate shows which parameters are frozen", "[app]") {
+  const std::string path = "optimizer.groups=[{parameters: [\"conv_*\", dense_0.bias], freeze: true}]";
+  const std::string out = call({"validate", "configs/cnn.yaml", "--set", path}).out;
+  const auto line_of = [&](const std::string& layer) {
+    const std::size_t at = out.find("\n  " + layer + " ");
+    return at == std::string::npos ? "" : out.substr(at + 1, out.find('\n', at + 1) - at - 1);
+  };
+  CHECK(line_of("conv_0").ends_with("  frozen"));
+  CHECK(line_of("dense_0").ends_with("  frozen: bias"));
+  CHECK(contains(line_of("total"), " of them frozen"));
+  CHECK_FALSE(contains(call({"validate", "configs/cnn.yaml"}).out, "frozen"));
 }

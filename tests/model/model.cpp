@@ -114,6 +114,9 @@ TEST_CASE("a loss refuses outputs and targets of the wrong type or shape", "[mod
   CHECK(refusal(network({layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}), photo, labels) ==
         "softmax_cross_entropy takes one logit for each class, [C]; the output of the model is f32[28,28,4] | end the "
         "layers with flatten and dense: C");
+  CHECK(refusal(network({layer("dense_0", spec::Dense{1})}), features, labels) ==
+        "softmax_cross_entropy takes one logit for each class; the output of the model is f32[1], a single one | for "
+        "labels 0 and 1 use sigmoid_cross_entropy; else end the layers with dense: C for C classes");
   CHECK(refusal(network({layer("dense_0", spec::Dense{3})}), features, {DType::f32, {4}}) ==
         "softmax_cross_entropy takes one logit for each class; the output of the model is f32[3], the targets are "
         "f32[4]: probabilities of 4 classes | end the layers with flatten and dense: 4");

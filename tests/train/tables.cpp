@@ -232,6 +232,14 @@ TEST_CASE("labels that begin at 1 are named as such", "[train]") {
         "the labels in column 'y' of '" + path +
             "' range from 1 to 3, but the model has 3 outputs: classes 0 to 2 | labels begin at 1: subtract 1 from "
             "them, or end the layers with dense: 4");
+  try {
+    setup(3);
+  } catch (const Error& error) {
+    const std::vector<std::string>& notes = error.diagnostics().front().notes;
+    REQUIRE(notes.size() == 1);
+    CHECK(notes.front().starts_with("the outputs are those of layer 'dense_0', "));
+    CHECK(notes.front().ends_with(":2:18"));
+  }
   CHECK(setup(4).warnings.front() ==
         "the labels in column 'y' of '" + path +
             "' begin at 1, so class 0 never occurs; if they are counted from 1, subtract 1 and leave out one output");
