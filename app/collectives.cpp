@@ -65,7 +65,9 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
   program->mesh = mesh;
   Builder b(*program, all_ops());
   Value x;
-  if (what.operand) x = b.input(Group::batch, "x", Type{DType::f32, std::move(shape), what.replicated ? mesh.all() - axes : mesh.all()});
+  if (what.operand)
+    x = b.input(Group::batch, "x",
+                Type{DType::f32, std::move(shape), what.replicated ? mesh.all() - axes : mesh.all()});
   b.output("result", what.emit(b, x, axes));
   return program;
 }

@@ -58,8 +58,8 @@ display::Color color_of(CommandArguments arguments) {
 
 std::string version_text() {
   const std::string of_commit = commit.empty() ? "" : " (commit " + std::string(commit) + ")";
-  return "pmaptrain " + std::string(version) + of_commit + "\ncompiler: " + std::string(compiler) + ", " + std::string(build_type) +
-         " build\nbackends: cpu (" + std::string(kernel_library) +
+  return "pmaptrain " + std::string(version) + of_commit + "\ncompiler: " + std::string(compiler) + ", " +
+         std::string(build_type) + " build\nbackends: cpu (" + std::string(kernel_library) +
          "), cuda (GPUs, by libpmaptrain_cuda.so), reference (the interpreter)\n";
 }
 

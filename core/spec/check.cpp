@@ -192,7 +192,8 @@ class Checker {
 
   // Reports a name that is none of the alternatives of a choice. `what` is the noun for them. Returns the one that was
   // meant, or null.
-  const Key* refuse_alternative(const Key& key, const Node& name, const std::string& what, std::string_view value) const {
+  const Key* refuse_alternative(const Key& key, const Node& name, const std::string& what,
+                                std::string_view value) const {
     const std::vector<std::string> names = names_of(alternatives(key));
     const std::string unknown = "unknown " + what + " '" + name.text + "'";
     // "dense 10", "dense:10"

@@ -75,6 +75,12 @@ bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpe
   return waiting.metric == spec.metric && waiting.mode == spec::to_string(mode_of(spec));
 }
 
+std::string Decisions::why_rate_falls(std::int64_t step) const {
+  return "step " + std::to_string(step) + ": " + plateau_spec_->metric + " did not improve in " +
+         counted(plateau_spec_->patience, "evaluation") + ": the learning rate is multiplied by " +
+         exact(plateau_spec_->factor) + " (optimizer.reduce_on_plateau)";
+}
+
 bool Decisions::stops() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }
 
 std::string Decisions::why() const {

@@ -35,6 +35,8 @@ class Decisions {
 
   // Of the learning rate (optimizer.reduce_on_plateau).
   double learning_rate_scale() const { return plateau_.scale; }
+  // What is told of the evaluation after `step`, at which it fell.
+  std::string why_rate_falls(std::int64_t step) const;
 
   // Whether training is to stop early, and why.
   bool stops() const;

@@ -72,6 +72,11 @@ struct Evaluated {
   MemberNumber member = std::nullopt;
 };
 
+// What the config asks for and now happens, such as a learning rate that falls on a plateau.
+struct Noted {
+  std::string text;
+};
+
 struct Warned {
   std::string text;
   bool stops = false;  // a guard that ends the run: shown as an error
@@ -122,7 +127,7 @@ struct Ended {
 };
 
 using Event = std::variant<Started, Working, Progressed, std::vector<Logged>, std::vector<EpochEnded>,
-                           std::vector<Evaluated>, Warned, Ended>;
+                           std::vector<Evaluated>, Noted, Warned, Ended>;
 
 class Consumer {
  public:

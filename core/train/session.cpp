@@ -235,13 +235,17 @@ class Session::Impl {
     }
     evaluation_is_due_ = false;
     bool best = false;
+    MemberTexts falls;
     for (const Evaluation& evaluation : evaluations) {
       MemberRun& member = (*members_)[evaluation.member];
       Decisions& decisions = member.decisions;
+      const double scale = decisions.learning_rate_scale();
       best = decisions.observe(step_, evaluation.measures) || best;
+      if (decisions.learning_rate_scale() < scale) falls.add(member.number, decisions.why_rate_falls(step_), false);
       set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
       if (decisions.stops() && !member.is_finished()) finish(member, early_stopping, decisions.why());
     }
+    for (const Warned& fall : falls.take(setup_.spec().ensemble.has_value())) report_->emit(Noted{fall.text});
     emit_told();
     if (best) save();
     return best;

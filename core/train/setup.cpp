@@ -220,7 +220,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     }
   }
   if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).of); !note.empty()) {
-    setup.loaded.notes.push_back(std::move(note));
+    setup.source.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);
   if (std::string warning = model::unused_class(setup.model, train); !warning.empty()) {

@@ -4,8 +4,11 @@
 #include <limits>
 
 #include "tests/catch.h"
+#include "tests/session_run.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
+using namespace pmaptrain::testing;
 
 namespace {
 
@@ -60,4 +63,18 @@ TEST_CASE("what is not a number never improves", "[train]") {
   CHECK(scales({"loss", {}, 0.5, 2, 0}, {not_a_number, not_a_number, 1.0, not_a_number, not_a_number}) ==
         Scales{1, 0.5, 0.5, 0.5, 0.25});
   CHECK_FALSE(train::observe({}, {}, std::numeric_limits<double>::infinity()).best);
+}
+
+TEST_CASE("a learning rate that falls on a plateau is told in a line of its own", "[train]") {
+  const Trained run = train_setup(setup_of_text(
+      small_images,
+      {"train.duration=6 steps", "train.eval_every=1 step",
+       "optimizer={sgd: {}, learning_rate: 1.0e-30, reduce_on_plateau: {metric: loss, patience: 2, factor: 0.5}}"}));
+  const std::vector<train::Noted> notes = run.of<train::Noted>();
+  REQUIRE(notes.size() == 2);
+  CHECK(notes.front().text ==
+        "step 3: loss did not improve in 2 evaluations: the learning rate is multiplied by 0.5 "
+        "(optimizer.reduce_on_plateau)");
+  CHECK(notes.back().text.starts_with("step 5: "));
+  for (const train::Warned& warned : run.of<train::Warned>()) CHECK_FALSE(test::contains(warned.text, "multiplied"));
 }
