@@ -11,6 +11,7 @@
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/checkpoint.h"
 #include "core/train/prediction_file.h"
 #include "core/train/predictor.h"
 
@@ -96,9 +97,9 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   check_output(to, request.input.path, overwrite);
   request.input.place = place_of(request.input.path);
-  request.checkpoint = checkpoint.value_or("last");
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
   print_notes(loaded.notes, streams);
   train::Predictor predictor = [&] {
     try {
@@ -109,9 +110,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
-  if (!checkpoint && !predictions.best.empty() && predictions.best != predictions.checkpoint) {
-    print_notes({note_of_best(predictions.checkpoint, predictions.best)}, streams);
-  }
+  if (!checkpoint) print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
   int signal = 0;
   {
     // A signal removes the unfinished file.
@@ -123,8 +122,8 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }
   if (signal != 0) raise_by_default(signal);
   streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
-                             counted(predictions.inputs->size(), "example"), predictions.checkpoint,
-                             printable(config.config));
+                             counted(predictions.inputs->size(), "example"),
+                             shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
   return 0;
 }
 

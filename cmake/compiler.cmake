@@ -20,8 +20,6 @@ add_link_options($<$<CONFIG:Coverage>:--coverage>)
 add_compile_options(-fno-math-errno -ffp-contract=off)
 # Of folders in which nothing runs long: compiled in half the time.
 set(PMAPTRAIN_COLD_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:Sanitize>:-O0>)
-# Of loops that are written with vector instructions: what -O3 adds is for other loops, and takes as long again.
-set(PMAPTRAIN_SIMD_OPTIONS $<$<CONFIG:Release>:-O2>)
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -36,8 +34,7 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)  # takes a source that is compiled with others for a header
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC bug 105651: false alarms on `"text" + std::string`
-  add_compile_options(-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
+  add_compile_options(-Wno-restrict)  # GCC bug 105651: false alarms on `"text" + std::string`
 endif()
 
 if(PMAPTRAIN_SANITIZERS)
@@ -75,8 +72,7 @@ add_link_options(-Wl,--disable-new-dtags)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the sources are hashed as relative ones, so clones share their objects wherever they are. The sloppiness
-  # is what ccache asks for where headers are precompiled.
+  # Paths below the sources are hashed as relative ones, so clones share their objects wherever they are.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=true
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE_PROGRAM}")
+                                  "${CCACHE_PROGRAM}")
 endif()

@@ -167,7 +167,7 @@ class BarDisplay : public train::Consumer {
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
       : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop, line_of_signal), lines_(verbose) {}
 
-  bool wants_live_loss() const override { return true; }
+  bool wants_live_measures() const override { return true; }
 
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);

@@ -1,11 +1,15 @@
 #include "core/train/checkpoint.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <map>
 
 #include "core/data/open.h"
+#include "core/train/file_system.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::train {
@@ -23,6 +27,23 @@ data::Bytes open(const std::filesystem::path& path) {
   } catch (const Error& error) {
     throw Error(error.status(),
                 Diagnostic{"data", {}, error.diagnostics().front().message, std::string(not_complete), {}});
+  }
+}
+
+// What `load` gives of the folder of a run's checkpoint. The run may be under way: where it removes the folder
+// meanwhile, `load` is called anew with the one that has its name by then.
+template <class Load>
+auto of_one_checkpoint(const std::filesystem::path& run, const std::string& which, Load&& load) {
+  while (true) {
+    const std::filesystem::path folder = find_checkpoint(run, which);
+    constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    const Directory opened(Descriptor(file_system().open_at(AT_FDCWD, folder.string(), flags)), folder);
+    if (opened.fd() < 0 && errno == ENOENT) continue;
+    try {
+      return load(folder);
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data || opened.whereabouts().in_place) throw;
+    }
   }
 }
 
@@ -235,6 +256,22 @@ void check_has_best(const RunState& state, std::int64_t member, const std::strin
                                             {}});
 }
 
+std::string default_checkpoint(const spec::Spec& spec, const std::filesystem::path& run, MemberNumber member) {
+  std::error_code ignored;
+  const std::filesystem::path best = run / "checkpoints/best/state.json";
+  if (!spec.train.checkpoint.best || !std::filesystem::exists(best, ignored)) return "last";
+  if (!member) return "best";
+  return has_best(of_one_checkpoint(run, "best", load_run_state), *member) ? "best" : "last";
+}
+
+std::optional<std::string> last_checkpoint(const std::filesystem::path& run) {
+  try {
+    return checkpoint_name(of_one_checkpoint(run, "last", load_run_state).step);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint{folder, load_run_state(folder), {}, {}};
   checkpoint.parameters = load_file(folder, "params.safetensors", checkpoint.state);
@@ -285,11 +322,14 @@ void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, s
   optimizer.file.check_intact();
 }
 
-CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
-  std::error_code ignored;
-  const bool averaged =
-      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
-  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
+CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights) {
+  return of_one_checkpoint(run, which, [&](const std::filesystem::path& folder) {
+    CheckpointWeights loaded{folder, load_run_state(folder), {}};
+    // Whether there are averages is what the state says, not whether their file is there.
+    const bool averaged = weights == spec::Weights::ema && loaded.state.checksums.contains("ema.safetensors");
+    loaded.parameters = load_file(folder, averaged ? "ema.safetensors" : "params.safetensors", loaded.state);
+    return loaded;
+  });
 }
 
 }  // namespace pmaptrain::train

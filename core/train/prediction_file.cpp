@@ -192,6 +192,7 @@ bool is_prediction_file(const std::string& path) {
 }
 
 std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions) {
+  remove_abandoned(path);
   const std::string extension = extension_of(path);
   if (extension == ".csv") return std::make_unique<CsvFile>(path, predictions);
   if (extension == ".npy") return std::make_unique<NpyFile>(path, predictions);

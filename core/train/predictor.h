@@ -42,7 +42,6 @@ struct Predictions {
   bool by_class = false;                        // each example is of one class, as opposed to several at once
   std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
   std::string checkpoint;                       // "step-00000100"
-  std::string best;                             // the member's best one; empty where there is none
 
   std::size_t row_bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };

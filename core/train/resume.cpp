@@ -395,12 +395,13 @@ std::optional<Finished> find_finished(const fs::path& run, const RunState& state
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
   const bool finished = stays_finished(state, setup.spec().train);
   const bool evaluates = state.evaluation_is_due && !setup.evaluations.empty();
-  if (!finished && (state.step < steps || evaluates)) return std::nullopt;
+  if (evaluates || (!finished && state.step < steps)) return std::nullopt;
   std::error_code error;
   if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end
   std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
   if (!ended || ended->steps != state.step) return std::nullopt;
-  if (!finished && ended->exit_status != 0) return std::nullopt;  // it failed, or a signal ended it
+  const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
+  if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left something undone
   ended->run_dir = run.string();
   return Finished{*ended, advice(state, setup)};
 }

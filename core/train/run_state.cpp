@@ -68,6 +68,7 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("last_epoch", &MemberState::last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
   by_member("best", &MemberState::best);
+  by_member("lost_best", &MemberState::lost_best);
   visit("best_mode", state.best_mode);
   by_member("early_stopping", &MemberState::early_stopping);
   by_member("reduce_on_plateau", &MemberState::plateau);
@@ -322,6 +323,8 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     if (state.is_ensemble) state.members.resize(json.at("best").size());
     if (state.members.empty()) throw std::invalid_argument("no member");
     const auto by_member = [&](const char* name, auto part) {
+      // A checkpoint that is older than lost_best has none.
+      if (std::string_view(name) == "lost_best" && !json.contains(name)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
         load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
       }

@@ -1,4 +1,7 @@
 // predict: what it reads, what it writes, and what it refuses.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -6,7 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "core/base/descriptor.h"
 #include "core/data/array.h"
+#include "core/train/file_writer.h"
 #include "core/train/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
@@ -146,7 +151,7 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   const Shop run;
   const Finished done = run.predict("new.csv", "out.csv");
   CHECK(done.status == 0);
-  CHECK(test::contains(done.out, "out.csv: classes of 5 examples (step-00000060 of "));
+  CHECK(test::contains(done.out, "out.csv: classes of 5 examples (last checkpoint step-00000060 of "));
   run.folder.write("out.csv", "mine");
   CHECK(run.refusal(2, "new.csv", {}, "out.csv") == "'out.csv' exists | --overwrite replaces it");
   CHECK(test::read_text(run.folder / "out.csv") == "mine");
@@ -172,7 +177,7 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   CHECK(test::listing(run.folder.path()).find(".tmp-") == std::string::npos);
 }
 
-TEST_CASE("predict and eval take the last checkpoint, say where the best one is another, and take that", "[app]") {
+TEST_CASE("predict and eval take the best checkpoint where one is kept, say which, and take another one", "[app]") {
   Run run;
   run.folder.write("shop.csv", shop(48, true));
   run.folder.write("new.csv", shop(5, false));
@@ -183,30 +188,34 @@ TEST_CASE("predict and eval take the last checkpoint, say where the best one is 
     options.insert(options.end(), {"--overwrite", "--as", "probabilities"});
     const Finished done = run.predict("new.csv", "out.csv", options);
     REQUIRE(done.status == 0);
-    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind("(step-")) + done.err);
+    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind('(')) + done.err);
   };
   const std::string note =
-      "note: this is the last checkpoint, step-00000060; --checkpoint best takes the best one, step-00000006\n";
+      "note: this is the best checkpoint, step-00000006; --checkpoint last takes the last one, step-00000060\n";
   const std::string of_run = " of " + run.dir + ")\n";
-  const auto [last, told] = predicted({});
-  CHECK(told == "(step-00000060" + of_run + note);
-  CHECK(predicted({"--checkpoint", "last"}) == std::pair(last, "(step-00000060" + of_run));
-  const auto [best, told_best] = predicted({"--checkpoint", "best"});
-  CHECK(told_best == "(step-00000006" + of_run);
+  const auto [best, told] = predicted({});
+  CHECK(told == "(best checkpoint step-00000006" + of_run + note);
+  CHECK(predicted({"--checkpoint", "best"}) == std::pair(best, "(best checkpoint step-00000006" + of_run));
+  const auto [last, told_last] = predicted({"--checkpoint", "last"});
+  CHECK(told_last == "(last checkpoint step-00000060" + of_run);
   CHECK(best != last);
-  CHECK(predicted({"--checkpoint", "6"}).first == best);
-  CHECK(predicted({"--weights", "ema"}).first == last);
+  CHECK(predicted({"--checkpoint", "6"}) == std::pair(best, "(checkpoint step-00000006" + of_run));
+  CHECK(predicted({"--weights", "ema"}).first == best);
   const std::string raw = predicted({"--weights", "raw"}).first;
   CHECK(raw != last);
   CHECK(raw != best);
 
   const Finished eval = call({"eval", run.dir});
   CHECK(eval.err == note);
-  CHECK(test::contains(eval.out, "step-00000060 of"));
+  CHECK(test::contains(eval.out, ", best checkpoint step-00000006 of " + run.dir + ")\n"));
   CHECK(call({"eval", run.dir, "--json"}).err == note);
-  const Finished eval_best = call({"eval", run.dir, "--checkpoint", "best"});
-  CHECK(eval_best.err.empty());
-  CHECK(test::contains(eval_best.out, "step-00000006 of"));
+  const Finished eval_last = call({"eval", run.dir, "--checkpoint", "last"});
+  CHECK(eval_last.err.empty());
+  CHECK(test::contains(eval_last.out, ", last checkpoint step-00000060 of"));
+
+  // A best one is configured, and not there: no evaluation, or a run folder that lost it.
+  fs::remove(fs::path(run.dir) / "checkpoints/best");
+  CHECK(predicted({}) == std::pair(last, "(last checkpoint step-00000060" + of_run));
 }
 
 TEST_CASE("without averaged weights, and with a best checkpoint that is the last, predict has nothing to tell",
@@ -385,4 +394,23 @@ TEST_CASE("predict names the file of each image, and resizes as the run does", "
   CHECK(run.csv("new/b.png") == "file,prediction\nb.png,dog\n");
   run.folder.write("new/notes.txt", "notes");
   CHECK(run.refusal(3, "new").starts_with("'new/notes.txt' is neither a PNG nor a JPEG image"));
+}
+
+TEST_CASE("predict removes what one that was killed left beside its output, and nothing else", "[app]") {
+  const Shop run;
+  const std::string left = run.folder.write(".tmp-out.csv-0123456789abcdef", "half");
+  const std::string used = run.folder.write(".tmp-out.csv-00000000000000aa", "of a process that lives");
+  const std::string other = run.folder.write(".tmp-out.csv.gz-0123456789abcdef", "another file's");
+  const std::string mine = run.folder.write(".tmp-out.csv-notes", "mine");
+  const Descriptor writer(::open(used.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(::flock(writer.get(), LOCK_EX | LOCK_NB) == 0);
+  CHECK(run.predict("new.csv", "out.csv").status == 0);
+  CHECK_FALSE(fs::exists(left));
+  for (const std::string& kept : {used, other, mine}) CHECK(fs::exists(kept));
+  // Of a file that is being written no other process removes the temporary one.
+  train::Replacement replacement(train::FilePlace(run.folder / "new.npy"));
+  train::remove_abandoned(run.folder / "new.npy");
+  replacement.close();
+  replacement.take_place();
+  CHECK(fs::exists(run.folder / "new.npy"));
 }
