@@ -231,7 +231,7 @@ void RunReport::note(const std::vector<EpochEnded>& epochs) {
     Told& told = told_of(epoch.member.value_or(0));
     told.reported_epoch_at = epoch.step;
     told.measures["train"] = epoch.measures;
-    if (2 * epoch.examples < setup_.batch.examples_per_epoch) continue;
+    if (epoch.step % setup_.timetable.steps_per_epoch != 0) continue;
     if (!told.first_epoch) told.first_epoch = epoch;
     told.last_epoch = epoch;
   }
