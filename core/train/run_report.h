@@ -35,18 +35,20 @@ class RunReport {
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step, std::optional<double> loss) { emit(Progressed{step, epoch_of(step), loss}); }
+  void progressed(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
   // The step's measures, of these members, which have taken it; of those that a guard took back, those of their own.
   void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
-  // interval only those at its steps are reported; the one at the `last` step is kept for last_lines().
-  void end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last);
+  // interval only those at its steps are reported; others are kept for last_lines() and save().
+  void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
   // A guard took back this step of a member and those after it: its last lines are of this one, whose outputs the
   // module has now.
   void took_back(std::int64_t step, std::int64_t member);
   // What ends with the last step of these members: that step, unless it has been logged, from the module, or what a
   // resumed state has of it; and the epoch's means so far, unless its end has been reported.
   void last_lines(std::int64_t step, std::span<const std::int64_t> members);
+  // For the totals alone: the epoch's means so far.
+  void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }
   // The same as last_lines(), of members that the others go on without: in metrics.jsonl alone, since what is shown is
   // of those.
   void left_behind(std::int64_t step, std::span<const std::int64_t> members);
