@@ -16,6 +16,7 @@
 #include "core/train/run_folder.h"
 #include "core/train/run_state.h"
 #include "core/train/setup.h"
+#include "core/train/worth.h"
 
 namespace pmaptrain::train {
 
@@ -54,6 +55,11 @@ class RunReport {
   void left_behind(std::int64_t step, std::span<const std::int64_t> members);
   // After so many steps of the evaluation's member.
   void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
+
+  // Of a member whose loss never fell: its mean over the last epoch is neither below that over the first one nor below
+  // the first step's. None of a resumed run, whose first step is not known, and of one that began with other parameters
+  // than initial ones.
+  std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
   // Fills in what `steps` steps amount to, of what was told until now; `ended` has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
