@@ -36,18 +36,12 @@ class DataBinder {
 
  private:
   // A share of train beside a validation split of the source, and limits of splits that the data does not have.
-  void splits(const Node& data, DataSpec& out) {
+  void splits(Node& data, DataSpec& out) {
     const Node* share = get(&data, "validation");
     const bool own = has_own_validation(out.source);
     if (share != nullptr) {
       out.validation_place = error_place(*share);
-      for (const char* key : {"seed", "shuffle"}) {
-        const Node* given = get(share, key);
-        if (!std::holds_alternative<TextFiles>(out.source) || given == nullptr || given->fallback) continue;
-        if (given->text == "false") continue;
-        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
-                         "remove it");
-      }
+      if (std::holds_alternative<TextFiles>(out.source)) share_of_text(*data.find("validation"));
       if (own) {
         const std::string kind = get(&data, "source")->keys.front().text;
         reporter_.report(*share, "the source has a validation split of its own: data.source." + kind + ".validation",
@@ -62,6 +56,21 @@ class DataBinder {
     refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
            "data.validation: 0.1 would keep a tenth of the training examples aside");
     refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+  }
+
+  // The end of the text: nothing chooses its examples. Defaults that say otherwise leave the resolved config, which is
+  // read like any other.
+  void share_of_text(Node& share) {
+    for (const char* key : {"seed", "shuffle"}) {
+      const Node* const given = get(&share, key);
+      if (given == nullptr) continue;
+      if (given->fallback) {
+        share.erase(key);
+      } else if (given->text != "false") {
+        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
+                         "remove it");
+      }
+    }
   }
 
   void check_normalize(const Node& node, const Normalize& normalize) {
