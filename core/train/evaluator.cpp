@@ -130,8 +130,9 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const data::Dataset& dataset = *data.of(split);
   const model::Model model = model_of(spec, data, dataset);
   model::check_targets(model, dataset, spec.data.source_place);
+  // In the batches of the run, whose sums are rounded alike; batch_size: all is its training split.
   const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
-                                              data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
+                                              data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
   const CheckpointFile parameters = load_weights(folder, weights);
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
