@@ -29,8 +29,13 @@ class Object {
   }
   template <class T>
   requires(!std::is_floating_point_v<T>) void add(const std::string& key, T value) { json_[key] = std::move(value); }
+  // There may be one for each of many classes: they are appended without a search for another of the name.
   void add(const Measures& measures) {
-    for (const auto& [name, value] : measures) add(name, value);
+    auto& members = json_.get_ref<OrderedJson::object_t&>();
+    for (const auto& [name, value] : measures) {
+      finite_ = finite_ && std::isfinite(value);
+      members.emplace_back(name, std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr));
+    }
   }
   void add(const std::string& key, const Object& object) {
     finite_ = finite_ && object.finite_;
