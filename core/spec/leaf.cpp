@@ -243,7 +243,9 @@ class Leaf {
 
   // A list of texts; one text is a list of one.
   Node texts(const Node& value) const {
-    return list_or_one(value, [&](const Node& item) { return text(item); });
+    Node result = list_or_one(value, [&](const Node& item) { return text(item); });
+    const bool empty = result.is(Kind::sequence) && result.items.empty();
+    return empty && key_.need == Need::required ? wrong_empty(value) : result;
   }
 
   Node files(const Node& value) const {

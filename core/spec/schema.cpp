@@ -188,7 +188,7 @@ class SchemaWriter {
       case Type::maps: return list_of(map(key), 0);
       case Type::text:
       case Type::path: return text();
-      case Type::texts: return any_of({text(), list_of(text(), 0)});
+      case Type::texts: return any_of({text(), list_of(text(), key.need == Need::required ? 1 : 0)});
       case Type::run_name:
         return {{"type", {"string", "number", "boolean"}},
                 {"pattern", "^(?![- ])(?!\\.{1,2}$)[^/" + unseen + "]*[^/ " + unseen + "]$"},
