@@ -2,6 +2,7 @@
 #include "core/spec/leaf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -322,7 +323,24 @@ class Leaf {
       return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
                               never ? "'never' disables it" : "");
     }
-    return with_text(value, in_units(std::to_string(count.value), unit, units));
+    const std::string written = in_units(std::to_string(count.value), unit, units);
+    if (!has_usual_exponent(digits)) {
+      return reporter_.report(
+          value,
+          name_of(key_) + " '" + text + "' has an exponent that is not from 0 to " + std::to_string(largest_exponent),
+          "write " + written);
+    }
+    return with_text(value, written);
+  }
+
+  // Of a well-formed number.
+  static bool has_usual_exponent(std::string_view number) {
+    const std::size_t mark = number.find_first_of("eE");
+    if (mark == std::string_view::npos) return true;
+    number.remove_prefix(number[mark + 1] == '+' ? mark + 2 : mark + 1);
+    int exponent = 0;
+    const auto result = std::from_chars(number.data(), number.data() + number.size(), exponent);
+    return result.ec == std::errc{} && !number.starts_with('-') && exponent <= largest_exponent;
   }
 
   // "1 step", "12 steps". The units are listed in pairs of singular and plural.
