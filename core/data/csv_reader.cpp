@@ -67,7 +67,7 @@ Bytes text_of(const Bytes& file, const std::string& path) {
 }
 
 CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& path)
-    : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
+    : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
 
 void CsvReader::fail(const std::string& what, std::string help) const {
   fail_data(fmt::format("'{}', line {}: {}", path_, line_, what), std::move(help));
@@ -92,13 +92,12 @@ std::optional<std::string_view> CsvReader::next_cell() {
   if (!in_record_) return std::nullopt;
   const char* first = at_;
   while (first < end_ && is_blank(*first)) ++first;
-  if (first < end_ && *first == '"') return quoted_cell(first + 1);
-  const char* at = first;
+  is_quoted_ = first < end_ && *first == '"';
+  if (is_quoted_) return quoted_cell(first + 1);
+  const char *const begin = at_, *at = first;
   while (at < end_ && *at != delimiter_ && *at != '\n' && *at != '\r') ++at;
-  const char* last = at;
-  while (last > first && is_blank(last[-1])) --last;
   end_cell(at);
-  return std::string_view(first, static_cast<std::size_t>(last - first));
+  return std::string_view(begin, static_cast<std::size_t>(at - begin));
 }
 
 // `first` is behind the opening quote.
@@ -145,6 +144,32 @@ void CsvReader::end_cell(const char* at) {
   at_ = at < end_ ? at + 1 : end_;
 }
 
+std::string_view without_blanks(std::string_view cell) {
+  constexpr std::string_view blanks = " \t";
+  const std::size_t first = std::min(cell.find_first_not_of(blanks), cell.size());
+  return cell.substr(first, cell.find_last_not_of(blanks) + 1 - first);
+}
+
+Grid grid_of(std::string_view text, char delimiter, int records) {
+  const std::string unnamed;
+  CsvReader reader(text, delimiter, unnamed);
+  Grid grid;
+  try {
+    for (int record = 0; record < records && reader.next_record(); ++record) {
+      std::size_t cells = 0;
+      for (; const auto cell = reader.next_cell(); ++cells) {
+        const bool has_quote = !reader.is_quoted() && cell->find('"') != std::string_view::npos;
+        grid.has_quotes = grid.has_quotes || has_quote;
+      }
+      if (record > 0 && cells != grid.columns) return {};
+      grid.columns = cells;
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return grid;
+}
+
 std::int64_t count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n') + 1; }
 
 std::string shown_cell(std::string_view cell) {
@@ -180,6 +205,7 @@ bool is_below_one(std::string_view number) {
 
 CellNumber to_number(std::string_view cell) {
   using Kind = CellNumber::Kind;
+  cell = without_blanks(cell);
   if (cell.empty()) return {Kind::missing, 0, false};
   const bool plus = cell.size() > 1 && cell[0] == '+' && cell[1] != '-' && cell[1] != '+';
   const char* const first = cell.data() + (plus ? 1 : 0);

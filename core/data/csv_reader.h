@@ -21,8 +21,8 @@ inline std::string_view as_text(const Bytes& bytes) {
 }
 
 // Reads records one after another, and each record's cells. Lines end in LF or CRLF; blank lines are skipped. A cell in
-// double quotes may hold delimiters, line ends and doubled quotes. Blanks around a cell, outside of its quotes, are no
-// part of it.
+// double quotes may hold delimiters, line ends and doubled quotes; blanks around its quotes are no part of it. Those of
+// a cell without quotes are.
 class CsvReader {
  public:
   // `text` must outlive it; `path` is for messages.
@@ -35,6 +35,10 @@ class CsvReader {
   std::optional<std::string_view> next_cell();
   // The line in which the record begins, from 1.
   std::int64_t line() const { return line_; }
+  // Whether the last cell was in quotes.
+  bool is_quoted() const { return is_quoted_; }
+  // How much of the text has been read, in bytes.
+  std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
 
  private:
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
@@ -42,14 +46,24 @@ class CsvReader {
   void end_cell(const char* at);
   [[noreturn]] void fail(const std::string& what, std::string help) const;
 
-  const char* at_;
-  const char* end_;
+  const char *begin_, *at_, *end_;
   char delimiter_;
   const std::string& path_;
   bool in_record_ = false;  // a cell follows
+  bool is_quoted_ = false;
   std::int64_t line_ = 0, next_line_ = 1;
   std::string unescaped_;
 };
+
+// A cell without the blanks around it, as names of columns and numbers are read.
+std::string_view without_blanks(std::string_view cell);
+
+// The cells of the first records of a text, by some delimiter.
+struct Grid {
+  std::size_t columns = 0;  // 0: records differ in how many cells they have, or cannot be read
+  bool has_quotes = false;  // within cells that are not quoted, which RFC 4180 does not allow
+};
+Grid grid_of(std::string_view text, char delimiter, int records);
 
 // How often a line can end in the text at most: an upper bound of its records.
 std::int64_t count_lines(std::string_view text);
@@ -57,8 +71,8 @@ std::int64_t count_lines(std::string_view text);
 // A cell as messages show it: in quotes, short, without control characters.
 std::string shown_cell(std::string_view cell);
 
-// What a cell says as a number. Numbers are decimal, with a point, whatever the locale; NA, NaN, null and the like say
-// that a value is missing, as pandas reads them.
+// What a cell says as a number, whatever blanks are around it. Numbers are decimal, with a point, whatever the locale;
+// NA, NaN, null and the like say that a value is missing, as pandas reads them.
 struct CellNumber {
   enum class Kind { number, missing, infinite, beyond_float, text };
   Kind kind = Kind::text;

@@ -111,30 +111,17 @@ namespace {
 constexpr std::size_t inspected_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_categories = 100;
 
-// The beginning of the text, in whole lines.
-std::string_view beginning_of(std::string_view text) {
-  if (text.size() <= inspected_bytes) return text;
-  return text.substr(0, text.rfind('\n', inspected_bytes) + 1);
-}
-
-// The delimiter that splits the first records into most cells, as many in each.
-char delimiter_of(std::string_view text, const std::string& path) {
+// The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
+// is taken only where no other splits them.
+char delimiter_of(std::string_view text) {
   char best = ',';
-  std::size_t most = 1;
+  Grid most{1, true};
   for (const char delimiter : {',', ';', '\t', '|'}) {
-    CsvReader reader(text, delimiter, path);
-    std::size_t cells = 0;
-    bool equal = true;
-    for (int record = 0; record < 20 && reader.next_record(); ++record) {
-      std::size_t count = 0;
-      while (reader.next_cell()) ++count;
-      equal = equal && (record == 0 || count == cells);
-      cells = count;
-    }
-    if (equal && cells > most) {
-      best = delimiter;
-      most = cells;
-    }
+    const Grid grid = grid_of(text, delimiter, 20);
+    const bool is_cleaner = most.has_quotes && !grid.has_quotes, is_larger = grid.columns > most.columns;
+    if (grid.columns < 2 || !(is_cleaner || (is_larger && most.has_quotes == grid.has_quotes))) continue;
+    best = delimiter;
+    most = grid;
   }
   return best;
 }
@@ -218,9 +205,9 @@ std::size_t target_of(const std::vector<Column>& columns) {
 
 TableLayout find_columns(const std::string& path) {
   const Bytes bytes = read_text(path);
-  const std::string_view text = beginning_of(as_text(bytes));
+  const std::string_view text = as_text(bytes);
   TableLayout layout;
-  layout.delimiter = delimiter_of(text, path);
+  layout.delimiter = delimiter_of(text);
   CsvReader reader(text, layout.delimiter, path);
   std::vector<Column> columns;
   std::vector<std::string> first;
@@ -238,13 +225,13 @@ TableLayout find_columns(const std::string& path) {
     return kind != CellNumber::Kind::text && kind != CellNumber::Kind::missing;
   });
   for (std::size_t i = 0; i < first.size(); ++i)
-    columns.emplace_back().name = layout.header ? first[i] : std::to_string(i);
+    columns.emplace_back().name = layout.header ? std::string(without_blanks(first[i])) : std::to_string(i);
   std::size_t rows = 0;
   if (!layout.header) {
     for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0);
     ++rows;
   }
-  for (; reader.next_record(); ++rows) {
+  for (; reader.position() < inspected_bytes && reader.next_record(); ++rows) {
     for (Column& column : columns) {
       const auto cell = reader.next_cell();
       if (cell) take(column, *cell, rows);

@@ -41,11 +41,12 @@ bool has_numbers(const std::vector<std::string>& names) {
 
 constexpr const char* no_header = "if the first line has data, header: false names the columns by their number, from 0";
 
-// One column whose name has what separates cells elsewhere.
-void check_delimiter(const std::vector<std::string>& names, char delimiter, const std::string& path) {
+// One column in a file of which another delimiter makes several.
+void check_delimiter(const std::vector<std::string>& names, char delimiter, const TableText& file) {
   if (names.size() != 1) return;
+  const std::string& path = file.path;
   for (const char other : {',', ';', '\t', '|'}) {
-    if (other == delimiter || names[0].find(other) == std::string::npos) continue;
+    if (other == delimiter || grid_of(as_text(file.text), other, 1).columns < 2) continue;
     const std::string written = other == '\t' ? "\\t" : std::string(1, other);
     fail_data(fmt::format("'{}' has one column, {}: cells seem to be separated by '{}', not '{}'", path,
                           shown_cell(names[0]), written, delimiter == '\t' ? "\\t" : std::string(1, delimiter)),
@@ -86,9 +87,9 @@ std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file) 
       fail_data(fmt::format("'{}', line {}: column {} is not UTF-8", path, reader.line(), names.size() + 1),
                 "save the file as UTF-8");
     }
-    names.emplace_back(*cell);
+    names.emplace_back(without_blanks(*cell));
   }
-  check_delimiter(names, csv.delimiter.front(), path);
+  check_delimiter(names, csv.delimiter.front(), file);
   if (!csv.header) {
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
   }

@@ -68,7 +68,8 @@ static constexpr std::array<Word<Missing>, 2> words_of(Tag<Missing>) {
 static auto row(Tag<Csv>) {
   return alternative<Csv>(
       {.path = "csv",
-       .meaning = "Tables of text (CSV, RFC 4180), plain or gzip: one row per example, columns by name.",
+       .meaning = "Tables of text (CSV, RFC 4180), plain or gzip: one row per example, columns by name. Blanks around "
+                  "the names of columns and around numbers are dropped; in other cells they count.",
        .example = "source: {csv: {train: train.csv, test: test.csv, target: label}}\n"
                   "source: {csv: {train: [a.csv, b.csv], inputs: [age, city], target: price, categorical: [city]}}"},
       option(&Csv::train, {.path = "train",

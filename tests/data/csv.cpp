@@ -71,18 +71,19 @@ T target_of(const data::Dataset& dataset, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("the cells of a CSV file are those that RFC 4180 says, without blanks around them", "[data]") {
+TEST_CASE("the cells of a CSV file are those that RFC 4180 says, with the blanks around them", "[data]") {
   CHECK(rows_of("a,b\n1,2\n") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,b\r\n1,2\r\n") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,b\n1,2") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,\n,\n") == Rows{{"a", ""}, {"", ""}});
   CHECK(rows_of(",") == Rows{{"", ""}});
   CHECK(rows_of("a\n\n\r\nb\n\n") == Rows{{"a"}, {"b"}});
-  CHECK(rows_of(" a , b c\t\n") == Rows{{"a", "b c"}});
+  CHECK(rows_of(" a , b c\t\n") == Rows{{" a ", " b c\t"}});
+  CHECK(rows_of(" , \n") == Rows{{" ", " "}});
   CHECK(rows_of(R"("a,b","say ""hi""","")") == Rows{{"a,b", "say \"hi\"", ""}});
   CHECK(rows_of("\" a \", \"b\nc\" ,d\n") == Rows{{" a ", "b\nc", "d"}});
   CHECK(rows_of(R"(5" disk,a"b)") == Rows{{"5\" disk", "a\"b"}});
-  CHECK(rows_of("a\t b \t\"c\td\"\n\t\t\n", '\t') == Rows{{"a", "b", "c\td"}, {"", "", ""}});
+  CHECK(rows_of("a\t b \t\"c\td\"\n\t\t\n", '\t') == Rows{{"a", " b ", "c\td"}, {"", "", ""}});
   CHECK(rows_of("a;b,c", ';') == Rows{{"a", "b,c"}});
   CHECK(rows_of("") == Rows{});
 }
@@ -108,9 +109,9 @@ TEST_CASE("cells that RFC 4180 does not allow are refused with their line", "[da
 
 TEST_CASE("a cell is a number in every spelling of one, and in no other", "[data]") {
   using Kind = data::CellNumber::Kind;
-  const std::pair<const char*, double> numbers[] = {{"0", 0},      {"-1.5", -1.5}, {"+2", 2},         {".5", 0.5},
-                                                    {"5.", 5},     {"1e3", 1000},  {"1E-2", 0.01},    {"007", 7},
-                                                    {"1e-400", 0}, {"-0.0", 0},    {"3.4e38", 3.4e38}};
+  const std::pair<const char*, double> numbers[] = {
+      {"0", 0},      {"-1.5", -1.5}, {"+2", 2},  {".5", 0.5},   {" 4", 4},   {"4\t ", 4},       {"5.", 5},
+      {"1e3", 1000}, {"1E-2", 0.01}, {"007", 7}, {"1e-400", 0}, {"-0.0", 0}, {"3.4e38", 3.4e38}};
   for (const auto& [text, value] : numbers) {
     INFO(text);
     const data::CellNumber found = data::to_number(text);
@@ -142,6 +143,17 @@ TEST_CASE("a cell is a number in every spelling of one, and in no other", "[data
     INFO(text);
     CHECK(data::to_number(text).kind == Kind::text);
   }
+}
+
+TEST_CASE("blanks are kept in categories and classes, and not in numbers and names of columns", "[data]") {
+  Tables tables(" c , x,\ty\na , 1 ,no\na, 2.5, no\n");
+  tables.csv().categorical = {{"c"}};
+  const data::Source source = tables.open();
+  CHECK(source.encoding.columns[0].name == "c");
+  CHECK(source.encoding.columns[0].categories == std::vector<std::string>{"a", "a "});
+  CHECK(source.encoding.classes == std::vector<std::string>{" no", "no"});
+  CHECK(input_of(*source.train, 0) == std::vector<float>{0, 1, 1});
+  CHECK(input_of(*source.train, 1) == std::vector<float>{1, 0, 2.5F});
 }
 
 TEST_CASE("columns are found by name, texts become classes and categories in sorted order", "[data]") {
