@@ -16,6 +16,9 @@
 namespace pmaptrain::data {
 namespace {
 
+// What decides whether a file is text: no more of it is read where it is none.
+constexpr std::size_t first_block = std::size_t{1} << 16;
+
 // All that the gzip file holds. Its last four bytes say how much that is, modulo 2^32, but may lie.
 Bytes inflate(const Bytes& file, const std::string& path) {
   const std::string name = fmt::format("'{}'", path);
@@ -25,8 +28,7 @@ Bytes inflate(const Bytes& file, const std::string& path) {
     if (inflate_whole(file.view(), memory.view)) return {std::move(memory.owner), memory.view};
   }
   Inflater inflater(file.view(), Compression::gzip, name);
-  constexpr std::size_t first_size = std::size_t{1} << 16;
-  Memory memory = allocate(first_size, name);
+  Memory memory = allocate(first_block, name);
   std::size_t held = inflater.read(memory.view);
   while (held == memory.view.size()) {
     Memory larger = allocate(2 * held, name);
@@ -51,6 +53,17 @@ void check_text(std::string_view text, const std::string& path) {
     if (text.starts_with(magic)) fail_data(fmt::format("'{}' is {}, expected text", path, name), "save it as CSV");
   }
   if (text.empty()) fail_data(fmt::format("'{}' is empty", path));
+  if (const std::size_t zero = text.substr(0, first_block).find('\0'); zero != std::string_view::npos) {
+    fail_data(fmt::format("'{}' has a zero byte at offset {}, expected text", path, zero), "save it as CSV, in UTF-8");
+  }
+}
+
+// The first bytes that the gzip file holds.
+std::string beginning_of(const Bytes& file, const std::string& path) {
+  std::string begin(first_block, '\0');
+  Inflater inflater(file.view(), Compression::gzip, fmt::format("'{}'", path));
+  begin.resize(inflater.read(std::as_writable_bytes(std::span(begin))));
+  return begin;
 }
 
 }  // namespace
@@ -58,7 +71,9 @@ void check_text(std::string_view text, const std::string& path) {
 Bytes read_text(const std::string& path) { return text_of(map_file(path), path); }
 
 Bytes text_of(const Bytes& file, const std::string& path) {
-  const Bytes text = is_gzip(file.view()) ? inflate(file, path) : file;
+  const bool is_compressed = is_gzip(file.view());
+  if (is_compressed) check_text(beginning_of(file, path), path);
+  const Bytes text = is_compressed ? inflate(file, path) : file;
   const std::string_view view = as_text(text);
   check_text(view, path);
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";

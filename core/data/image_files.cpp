@@ -20,8 +20,8 @@
 namespace pmaptrain::data {
 namespace {
 
-// Enough for the heads of most files.
-constexpr std::size_t head_bytes = std::size_t{64} << 10;
+// Enough for the heads of most files, and for that of any with its metadata.
+constexpr std::size_t head_bytes = std::size_t{64} << 10, most_head_bytes = std::size_t{64} << 20;
 
 constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";
 
@@ -51,11 +51,11 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 ImageHead read_head(const std::string& path) {
   const std::vector<std::byte> begin = read_file(path, head_bytes);
-  if (begin.size() < head_bytes) return read_image_head(begin, path);
+  if (begin.size() < head_bytes || !is_image(begin)) return read_image_head(begin, path);
   try {
     return read_image_head(begin, path);
   } catch (const Error&) {
-    return read_image_head(read_file(path), path);  // metadata may be longer
+    return read_image_head(read_file(path, most_head_bytes), path);  // metadata may be longer
   }
 }
 
