@@ -27,6 +27,8 @@ struct Encoding {
     friend bool operator==(const Statistics&, const Statistics&) = default;
   };
   std::optional<Statistics> statistics;
+  // Of `normalize_targets: auto`: of each number of a target.
+  std::optional<Statistics> targets;
   friend bool operator==(const Encoding&, const Encoding&) = default;
 };
 

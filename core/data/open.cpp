@@ -312,6 +312,10 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
     if (spec.normalize && spec.normalize->automatic) {
       source.encoding.statistics = measure(*source.train, source.encoding.columns);
     }
+    // Other targets are refused by the model.
+    if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
+      source.encoding.targets = measure_targets(*source.train);
+    }
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
   }
@@ -353,7 +357,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
             const Encoding* known) {
   const bool from_train = only == Split::validation && spec.validation;
   const auto* const csv = std::get_if<spec::Csv>(&spec.source);
-  const bool measures = spec.normalize && spec.normalize->automatic;
+  const bool measures = (spec.normalize && spec.normalize->automatic) || spec.normalize_targets;
   std::map<Split, std::shared_ptr<TableDataset>> tables;
   Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
   opening.numeric = spec.numeric_targets;

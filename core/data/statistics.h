@@ -1,4 +1,4 @@
-// The statistics of `normalize: auto`.
+// The statistics of `normalize: auto` and of `normalize_targets: auto`.
 #pragma once
 
 #include <vector>
@@ -13,5 +13,8 @@ namespace pmaptrain::data {
 // combined in order, so the result does not depend on how many threads do it. Throws Error (data) for a NaN or an
 // infinity.
 Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns);
+
+// The same of each number of the targets, which are f32, weighted where examples have weights.
+Encoding::Statistics measure_targets(const Dataset& dataset);
 
 }  // namespace pmaptrain::data

@@ -85,6 +85,34 @@ Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
 }
 
+namespace {
+
+// One number for each number of a target, for values [B, target...] of f64.
+Value for_each_target(Builder& b, const Model& model, Value like, const std::vector<double>& numbers) {
+  if (numbers.size() == 1) return scalar_like(b, like, numbers.front());
+  const Shape shape = b.type(like).shape;
+  const Value vector = b.emit(ops::Reshape{model.target.shape}, {vector_constant(b, DType::f64, numbers)});
+  std::vector<std::int64_t> dims(model.target.shape.size());
+  std::iota(dims.begin(), dims.end(), 1);
+  return b.emit(ops::Broadcast{shape, dims}, {vector});
+}
+
+}  // namespace
+
+Value normalised_targets(Builder& b, const Model& model, Value targets) {
+  if (!model.target_statistics) return targets;
+  const Value exact = cast(b, targets, DType::f64);
+  const Value distance = sub(b, exact, for_each_target(b, model, exact, model.target_statistics->mean));
+  return cast(b, div(b, distance, for_each_target(b, model, exact, model.target_statistics->std)), model.dtype);
+}
+
+Value in_units_of_targets(Builder& b, const Model& model, Value output) {
+  if (!model.target_statistics) return output;
+  const Value exact = cast(b, output, DType::f64);
+  const Value distance = mul(b, exact, for_each_target(b, model, exact, model.target_statistics->std));
+  return cast(b, add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean)), model.dtype);
+}
+
 std::vector<Number> loss_numbers(const Model& model) {
   if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
     if (!(softmax->label_smoothing > 0.0)) return {};
@@ -148,6 +176,7 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     rows.weights = cast(b, mask, model.dtype);
     rows.weighted = model.weighted;
     rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    targets = normalised_targets(b, model, targets);
     const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
     sums.count = sum_from(b, model.weighted ? cast(b, rows.count, model.dtype) : rows.weights, 0);

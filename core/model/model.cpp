@@ -283,23 +283,30 @@ std::vector<Number> Model::numbers() const {
 }
 
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype,
-                 const std::optional<data::Encoding::Statistics>& statistics) {
+                 const data::Encoding& encoding) {
+  // What the config leaves to the training split.
+  const auto learned = [](const std::optional<data::Encoding::Statistics>& statistics, const std::string& key,
+                          const Place& place) {
+    if (statistics) return *statistics;
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config",
+                           place,
+                           key + ": auto has no statistics of the training split to take",
+                           "a run that was trained with " + key + ": auto has them in its checkpoints",
+                           {}});
+  };
   Model model;
   model.dtype = dtype;
   model.input = input;
   model.target = target;
   model.normalize = spec.data.normalize;
   if (model.normalize && model.normalize->automatic) {
-    if (!statistics) {
-      throw Error(ExitStatus::usage,
-                  Diagnostic{"config",
-                             spec.data.normalize_place,
-                             "normalize: auto has no statistics of the training split to take",
-                             "a run that was trained with normalize: auto has them in its checkpoints",
-                             {}});
-    }
-    model.normalize->mean = statistics->mean;
-    model.normalize->std = statistics->std;
+    const data::Encoding::Statistics statistics = learned(encoding.statistics, "normalize", spec.data.normalize_place);
+    model.normalize->mean = statistics.mean;
+    model.normalize->std = statistics.std;
+  }
+  if (spec.data.normalize_targets && is_floating(target.dtype)) {
+    model.target_statistics = learned(encoding.targets, "normalize_targets", spec.data.normalize_targets_place);
   }
   model.normalize_place = spec.data.normalize_place;
   model.loss = spec.loss;

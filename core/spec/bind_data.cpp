@@ -28,6 +28,7 @@ class DataBinder {
       out.normalize->automatic = normalize->is(Kind::scalar);
       check_normalize(*normalize, *out.normalize);
     }
+    out.normalize_targets_place = error_place(data, "normalize_targets");
     splits(*data, out);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
@@ -247,6 +248,23 @@ bool has_own_test(const Source& source) {
 bool has_weights(const Source& source) {
   const auto* const csv = std::get_if<Csv>(&source);
   return csv != nullptr && csv->weight.has_value();
+}
+
+void check_normalize_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+  const Node* node = get_path(&config, "data.normalize_targets");
+  if (node == nullptr || !spec.data.normalize_targets) return;
+  if (get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(
+        *node,
+        "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+        "remove it, or use a loss of numbers, such as mean_squared_error");
+  }
+  if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
+    reporter.report(*node,
+                    "normalize_targets does not go with synthetic_linear, whose true parameters are those of its "
+                    "targets as they are",
+                    "remove it");
+  }
 }
 
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {

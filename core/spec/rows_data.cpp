@@ -309,6 +309,10 @@ static auto row(Tag<Normalize>) {
                                                      .example = "std: [0.5]"}));
 }
 
+static constexpr std::array<Word<NormalizeTargets>, 1> words_of(Tag<NormalizeTargets>) {
+  return {{{"auto", NormalizeTargets::automatic}}};
+}
+
 static auto row(Tag<DataSpec>) {
   return keys_of<DataSpec>(
       choice(&DataSpec::source, {.path = "source",
@@ -372,6 +376,15 @@ static auto row(Tag<DataSpec>) {
                       "after data.validation and data.limit; columns of categories stay as they are.",
            .example = "normalize: auto\nnormalize: {mean: [0.5], std: [0.5]}",
            .fallback_text = "none"}),
+      option(&DataSpec::normalize_targets,
+             {.path = "normalize_targets",
+              .words = {"auto"},
+              .meaning = "For a loss of numbers: auto trains on (target - mean) / std, with the mean and the standard "
+                         "deviation of each output over the training split, after data.validation and data.limit, "
+                         "weighted where examples have weights. The loss, and huber.delta with it, is in these units; "
+                         "metrics and predictions are in those of the targets.",
+              .example = "normalize_targets: auto",
+              .fallback_text = "none"}),
       choices(&DataSpec::augment,
               {.path = "augment",
                .meaning = "Random changes of the training images, in the order of the list, before normalize. They "

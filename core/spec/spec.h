@@ -163,6 +163,8 @@ struct Normalize {
   bool automatic = false;         // of the training split, in place of these
 };
 
+enum class NormalizeTargets { automatic };  // of the training split
+
 struct DataSpec {
   Source source;
   BatchSize batch_size;
@@ -173,10 +175,12 @@ struct DataSpec {
   std::optional<ValidationShare> validation;
   Limit limit;
   std::optional<Normalize> normalize;
+  std::optional<NormalizeTargets> normalize_targets;
   std::vector<Augmentation> augment;  // in the order in which they are applied
   std::optional<std::uint64_t> seed;  // none: use the top-level seed
   bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
-  Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place, validation_place;
+  Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
+      validation_place;
 };
 
 // Whether the source has such a split of its own.

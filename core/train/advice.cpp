@@ -124,13 +124,13 @@ void distant_targets(const Setup& setup, std::vector<std::string>& out) {
   const spec::OptimizerSpec& optimizer = setup.member_spec().optimizer;
   const double rate = optimizer.learning_rate.value;
   const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
-  if (model.target.dtype != DType::f32 || model.has_distributions() || optimizer.learning_rate.schedule || is_sgd)
-    return;
+  const bool numbers = spec::takes_numbers(model.loss) && !model.target_statistics;
+  if (!numbers || optimizer.learning_rate.schedule || is_sgd) return;
   const double scale = target_scale(*setup.source.train);
   if (scale <= reach * rate * static_cast<double>(setup.timetable.steps)) return;
   out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
                 compact(rate) + ", " + counted(setup.timetable.steps, "step") +
-                " will hardly reach them; divide the targets, or raise optimizer.learning_rate");
+                " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
 void single_device(const Setup& setup, std::vector<std::string>& out) {

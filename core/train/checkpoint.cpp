@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/base/text.h"
 #include "core/data/open.h"
 #include "core/train/start.h"
 
@@ -50,9 +51,23 @@ CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::str
   return loaded;
 }
 
+std::string list_of(const std::vector<double>& numbers) {
+  std::vector<std::string> items;
+  for (const double number : numbers) items.push_back(exact(number));
+  return "[" + join(items, ", ") + "]";
+}
+
+// What a program that reads the parameters alone must know of them: outputs become targets by these numbers.
+std::map<std::string, std::string> metadata_of(const RunState& state) {
+  const auto& targets = state.encoding.targets;
+  if (!targets) return {};
+  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
+}
+
 // Writes a file of inputs, by the names of their tensors, into a checkpoint, and its checksum into the state.
 void write_file(const Directory& into, const std::string& name, const Program& program,
-                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state) {
+                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
+                const std::map<std::string, std::string>& metadata = {}) {
   std::vector<TensorView> tensors;
   for (const auto& [tensor, input] : inputs) {
     const Type& type = program.type(program.inputs[input].value);
@@ -61,11 +76,12 @@ void write_file(const Directory& into, const std::string& name, const Program& p
     tensors.push_back({std::string(tensor), type.dtype, std::move(shape), {}});
   }
   FileWriter file(into.place(name));
-  write_safetensors(file, tensors, [&](const TensorView& tensor) {
+  const auto write_elements = [&](const TensorView& tensor) {
     for (std::int64_t member = 0; member < std::ssize(state.members); ++member) {
       slices(inputs.at(tensor.name), member, [&](std::span<const std::byte> slice) { file.write(slice); });
     }
-  });
+  };
+  write_safetensors(file, tensors, write_elements, metadata);
   file.close();
   state.checksums[name] = "xxh3:" + file.checksum();
 }
@@ -134,10 +150,11 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
     const Input& found = setup.training->inputs[input];
     (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
   }
-  write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
+  write_file(into, "params.safetensors", *setup.training, parameters, slices, state, metadata_of(state));
   write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
   if (setup.spec().train.ema) {
-    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state);
+    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state,
+               metadata_of(state));
   }
   const std::string text = to_json(state);
   FileWriter file(into.place("state.json"));

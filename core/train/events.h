@@ -113,6 +113,7 @@ struct Ended {
   std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
   bool continues = false;                 // --resume goes on with it
   bool is_ensemble = false;
+  bool normalised_targets = false;        // the loss is in units of their standard deviations
   std::vector<MemberEnded> members = {};  // one without an ensemble
   std::int64_t steps_skipped() const {    // by all members
     std::int64_t sum = 0;

@@ -58,7 +58,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   check_same_members(loaded.spec, state);
   const bool best = request.checkpoint == "best" && state.is_ensemble;
   if (best) check_has_best(state, member, "--checkpoint last");
-  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding.statistics);
+  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);

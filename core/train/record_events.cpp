@@ -170,6 +170,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("examples_skipped", ended.examples_skipped);
   summary.add("final", of_members(ended, final_of));
   if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
+  if (ended.normalised_targets) summary.add("normalised_targets", true);
   summary.add("best", of_members(ended, best_of));
   if (ended.is_ensemble) summary.add("members", of_members(ended, end_of));
   summary.add("seconds", ended.seconds);
@@ -228,6 +229,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
       if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();
     }
     ended.test_parameters = json.value("test_parameters", "");
+    ended.normalised_targets = json.value("normalised_targets", false);
     ended.seconds = json.at("seconds").get<double>();
     return ended;
   } catch (const std::exception&) {

@@ -370,6 +370,12 @@ std::string final_report(const Ended& ended, bool color, int columns) {
   text += ended.members.size() == 1
               ? member_report(ended, ended.members.front(), color, columns)
               : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
+  if (ended.normalised_targets) {
+    text += "\n" + wrapped(
+                       "the loss is of normalised targets, in units of their standard deviation; metrics are in the "
+                       "targets' own units",
+                       columns);
+  }
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;
 }

@@ -282,6 +282,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
     }
   }
   if (run.image != now.image) return "the size of the images";
+  if (run.targets != now.targets) return "the mean or the standard deviation of the targets";
   if (run.statistics == now.statistics) return "";
   if (!run.statistics || !now.statistics) return "normalize: auto";
   for (std::size_t c = 0; c < std::min(run.statistics->mean.size(), now.statistics->mean.size()); ++c) {

@@ -300,6 +300,7 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
       if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
     }
   }
+  ended.normalised_targets = setup_.model.target_statistics.has_value();
   ended.seconds = seconds_since(begin_);
 }
 

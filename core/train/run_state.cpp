@@ -140,14 +140,21 @@ OrderedJson stored(const std::optional<LossSums>& watched) {
           {"ended", {number(sums.loss_ended), number(sums.examples_ended)}}};
 }
 
+OrderedJson stored(const std::optional<data::Encoding::Statistics>& statistics) {
+  if (!statistics) return nullptr;
+  return {{"mean", statistics->mean}, {"std", statistics->std}};
+}
+
 OrderedJson stored(const data::Encoding& encoding) {
   OrderedJson columns = OrderedJson::array();
   for (const auto& [name, categories, missing] : encoding.columns) {
     columns.push_back({{"name", name}, {"categories", categories}, {"missing", missing}});
   }
-  OrderedJson statistics = nullptr;
-  if (encoding.statistics) statistics = {{"mean", encoding.statistics->mean}, {"std", encoding.statistics->std}};
-  return {{"columns", columns}, {"classes", encoding.classes}, {"image", encoding.image}, {"statistics", statistics}};
+  return {{"columns", columns},
+          {"classes", encoding.classes},
+          {"image", encoding.image},
+          {"statistics", stored(encoding.statistics)},
+          {"targets", stored(encoding.targets)}};
 }
 
 OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
@@ -208,6 +215,11 @@ void load(const OrderedJson& json, std::optional<LossSums>& watched) {
   sums.examples_ended = to_number(json.at("ended").at(1));
 }
 
+void load(const OrderedJson& json, std::optional<data::Encoding::Statistics>& statistics) {
+  if (json.is_null()) return;
+  statistics = {json.at("mean").get<std::vector<double>>(), json.at("std").get<std::vector<double>>()};
+}
+
 void load(const OrderedJson& json, data::Encoding& encoding) {
   for (const OrderedJson& column : json.at("columns")) {
     encoding.columns.push_back({column.at("name").get<std::string>(),
@@ -216,11 +228,8 @@ void load(const OrderedJson& json, data::Encoding& encoding) {
   }
   encoding.classes = json.at("classes").get<std::vector<std::string>>();
   encoding.image = json.at("image").get<std::vector<std::int64_t>>();
-  const OrderedJson& statistics = json.at("statistics");
-  if (statistics.is_null()) return;
-  encoding.statistics.emplace();
-  encoding.statistics->mean = statistics.at("mean").get<std::vector<double>>();
-  encoding.statistics->std = statistics.at("std").get<std::vector<double>>();
+  load(json.at("statistics"), encoding.statistics);
+  if (json.contains("targets")) load(json.at("targets"), encoding.targets);  // older checkpoints have none
 }
 
 void load(const OrderedJson& json, data::Field& field) {
@@ -274,10 +283,12 @@ bool is_shallow(const std::string& text) {
 
 bool is_sane(const data::Encoding& encoding) {
   const std::vector<std::int64_t>& image = encoding.image;
-  const auto& statistics = encoding.statistics;
+  const auto fits = [](const std::optional<data::Encoding::Statistics>& statistics) {
+    return !statistics || statistics->mean.size() == statistics->std.size();
+  };
   return (image.empty() || image.size() == 3) &&
          std::all_of(image.begin(), image.end(), [](std::int64_t size) { return size >= 1 && size <= 65535; }) &&
-         (!statistics || statistics->mean.size() == statistics->std.size());
+         fits(encoding.statistics) && fits(encoding.targets);
 }
 
 // What no run can have left.

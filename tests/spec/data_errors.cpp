@@ -111,6 +111,33 @@ c.yaml:1:75: error: std takes a list of numbers greater than 0, not '0'
 )");
 }
 
+TEST_CASE("normalize_targets is for losses of numbers and for data without true parameters", "[spec]") {
+  CHECK(
+      errors_of(R"(data: {source: fashion_mnist, batch_size: 128, normalize_targets: auto}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+      R"(c.yaml:1:67: error: normalize_targets is for targets that are numbers; the loss, softmax_cross_entropy, is one of classes
+    1 | data: {source: fashion_mnist, batch_size: 128, normalize_targets: auto}
+      |                                                                   ^~~~
+  help: remove it, or use a loss of numbers, such as mean_squared_error
+)");
+  CHECK(
+      errors_of(R"(data: {source: synthetic_linear, batch_size: 128, normalize_targets: auto}
+model: {layers: [{dense: 1}]}
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+      R"(c.yaml:1:70: error: normalize_targets does not go with synthetic_linear, whose true parameters are those of its targets as they are
+    1 | data: {source: synthetic_linear, batch_size: 128, normalize_targets: auto}
+      |                                                                      ^~~~
+  help: remove it
+)");
+}
+
 TEST_CASE("values are lists of examples, as many inputs as targets", "[spec]") {
   CHECK(errors_of(base_with("data: {source: {values: {inputs: [1, 2], targets: [1, 2, 3]}}, batch_size: all}")) ==
         R"(c.yaml:1:51: error: there are 2 inputs but 3 targets
