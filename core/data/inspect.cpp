@@ -128,7 +128,8 @@ char delimiter_of(std::string_view text) {
 
 struct Column {
   std::string name;
-  std::size_t texts = 0, missing = 0, dates = 0, decimal_commas = 0;
+  std::size_t texts = 0, numbers = 0, missing = 0, dates = 0, decimal_commas = 0;
+  bool is_empty() const { return texts + numbers == 0; }
   std::string decimal_comma;  // one of them
   bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
@@ -171,7 +172,11 @@ void take(Column& column, std::string_view cell, std::size_t row) {
     }
     if (column.values.size() <= most_categories) column.values.emplace(cell);
   }
-  if (number.kind == CellNumber::Kind::missing) ++column.missing;
+  if (number.kind == CellNumber::Kind::missing) {
+    ++column.missing;
+  } else if (number.kind != CellNumber::Kind::text) {
+    ++column.numbers;
+  }
   if (row == 0) column.first = number.value;
   column.counts_rows = column.counts_rows && number.kind == CellNumber::Kind::number && column.first <= 1 &&
                        column.first >= 0 && number.integer && number.value - column.first == static_cast<double>(row);
@@ -185,6 +190,7 @@ bool names_rows(const Column& column) {
 
 // Why a column that is not the target is no input; empty where it is one.
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
+  if (column.is_empty()) return "it is empty";
   if (column.texts > 0 && column.dates == column.texts) return "it has dates";
   if (column.values.size() > most_categories) {
     return "it has more than " + std::to_string(most_categories) + " different texts";
@@ -244,8 +250,13 @@ TableLayout find_columns(const std::string& path) {
                 "write them with a decimal point: in pandas, to_csv(decimal='.')");
     }
   }
+  if (rows == 0) fail_data("'" + path + "' has no rows" + (layout.header ? " but its header" : ""));
   const std::size_t target = target_of(columns);
   layout.target = columns[target].name;
+  if (columns[target].is_empty()) {
+    fail_data("column '" + layout.target + "' of '" + path + "', the target, is empty",
+              "the target is the last column, or one that is called 'target' or 'label'");
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
     if (i == target) continue;
@@ -260,7 +271,7 @@ TableLayout find_columns(const std::string& path) {
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
     for (const Column& column : columns) {
-      if (column.texts == 0 && column.name != layout.target) layout.inputs.push_back(column.name);
+      if (column.texts == 0 && !column.is_empty() && column.name != layout.target) layout.inputs.push_back(column.name);
     }
     std::erase_if(layout.ignored, [&](const TableLayout::Ignored& ignored) {
       return std::find(layout.inputs.begin(), layout.inputs.end(), ignored.column) != layout.inputs.end();
