@@ -140,7 +140,12 @@ class Writer {
     if (!layout.categorical.empty()) {
       text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
     }
-    if (layout.has_missing) text.yaml += commented("      missing: mean", "what stands for empty cells");
+    if (!layout.categorical.empty()) {
+      text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");
+    }
+    if (layout.has_missing) {
+      text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
+    }
     if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
     if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
     if (layout.delimiter == ';' || layout.delimiter == '|') {

@@ -25,22 +25,44 @@ std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
   return texts;
 }
 
+// Of a category that the training split does not have, and that counts as none.
+constexpr std::uint32_t no_category = std::numeric_limits<std::uint32_t>::max();
+
+enum class TextKind { category, category_or_none, class_name };
+
+[[noreturn]] void fail_unknown(const Dictionary::Entry& entry, std::vector<std::string> names,
+                               const std::string& column, TextKind kind) {
+  const bool is_class = kind == TextKind::class_name;
+  std::string help = "remove the row, or add one like it to the training split";
+  std::replace(names.begin(), names.end(), std::string(), std::string("empty cells"));
+  if (names.size() <= 12) help = fmt::format("it has {}", join(names, ", "));
+  if (!is_class) help += "; unknown: ignore takes it as none of them";
+  const std::string found = entry.text.empty() ? "an empty cell" : shown_cell(entry.text);
+  fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
+                        found, is_class ? "class" : "category"),
+            std::move(help));
+}
+
 // The position in `names`, which are sorted, of each text of the dictionary. Throws Error (data) for one that is not
-// among them.
+// among them, unless it may be none.
 std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std::vector<std::string>& names,
-                                        const std::string& column, std::string_view what) {
+                                        const std::string& column, TextKind kind) {
   std::vector<std::uint32_t> positions;
   for (const Dictionary::Entry& entry : dictionary.entries()) {
     const auto at = std::lower_bound(names.begin(), names.end(), entry.text);
-    if (at == names.end() || *at != entry.text) {
-      fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
-                            shown_cell(entry.text), what),
-                names.size() <= 12 ? fmt::format("it has {}", join(names, ", "))
-                                   : "remove the row, or add one like it to the training split");
-    }
-    positions.push_back(static_cast<std::uint32_t>(at - names.begin()));
+    const bool found = at != names.end() && *at == entry.text;
+    if (!found && kind != TextKind::category_or_none) fail_unknown(entry, names, column, kind);
+    positions.push_back(found ? static_cast<std::uint32_t>(at - names.begin()) : no_category);
   }
   return positions;
+}
+
+void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
+  const std::int64_t cells = table.unknown_cells();
+  if (cells == 0) return;
+  notes.push_back(fmt::format("{}: {} {} a category that the training split does not have, and {} as none of them",
+                              where, counted(cells, "cell"), cells == 1 ? "has" : "have",
+                              cells == 1 ? "counts" : "count"));
 }
 
 TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
@@ -50,7 +72,8 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
   }
   TableColumns columns = target_columns(csv);
   for (const Encoding::Column& column : known.columns) {
-    columns.inputs.push_back({column.name, !column.categories.empty(), {}});
+    const bool is_categorical = !column.categories.empty();
+    columns.inputs.push_back({column.name, is_categorical, {}, csv.missing.of(column.name, is_categorical)});
   }
   return columns;
 }
@@ -119,16 +142,17 @@ Encoding learn(const TableColumns& columns, const Table& table) {
 }
 
 TableDataset::TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path,
-                           bool numeric)
+                           bool numeric, spec::Unknown unknown)
     : table_(std::move(table)) {
   plain_ = !table_.has_missing;
-  encode(encoding);
+  encode(encoding, unknown);
   encode_targets(encoding, target, numeric);
   target_.origin = fmt::format("column '{}' of '{}'", target, path);
   fill_missing(encoding);
 }
 
-void TableDataset::encode(const Encoding& encoding) {
+void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
+  const TextKind kind = unknown == spec::Unknown::ignore ? TextKind::category_or_none : TextKind::category;
   std::size_t width = 0;
   for (const Encoding::Column& column : encoding.columns) {
     columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
@@ -139,13 +163,14 @@ void TableDataset::encode(const Encoding& encoding) {
     if (columns_[i].categories == 0) continue;
     plain_ = false;
     const std::vector<std::uint32_t> positions =
-        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, "category");
+        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, kind);
     for (std::int64_t r = 0; r < table_.rows; ++r) {
       std::byte* const cell =
           table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * sizeof(float);
       std::uint32_t code = 0;
       std::memcpy(&code, cell, sizeof(code));
       std::memcpy(cell, &positions[code], sizeof(code));
+      if (positions[code] == no_category) ++unknown_cells_;
     }
   }
   table_.categories.clear();
@@ -153,7 +178,8 @@ void TableDataset::encode(const Encoding& encoding) {
 
 void TableDataset::encode_targets(const Encoding& encoding, const std::string& target, bool numeric) {
   if (table_.target == Table::Target::texts) {
-    const std::vector<std::uint32_t> positions = positions_of(table_.texts, encoding.classes, target, "class");
+    const std::vector<std::uint32_t> positions =
+        positions_of(table_.texts, encoding.classes, target, TextKind::class_name);
     for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
   } else if (table_.target == Table::Target::integers && !numeric) {
     for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
@@ -200,27 +226,33 @@ void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target)
       std::memcpy(&category, cell, sizeof(category));
       constexpr float one = 1;
       std::memset(to, 0, column.categories * sizeof(float));
-      std::memcpy(to + category * sizeof(float), &one, sizeof(one));
+      if (category != no_category) std::memcpy(to + category * sizeof(float), &one, sizeof(one));
     }
     cell += sizeof(float);
   }
 }
 
-std::vector<double> TableDataset::means_of(const Dataset& rows, const Encoding& encoding) const {
+std::vector<double> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
+                                           const spec::MissingCells& missing) const {
   std::vector<double> sums(columns_.size());
   std::vector<std::int64_t> counts(columns_.size());
+  std::vector<bool> is_asked;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    is_asked.push_back(columns_[i].categories == 0 &&
+                       missing.of(encoding.columns[i].name, false) == spec::Missing::mean);
+  }
   for (std::int64_t r = 0; r < rows.size(); ++r) {
     const std::byte* cell = row(rows.index_in_source(r));
     for (std::size_t i = 0; i < columns_.size(); ++i, cell += sizeof(float)) {
       float value = 0;
       std::memcpy(&value, cell, sizeof(value));
-      if (columns_[i].categories != 0 || std::isnan(value)) continue;
+      if (!is_asked[i] || std::isnan(value)) continue;
       sums[i] += static_cast<double>(value);
       ++counts[i];
     }
   }
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].categories != 0) continue;
+    if (!is_asked[i]) continue;
     if (counts[i] == 0) {
       fail_data(
           fmt::format("column '{}' of the training split has no value, so it has no mean", encoding.columns[i].name),
@@ -264,17 +296,21 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
       read_as_classes(csv, columns, split, table);
     }
     source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.target,
-                                                          files_of(csv, split).front(), numeric);
+                                                          files_of(csv, split).front(), numeric, csv.unknown);
+    note_unknown(*source.splits[split], name_of(split), source.notes);
   }
   return source;
 }
 
-std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
+std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known,
+                                           std::vector<std::string>& notes) {
   TableColumns columns = columns_of(csv, known);
   columns.target.clear();
   columns.weight.clear();
-  return std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers), known, "",
-                                        path, false);
+  const auto table = std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers),
+                                                    known, "", path, false, csv.unknown);
+  note_unknown(*table, "inputs", notes);
+  return table;
 }
 
 }  // namespace pmaptrain::data

@@ -109,7 +109,6 @@ std::map<Split, ArrayNames> find_arrays(const std::string& path) {
 namespace {
 
 constexpr std::size_t inspected_bytes = std::size_t{4} << 20;
-constexpr std::size_t most_categories = 100;
 
 // The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
 // is taken only where no other splits them.
@@ -128,12 +127,14 @@ char delimiter_of(std::string_view text) {
 
 struct Column {
   std::string name;
-  std::size_t texts = 0, numbers = 0, missing = 0, dates = 0, decimal_commas = 0;
+  std::size_t texts = 0, numbers = 0, missing = 0, empty = 0, dates = 0, decimal_commas = 0;
   bool is_empty() const { return texts + numbers == 0; }
+  // Among texts, NA and the like are texts.
+  bool has_missing() const { return texts > 0 ? empty > 0 : missing > 0; }
   std::string decimal_comma;  // one of them
   bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
-  Words values;  // different texts, as long as they are few
+  Words values;  // different texts
 };
 
 // "0,579"
@@ -170,10 +171,11 @@ void take(Column& column, std::string_view cell, std::size_t row) {
       ++column.decimal_commas;
       column.decimal_comma = cell;
     }
-    if (column.values.size() <= most_categories) column.values.emplace(cell);
+    column.values.emplace(cell);
   }
   if (number.kind == CellNumber::Kind::missing) {
     ++column.missing;
+    if (cell.empty()) ++column.empty;
   } else if (number.kind != CellNumber::Kind::text) {
     ++column.numbers;
   }
@@ -192,8 +194,8 @@ bool names_rows(const Column& column) {
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   if (column.is_empty()) return "it is empty";
   if (column.texts > 0 && column.dates == column.texts) return "it has dates";
-  if (column.values.size() > most_categories) {
-    return "it has more than " + std::to_string(most_categories) + " different texts";
+  if (column.values.size() > std::max<std::size_t>(20, rows / 10)) {
+    return "it has " + std::to_string(column.values.size()) + " different texts";
   }
   if (rows > 2 && column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
   return "";
@@ -267,7 +269,7 @@ TableLayout find_columns(const std::string& path) {
     }
     layout.inputs.push_back(column.name);
     if (is_text) layout.categorical.push_back(column.name);
-    layout.has_missing = layout.has_missing || (!is_text && column.missing > 0);
+    layout.has_missing = layout.has_missing || column.has_missing();
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
     for (const Column& column : columns) {

@@ -183,6 +183,7 @@ Source open_source(const spec::Csv& s, const Opening& opening) {
     check_equal("targets", *first, source.of(*first)->target(), split, table->target());
   }
   source.encoding = std::move(csv.encoding);
+  source.notes = std::move(csv.notes);
   *opening.tables = std::move(csv.splits);
   return source;
 }
@@ -304,8 +305,8 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
   }
   try {
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
-    if (csv != nullptr && csv->missing == spec::Missing::mean) {
-      const std::vector<double> means = tables.at(Split::train)->means_of(*source.train, source.encoding);
+    if (csv != nullptr) {
+      const std::vector<double> means = tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
       for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
     }

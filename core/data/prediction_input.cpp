@@ -142,8 +142,9 @@ std::shared_ptr<const Dataset> open_images(const std::string& path, const spec::
 }
 
 std::shared_ptr<const Dataset> open_table_or_refuse(const std::string& path, const spec::DataSpec& spec,
-                                                    const Encoding& known, const Field& trained) {
-  if (const auto* const csv = std::get_if<spec::Csv>(&spec.source)) return open_inputs(*csv, path, known);
+                                                    const Encoding& known, const Field& trained,
+                                                    std::vector<std::string>& notes) {
+  if (const auto* const csv = std::get_if<spec::Csv>(&spec.source)) return open_inputs(*csv, path, known, notes);
   fail_data(fmt::format("'{}' is no NPZ, NPY or IDX file and no PNG or JPEG image", path),
             fmt::format("the run was trained on {}, {}: only a run that was trained on a CSV file reads one, because "
                         "its columns have names",
@@ -165,7 +166,7 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
     case Format::image: return open_images(file.path, spec, trained, notes);
     case Format::other: break;
   }
-  return open_table_or_refuse(file.path, spec, known, trained);
+  return open_table_or_refuse(file.path, spec, known, trained, notes);
 }
 
 }  // namespace

@@ -255,13 +255,14 @@ class TableReader {
     std::byte* const to = table_.cells.view.data() +
                           (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * sizeof(float);
     if (columns_.inputs[input].categorical) {
-      const std::uint32_t code = category(table_.categories[input], cell);
+      const bool may_be_empty = columns_.inputs[input].missing == spec::Missing::category;
+      const std::uint32_t code = category(table_.categories[input], cell, may_be_empty);
       std::memcpy(to, &code, sizeof(code));
       return;
     }
     const CellNumber number = to_number(cell);
     auto value = static_cast<float>(number.value);
-    if (number.kind == CellNumber::Kind::missing && csv_.missing == spec::Missing::mean) {
+    if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
       value = std::numeric_limits<float>::quiet_NaN();
       table_.has_missing = true;
     } else if (number.kind != CellNumber::Kind::number) {
@@ -270,8 +271,12 @@ class TableReader {
     std::memcpy(to, &value, sizeof(value));
   }
 
-  std::uint32_t category(Dictionary& dictionary, std::string_view cell) {
-    if (cell.empty()) fail("the cell is empty, expected a category", "write a category of its own, such as unknown");
+  // Empty cells that are a category are one without a text.
+  std::uint32_t category(Dictionary& dictionary, std::string_view cell, bool may_be_empty) {
+    if (cell.empty() && !may_be_empty) {
+      fail("the cell is empty, expected a category",
+           "missing: fill makes a category of empty cells; or write one, such as unknown");
+    }
     const std::uint32_t code = dictionary.code_of(cell, [&] { return check_new_text(cell); });
     if (dictionary.entries().size() > most_categories) {
       fail(fmt::format("there are more than {} categories", with_commas(most_categories)),
@@ -419,6 +424,10 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
       if (input.name == name.text) input.categorical = true;
     }
   }
+  for (const auto& entry : csv.missing.columns) {
+    find_column(header, entry.first.text, entry.first.place, path, csv.header);
+  }
+  for (TableColumns::Input& input : columns.inputs) input.missing = csv.missing.of(input.name, input.categorical);
   if (columns.inputs.empty()) {
     fail_data(fmt::format("'{}' has no column beside '{}'", path, columns.target), "a model needs an input");
   }

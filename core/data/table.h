@@ -46,6 +46,7 @@ struct TableColumns {
     std::string name;
     bool categorical = false;
     Place place = {};  // where the config names it
+    spec::Missing missing = spec::Missing::error;
   };
   std::vector<Input> inputs;
   bool only_these = false;  // a file may have no column beside these and those below

@@ -1,4 +1,5 @@
 // Binds a checked `data` to a DataSpec.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -99,6 +100,7 @@ class DataBinder {
     }
     const Node* categorical = get(&options, "categorical");
     if (categorical == nullptr) return;
+    if (const Node* missing = get(&options, "missing")) check_missing(*missing, csv, parts, inputs != nullptr);
     std::set<std::string> seen;
     for (const Node& item : categorical->items) {
       const auto part = parts.find(item.text);
@@ -111,6 +113,28 @@ class DataBinder {
       } else if (part == parts.end() && inputs != nullptr) {
         reporter_.report(item, "the column '" + item.text + "' is categorical, but no input",
                          "add it to inputs, or remove it here");
+      }
+    }
+  }
+
+  // Each column that `missing` names is an input, and is treated as what it holds.
+  void check_missing(const Node& missing, const Csv& csv, const std::map<std::string, std::string>& parts,
+                     bool inputs_are_named) {
+    for (std::size_t i = 0; i < missing.keys.size(); ++i) {
+      const std::string &column = missing.keys[i].text, &word = missing.items[i].text;
+      const auto part = parts.find(column);
+      const bool is_categorical = std::any_of(csv.categorical.begin(), csv.categorical.end(),
+                                              [&](const ColumnName& name) { return name.text == column; });
+      if (part != parts.end() ? part->second != "an input" : inputs_are_named) {
+        const std::string what = part != parts.end() ? part->second : "no input";
+        reporter_.report(missing.keys[i], "the column '" + column + "' is " + what + "; missing is for inputs",
+                         "remove it");
+      } else if (word == "mean" && is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' is categorical, and categories have no mean",
+                         "write category: empty cells are then a category of their own");
+      } else if (word == "category" && !is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' has numbers, and no categories",
+                         "write mean; or list the column in categorical");
       }
     }
   }

@@ -24,6 +24,7 @@ enum class Type {
   files,       // a list of files, or one
   npz_split,   // a file, or two array names
   word,        // one of `words`
+  words,       // the same, or a map of names to one of `item_words` each
   boolean,     // true, false
   integer,     // an integer in [low, high], or one of `words`
   seed,        // an integer from 0 to 2^64 - 1
@@ -67,7 +68,8 @@ struct Key {
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end is excluded
   std::vector<std::string> words = {};       // of a map: what may stand in its place
-  std::size_t length = 0;                    // of a list; 0: any
+  std::vector<std::string> item_words = {};
+  std::size_t length = 0;           // of a list; 0: any
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map

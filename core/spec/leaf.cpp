@@ -165,6 +165,21 @@ class Leaf {
     return near.empty() ? wrong(value) : misspelt(value, near);
   }
 
+  // One word, or one for each of some names.
+  Node words(const Node& value) const {
+    if (!value.is(Kind::map) || value.keys.empty()) return word(value);
+    Key item = key_;
+    item.type = Type::word;
+    item.words = key_.item_words;
+    Node result = empty_at(value, Kind::map);
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      Node checked = value.items[i].valid() ? Leaf(item, reporter_).word(value.items[i]) : value.items[i];
+      if (!checked.valid()) result.kind = Kind::invalid;
+      result.add(value.keys[i], std::move(checked));
+    }
+    return result;
+  }
+
   Node text(const Node& value) const {
     if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
     Node result = value;
@@ -446,6 +461,7 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::files: return leaf.files(value);
     case Type::npz_split: return leaf.split(value);
     case Type::word: return leaf.word(value);
+    case Type::words: return leaf.words(value);
     case Type::boolean: return leaf.boolean(value);
     case Type::integer: return leaf.integer(value);
     case Type::seed: return leaf.seed(value);

@@ -61,8 +61,8 @@ static auto row(Tag<Npz>) {
                              .example = "targets: y"}));
 }
 
-static constexpr std::array<Word<Missing>, 2> words_of(Tag<Missing>) {
-  return {{{"error", Missing::error}, {"mean", Missing::mean}}};
+static constexpr std::array<Word<Unknown>, 2> words_of(Tag<Unknown>) {
+  return {{{"error", Unknown::error}, {"ignore", Unknown::ignore}}};
 }
 
 static auto row(Tag<Csv>) {
@@ -107,9 +107,18 @@ static auto row(Tag<Csv>) {
                                             "each category of the training split, of which one is 1 and the others 0.",
                                  .example = "categorical: [city]"}),
       option(&Csv::missing, {.path = "missing",
-                             .meaning = "Empty cells of numbers (also NA, NaN and the like). error: refuse them; mean: "
-                                        "take the mean of the column in the training split.",
-                             .example = "missing: mean"}));
+                             .fallback = "error",
+                             .words = {"error", "mean", "fill"},
+                             .item_words = {"error", "mean", "category"},
+                             .meaning = "Empty cells of inputs; among numbers also NA, NaN and the like. error: refuse "
+                                        "them; mean: among numbers, the mean of the column in the training split; "
+                                        "fill: the same, and among categories one of their own. Or by column, the "
+                                        "others as error: {age: mean, city: category}.",
+                             .example = "missing: fill\nmissing: {age: mean, city: category}"}),
+      option(&Csv::unknown, {.path = "unknown",
+                             .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
+                                        "take them as none, zeros in all columns of the input, and count them.",
+                             .example = "unknown: ignore"}));
 }
 
 static auto row(Tag<ImageFolder>) {

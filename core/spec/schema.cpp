@@ -199,6 +199,9 @@ class SchemaWriter {
       case Type::files: return any_of({text(), list_of(text(), 1)});
       case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
       case Type::word: return words(key.words);
+      case Type::words:
+        return any_of({words(key.words),
+                       {{"type", "object"}, {"additionalProperties", words(key.item_words)}, {"minProperties", 1}}});
       case Type::boolean: return {{"type", "boolean"}};
       case Type::integer: return key.words.empty() ? integer(key) : any_of({integer(key), words(key.words)});
       case Type::seed:

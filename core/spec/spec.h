@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -55,11 +56,19 @@ struct Npz {
   Split complete(const Split& split) const;
 };
 // Tables of text, one row per example.
-enum class Missing { error, mean };
 struct ColumnName {
   std::string text;
   Place place = {};
 };
+// What stands for an empty cell of an input: the mean of the column's numbers, or a category of its own.
+enum class Missing { error, mean, category };
+struct MissingCells {
+  Missing numbers = Missing::error, texts = Missing::error;  // of columns that are not named
+  std::vector<std::pair<ColumnName, Missing>> columns;
+  Missing of(std::string_view column, bool categorical) const;
+};
+// A category that the training split does not have.
+enum class Unknown { error, ignore };
 struct Csv {
   using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
   Files train;
@@ -70,7 +79,8 @@ struct Csv {
   bool header = true;  // false: columns are named by their number, from 0
   std::string delimiter = ",";
   std::vector<ColumnName> categorical;
-  Missing missing = Missing::error;
+  MissingCells missing;
+  Unknown unknown = Unknown::error;
 };
 struct SyntheticLinear {
   std::int64_t features = 5;

@@ -53,6 +53,8 @@ std::string takes(const Key& key) {
     case Type::files: return "a path, or a list of paths";
     case Type::npz_split: return "a path, or a list of two names";
     case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
+    case Type::words:
+      return "one of " + join(key.words, ", ") + ", or a map of names to one of " + join(key.item_words, ", ");
     case Type::boolean: return "true or false";
     case Type::integer: {
       std::string text = "an integer" + range_of(key, true);

@@ -49,7 +49,8 @@ TEST_CASE("init csv finds the target, categories, missing cells and columns that
   CHECK(contains(config, "target: price "));
   CHECK(contains(config, "inputs: [rooms, city]\n"));
   CHECK(contains(config, "categorical: [city] "));
-  CHECK(contains(config, "missing: mean "));
+  CHECK(contains(config, "missing: fill "));
+  CHECK(contains(config, "unknown: ignore "));
   CHECK(contains(config, "- dense: 1 "));
   CHECK(contains(config, "loss: mean_squared_error\n"));
 }

@@ -1,12 +1,11 @@
 // Tables of text: their cells, columns and encoding, and what is said about those that are wrong.
 #include "core/data/csv.h"
 
-#include <cstring>
-
 #include "core/data/csv_reader.h"
 #include "core/data/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/tables.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -24,49 +23,6 @@ Rows rows_of(const std::string& text, char delimiter = ',') {
     while (const auto cell = reader.next_cell()) row.emplace_back(*cell);
   }
   return rows;
-}
-
-// Files, and the source that reads them.
-struct Tables {
-  TemporaryFolder folder;
-  spec::DataSpec data;
-
-  explicit Tables(const std::string& train, const std::string& test = "") {
-    spec::Csv csv;
-    csv.train = {folder.write("train.csv", train)};
-    if (!test.empty()) csv.test = {folder.write("test.csv", test)};
-    csv.target = {"y"};
-    data.source = csv;
-    data.source_place = {"a.yaml", 3, 5, 1, ""};
-  }
-  spec::Csv& csv() { return std::get<spec::Csv>(data.source); }
-  data::Source open(const data::Encoding* known = nullptr, std::optional<data::Split> only = std::nullopt) const {
-    return data::open(data, 0, 1, only, known);
-  }
-  // The message and the help, without the folder of the files.
-  std::string refusal(const data::Encoding* known = nullptr) const {
-    std::string text =
-        error_of([&] { open(known, known != nullptr ? std::optional(data::Split::test) : std::nullopt); });
-    const std::string prefix = folder / "";
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) {
-      text.erase(at, prefix.size());
-    }
-    return text;
-  }
-};
-
-std::vector<float> input_of(const data::Dataset& dataset, std::int64_t index) {
-  std::vector<float> values(static_cast<std::size_t>(numel(dataset.input().shape)));
-  std::vector<std::byte> target(dataset.target().bytes());
-  dataset.read(index, reinterpret_cast<std::byte*>(values.data()), target.data());
-  return values;
-}
-template <class T>
-T target_of(const data::Dataset& dataset, std::int64_t index) {
-  T value = {};
-  REQUIRE(dataset.target().bytes() == sizeof(T));
-  dataset.read(index, nullptr, reinterpret_cast<std::byte*>(&value));
-  return value;
 }
 
 }  // namespace
@@ -235,7 +191,7 @@ TEST_CASE("missing numbers are refused, or become the mean of the training examp
   CHECK(tables.refusal() ==
         "'train.csv', line 3, column 'x': the cell is empty, expected a number | missing: mean takes the mean of the "
         "column; or remove the row");
-  tables.csv().missing = spec::Missing::mean;
+  tables.csv().missing.numbers = spec::Missing::mean;
   // The last example is kept aside, so it has no share in the means.
   tables.data.validation = spec::ValidationShare{0.25, 0, false};
   tables.data.normalize = spec::Normalize{{}, {}, true};
@@ -264,7 +220,9 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   Tables tables("c,y\nred,a\nblue,b\n", "c,y\nred,a\n\ngreen,b\n");
   tables.csv().categorical = {{"c"}};
   const std::string unseen =
-      "'test.csv', line 4, column 'c': 'green' is a category that the training split does not have | it has blue, red";
+      "'test.csv', line 4, column 'c': 'green' is a category that the training split does not have | it has blue, red; "
+      "unknown: "
+      "ignore takes it as none of them";
   CHECK(tables.refusal() == unseen);
   const data::Encoding known = [&] {
     spec::DataSpec train = tables.data;
@@ -287,10 +245,11 @@ TEST_CASE("the inputs of another file are read by the encoding of a checkpoint, 
           "[data]") {
   Tables tables("a,c,y\n1,red,no\n,blue,yes\n3,red,yes\n");
   tables.csv().categorical = {{"c"}};
-  tables.csv().missing = spec::Missing::mean;
+  tables.csv().missing.numbers = spec::Missing::mean;
   const data::Source source = tables.open();
   const auto inputs = [&](const std::string& text) {
-    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding);
+    std::vector<std::string> notes;
+    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding, notes);
   };
   const auto read = [](const data::Dataset& dataset, std::int64_t index) {
     std::vector<float> values(3);

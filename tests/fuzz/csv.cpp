@@ -18,7 +18,7 @@ spec::Csv options(bool header) {
   csv.header = header;
   csv.target = {header ? "y" : "2"};
   csv.categorical = {{header ? "c" : "1"}};
-  csv.missing = spec::Missing::mean;
+  csv.missing = {spec::Missing::mean, spec::Missing::category, {}};
   return csv;
 }
 

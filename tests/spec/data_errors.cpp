@@ -305,3 +305,56 @@ c.yaml:11:14: error: normalize takes auto or a map of options, not 'standard'
         normalize: {mean: [0.5], std: [0.5]}
 )");
 }
+
+TEST_CASE("missing names inputs, and treats each as what it holds", "[spec]") {
+  CHECK(errors_of(R"(data:
+  source:
+    csv:
+      train: a.csv
+      inputs: [x, z, c]
+      target: y
+      categorical: [c]
+      missing: {y: mean, u: mean, c: mean, x: category, z: fill}
+  batch_size: 8
+model: {layers: [{dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:8:60: error: missing takes one of error, mean, category, not 'fill'
+    8 |       missing: {y: mean, u: mean, c: mean, x: category, z: fill}
+      |                                                            ^~~~
+  help: for example missing: fill
+)");
+  CHECK(errors_of(R"(data:
+  source:
+    csv:
+      train: a.csv
+      inputs: [x, z, c]
+      target: y
+      categorical: [c]
+      missing: {y: mean, u: mean, c: mean, x: category}
+  batch_size: 8
+model: {layers: [{dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:8:17: error: the column 'y' is the target; missing is for inputs
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                 ^
+  help: remove it
+c.yaml:8:26: error: the column 'u' is no input; missing is for inputs
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                          ^
+  help: remove it
+c.yaml:8:38: error: the column 'c' is categorical, and categories have no mean
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                                      ^~~~
+  help: write category: empty cells are then a category of their own
+c.yaml:8:47: error: the column 'x' has numbers, and no categories
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                                               ^~~~~~~~
+  help: write mean; or list the column in categorical
+)");
+}
