@@ -141,13 +141,13 @@ Encoding learn(const TableColumns& columns, const Table& table) {
   return encoding;
 }
 
-TableDataset::TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path,
-                           bool numeric, spec::Unknown unknown)
+TableDataset::TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                           const std::string& path, bool numeric, spec::Unknown unknown)
     : table_(std::move(table)) {
   plain_ = !table_.has_missing;
   encode(encoding, unknown);
-  encode_targets(encoding, target, numeric);
-  target_.origin = fmt::format("column '{}' of '{}'", target, path);
+  encode_targets(encoding, targets, numeric || targets.size() > 1);
+  target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
   fill_missing(encoding);
 }
 
@@ -176,10 +176,11 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
   table_.categories.clear();
 }
 
-void TableDataset::encode_targets(const Encoding& encoding, const std::string& target, bool numeric) {
+void TableDataset::encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                                  bool numeric) {
   if (table_.target == Table::Target::texts) {
     const std::vector<std::uint32_t> positions =
-        positions_of(table_.texts, encoding.classes, target, TextKind::class_name);
+        positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name);
     for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
   } else if (table_.target == Table::Target::integers && !numeric) {
     for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
@@ -190,7 +191,7 @@ void TableDataset::encode_targets(const Encoding& encoding, const std::string& t
     target_ = no_target();
   } else {
     target_.dtype = values_.empty() ? DType::i32 : DType::f32;
-    target_.shape = values_.empty() ? Shape{} : Shape{1};
+    target_.shape = values_.empty() ? Shape{} : Shape{std::ssize(targets)};
   }
   if (!labels_.empty()) {
     const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
@@ -207,7 +208,7 @@ const std::byte* TableDataset::row(std::int64_t index) const {
 void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target) const {
   const auto i = static_cast<std::size_t>(index);
   if (!labels_.empty()) std::memcpy(target, &labels_[i], sizeof(labels_[i]));
-  if (!values_.empty()) std::memcpy(target, &values_[i], sizeof(values_[i]));
+  if (!values_.empty()) std::memcpy(target, values_.data() + i * target_.bytes() / sizeof(float), target_.bytes());
   if (input == nullptr) return;
   const std::byte* cell = row(index);
   if (plain_) {
@@ -291,11 +292,11 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
   for (auto& [split, table] : tables) {
     if (source.encoding.classes.empty()) {
-      check_targets_are_numbers(table, columns.target);
+      check_targets_are_numbers(table, columns.targets.front().text);
     } else {
       read_as_classes(csv, columns, split, table);
     }
-    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.target,
+    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
                                                           files_of(csv, split).front(), numeric, csv.unknown);
     note_unknown(*source.splits[split], name_of(split), source.notes);
   }
@@ -305,10 +306,10 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
 std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known,
                                            std::vector<std::string>& notes) {
   TableColumns columns = columns_of(csv, known);
-  columns.target.clear();
+  columns.targets.clear();
   columns.weight.clear();
   const auto table = std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers),
-                                                    known, "", path, false, csv.unknown);
+                                                    known, std::vector<spec::ColumnName>{}, path, false, csv.unknown);
   note_unknown(*table, "inputs", notes);
   return table;
 }

@@ -17,14 +17,15 @@ namespace pmaptrain::data {
 Encoding learn(const TableColumns& columns, const Table& table);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
-// others. Targets are labels (i32) or numbers (f32[1]).
+// others. Targets are labels (i32) or numbers (f32[targets]).
 class TableDataset : public Dataset {
  public:
   // `encoding` has the columns of the inputs, and the names of the classes where targets are texts. Throws Error (data)
   // for a class that it does not have, and unless they are ignored for a category.
-  // `target` is the name of their column, `path` that of a file of the split.
-  TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path, bool numeric,
-               spec::Unknown unknown);
+  // `targets` are the names of their columns, `path` that of a file of the split. Several targets are numbers, whether
+  // integers are or not.
+  TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+               const std::string& path, bool numeric, spec::Unknown unknown);
 
   std::int64_t size() const override { return table_.rows; }
   Field input() const override { return input_; }
@@ -53,7 +54,7 @@ class TableDataset : public Dataset {
   };
   const std::byte* row(std::int64_t index) const;
   void encode(const Encoding& encoding, spec::Unknown unknown);
-  void encode_targets(const Encoding& encoding, const std::string& target, bool numeric);
+  void encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets, bool numeric);
 
   Table table_;
   Field input_, target_;

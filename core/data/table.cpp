@@ -147,15 +147,16 @@ class TableReader {
       rows += std::min<std::uint64_t>(static_cast<std::uint64_t>(count_lines(text)), text.size() / width + 1);
     }
     table_.cells = allocate(rows * columns_.inputs.size() * sizeof(float), fmt::format("'{}'", files.front().path));
-    if (!columns_.target.empty()) {
+    if (!columns_.targets.empty()) {
       table_.target = kind_ == TargetKind::texts ? Table::Target::texts : Table::Target::integers;
-      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows);
+      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows * columns_.targets.size());
     }
   }
 
-  // What each column of a file is: an input by its number, or one of these.
-  static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), target = skipped - 1,
-                               weight = skipped - 2;
+  // What each column of a file is: an input by its number, a target by its number after the first, or one of these.
+  static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), weight = skipped - 1,
+                               first_target = skipped / 2;
+  static bool is_target(std::size_t part) { return part >= first_target && part < weight; }
 
   std::vector<std::size_t> parts_of(const std::vector<std::string>& names, const std::string& path) const {
     std::vector<std::size_t> parts(names.size(), skipped);
@@ -175,7 +176,9 @@ class TableReader {
       for (std::size_t i = 0; i < columns_.inputs.size(); ++i)
         take(columns_.inputs[i].name, columns_.inputs[i].place, i);
     }
-    if (!columns_.target.empty()) take(columns_.target, columns_.target_place, target);
+    for (std::size_t t = 0; t < columns_.targets.size(); ++t) {
+      take(columns_.targets[t].text, columns_.targets[t].place, first_target + t);
+    }
     if (!columns_.weight.empty()) take(columns_.weight, columns_.weight_place, weight);
     for (std::size_t i = 0; columns_.only_these && i < names.size(); ++i) {
       if (parts[i] != skipped) continue;
@@ -230,8 +233,8 @@ class TableReader {
   struct TakeRow {
     TableReader& table;
     void operator()(std::size_t part, std::string_view cell) const {
-      if (part == target) {
-        table.take_target(cell);
+      if (is_target(part)) {
+        table.take_target(part - first_target, cell);
       } else if (part == weight) {
         table.take_weight(cell);
       } else {
@@ -245,7 +248,7 @@ class TableReader {
   struct TakeTarget {
     TableReader& table;
     void operator()(std::size_t part, std::string_view cell) const {
-      if (part == target) table.take_text_target(cell);
+      if (is_target(part)) table.take_text_target(cell);
     }
     void end_of_row() const {}
   };
@@ -325,14 +328,16 @@ class TableReader {
   }
 
   // Targets are read as numbers until one is none; then as texts, all of them.
-  void take_target(std::string_view cell) {
+  void take_target(std::size_t target, std::string_view cell) {
     if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
     if (table_.target == Table::Target::texts) return;
     const CellNumber number = to_number(cell);
     if (number.kind == CellNumber::Kind::number) {
       const bool fits = std::abs(number.value) <= static_cast<double>(std::numeric_limits<std::int32_t>::max());
       if (!number.integer || !fits) table_.target = Table::Target::numbers;
-      table_.numbers.push_back(number.value);
+      const std::size_t row = static_cast<std::size_t>(table_.rows) * columns_.targets.size();
+      table_.numbers.resize(row + columns_.targets.size());
+      table_.numbers[row + target] = number.value;
       return;
     }
     if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) fail_large(cell);
@@ -359,8 +364,8 @@ class TableReader {
       if (kind == CellNumber::Kind::missing && missing == nullptr) missing = &entry;
     }
     if (missing == nullptr) return;
-    fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin, columns_.target,
-                          shown_cell(missing->text)),
+    fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin,
+                          columns_.targets.front().text, shown_cell(missing->text)),
               "remove the row");
   }
 
@@ -391,8 +396,7 @@ TableText open_table(const std::string& path) { return {path, read_text(path)}; 
 
 TableColumns target_columns(const spec::Csv& csv) {
   TableColumns columns;
-  columns.target = csv.target.text;
-  columns.target_place = csv.target.place;
+  columns.targets = csv.target;
   if (csv.weight) {
     columns.weight = csv.weight->text;
     columns.weight_place = csv.weight->place;
@@ -402,13 +406,19 @@ TableColumns target_columns(const spec::Csv& csv) {
 
 TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path) {
   TableColumns columns = target_columns(csv);
-  find_column(header, columns.target, columns.target_place, path, csv.header);
+  for (const spec::ColumnName& target : columns.targets) {
+    find_column(header, target.text, target.place, path, csv.header);
+  }
+  const auto is_target = [&](const std::string& name) {
+    return std::any_of(columns.targets.begin(), columns.targets.end(),
+                       [&](const spec::ColumnName& target) { return target.text == name; });
+  };
   if (csv.inputs) {
     for (const spec::ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
   } else {
     columns.only_these = true;
     for (std::size_t i = 0; i < header.size(); ++i) {
-      if (header[i] == columns.target || (csv.weight && header[i] == columns.weight)) continue;
+      if (is_target(header[i]) || (csv.weight && header[i] == columns.weight)) continue;
       if (header[i].empty()) {
         fail_data(fmt::format("column {} of '{}' has no name", i + 1, path),
                   i == 0 ? "pandas writes the numbers of rows so: save without them (index=False), or name the columns "
@@ -429,13 +439,21 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
   }
   for (TableColumns::Input& input : columns.inputs) input.missing = csv.missing.of(input.name, input.categorical);
   if (columns.inputs.empty()) {
-    fail_data(fmt::format("'{}' has no column beside '{}'", path, columns.target), "a model needs an input");
+    fail_data(fmt::format("'{}' has no column beside {}", path, shown_names(columns.targets)),
+              "a model needs an input");
   }
   return columns;
 }
 
+std::string shown_names(const std::vector<spec::ColumnName>& columns) {
+  std::vector<std::string> names;
+  for (const spec::ColumnName& column : columns) names.push_back("'" + column.text + "'");
+  return join(names, ", ");
+}
+
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind) {
+  if (columns.targets.size() > 1) kind = TargetKind::numbers;
   return TableReader(csv, columns, kind).read(files);
 }
 

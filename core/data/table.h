@@ -49,10 +49,9 @@ struct TableColumns {
     spec::Missing missing = spec::Missing::error;
   };
   std::vector<Input> inputs;
-  bool only_these = false;  // a file may have no column beside these and those below
-  std::string target;       // empty: none is read
-  Place target_place;
-  std::string weight;  // empty: none
+  bool only_these = false;                // a file may have no column beside these and those below
+  std::vector<spec::ColumnName> targets;  // none: none is read
+  std::string weight;                     // empty: none
   Place weight_place;
 };
 
@@ -81,7 +80,7 @@ struct Table {
 
   enum class Target { none, integers, numbers, texts };
   Target target = Target::none;
-  std::vector<double> numbers;       // of targets that are numbers
+  std::vector<double> numbers;       // [rows, targets], of targets that are numbers
   std::vector<std::uint32_t> codes;  // of targets that are texts
   Dictionary texts;
   std::vector<float> weights;  // none without a weight column
@@ -90,8 +89,11 @@ struct Table {
 // Whether targets are read as numbers alone, as texts alone, or as texts where one is no number.
 enum class TargetKind { numbers, texts, either };
 
-// The rows of the files, one after another. Throws Error (data), with file, line and column, for a cell that is not
-// what its column takes.
+// "'y'", "'a', 'b'"
+std::string shown_names(const std::vector<spec::ColumnName>& columns);
+
+// The rows of the files, one after another. Several targets are numbers, whatever the kind. Throws Error (data), with
+// file, line and column, for a cell that is not what its column takes.
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind);
 

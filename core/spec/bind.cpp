@@ -62,7 +62,7 @@ class Binder {
       }
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
-    check_normalize_targets(config_, spec, reporter_);
+    check_targets(config_, spec, reporter_);
     metrics(spec);
     bind_optimizer(config_, reporter_, spec);
     bind_train(config_, reporter_, spec);

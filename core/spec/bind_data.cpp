@@ -90,7 +90,11 @@ class DataBinder {
       if (is_new) return;
       reporter_.report(node, "the column '" + node.text + "' is already " + at->second, "remove it here, or there");
     };
-    if (const Node* target = get(&options, "target")) take(*target, "the target");
+    if (const Node* target = get(&options, "target")) {
+      if (target->items.empty())
+        reporter_.report(*target, "target is empty", "name a column, for example target: label");
+      for (const Node& item : target->items) take(item, target->items.size() == 1 ? "the target" : "a target");
+    }
     if (const Node* weight = get(&options, "weight")) take(*weight, "the weight");
     const Node* inputs = get(&options, "inputs");
     if (inputs != nullptr) {
@@ -109,7 +113,7 @@ class DataBinder {
       } else if (part != parts.end() && part->second != "an input") {
         reporter_.report(
             item, "the column '" + item.text + "' is " + part->second + "; categorical lists inputs",
-            part->second == "the target" ? "a target of text is classes without being listed" : "remove it");
+            part->second.ends_with("target") ? "a target of text is classes without being listed" : "remove it");
       } else if (part == parts.end() && inputs != nullptr) {
         reporter_.report(item, "the column '" + item.text + "' is categorical, but no input",
                          "add it to inputs, or remove it here");
@@ -274,7 +278,12 @@ bool has_weights(const Source& source) {
   return csv != nullptr && csv->weight.has_value();
 }
 
-void check_normalize_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+void check_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+  const Node* columns = get_path(&config, "data.source.csv.target");
+  if (columns != nullptr && columns->items.size() > 1 && get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(*columns, "several targets are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+                    "name one column, or use a loss of numbers, such as mean_squared_error");
+  }
   const Node* node = get_path(&config, "data.normalize_targets");
   if (node == nullptr || !spec.data.normalize_targets) return;
   if (get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {

@@ -87,8 +87,9 @@ static auto row(Tag<Csv>) {
       option(&Csv::target, {.path = "target",
                             .need = Need::required,
                             .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
-                                       "names; integers are labels from 0, or numbers for a loss of numbers.",
-                            .example = "target: label"}),
+                                       "names; integers are labels from 0, or numbers for a loss of numbers, which "
+                                       "takes several columns as well.",
+                            .example = "target: label\ntarget: [width, height]"}),
       option(&Csv::weight, {.path = "weight",
                             .meaning = "The column of the weights of examples: loss, gradient and metrics are weighted "
                                        "means.",

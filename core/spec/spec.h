@@ -74,7 +74,7 @@ struct Csv {
   Files train;
   std::optional<Files> validation, test;
   std::optional<std::vector<ColumnName>> inputs;  // none: all columns but target and weight
-  ColumnName target;
+  std::vector<ColumnName> target;                 // at least one; several are the outputs of a regression
   std::optional<ColumnName> weight;
   bool header = true;  // false: columns are named by their number, from 0
   std::string delimiter = ",";

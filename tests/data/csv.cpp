@@ -172,15 +172,15 @@ TEST_CASE("several files of a split follow one another, and their columns go by 
 TEST_CASE("a table without a header names its columns by number", "[data]") {
   Tables tables("5,1,a\n6,2,b\n");
   tables.csv().header = false;
-  tables.csv().target = {"2"};
+  tables.csv().target = {{"2"}};
   const data::Source source = tables.open();
   CHECK(source.train->size() == 2);
   CHECK(input_of(*source.train, 0) == std::vector<float>{5, 1});
-  tables.csv().target = {"y"};
+  tables.csv().target = {{"y"}};
   CHECK(tables.refusal() ==
         "'train.csv' has no column 'y' | with header: false columns are named by their number: 0 to 2");
   tables.folder.write("train.csv", "u,v,y\n5,1,2\n");
-  tables.csv().target = {"2"};
+  tables.csv().target = {{"2"}};
   CHECK(tables.refusal() ==
         "'train.csv', line 1, column '0': 'u' is no number | if the first line has the names of the "
         "columns, set header: true");
@@ -399,7 +399,7 @@ TEST_CASE("a table cut anywhere is refused, or has the rows before the cut", "[d
 TEST_CASE("a table whose file is truncated while it is read is said to be", "[data]") {
   const TemporaryFolder folder;
   spec::Csv csv;
-  csv.target = {"y"};
+  csv.target = {{"y"}};
   std::string text = "x,y\n";
   while (text.size() < 3 * 4096) text += "1,0\n";
   const data::TableText file = data::open_table(folder.write("t.csv", text));

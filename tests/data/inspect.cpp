@@ -27,7 +27,7 @@ spec::DataSpec source_of(const data::TableLayout& layout, const std::string& pat
   csv.train = {path};
   csv.delimiter = std::string(1, layout.delimiter);
   csv.header = layout.header;
-  csv.target = {layout.target};
+  csv.target = {{layout.target}};
   csv.inputs.emplace();
   for (const std::string& name : layout.inputs) csv.inputs->push_back({name});
   for (const std::string& name : layout.categorical) csv.categorical.push_back({name});

@@ -103,7 +103,7 @@ TEST_CASE("the statistics of targets are those of the population that is left, w
   const TemporaryFolder folder;
   spec::Csv csv;
   csv.train = {folder.write("t.csv", "x,y,w\n1,2e5,1\n2,2e5,1\n3,200004,2\n4,7,5\n5,9,1\n")};
-  csv.target = {"y"};
+  csv.target = {{"y"}};
   spec::DataSpec data;
   data.batch_size = spec::BatchAll{};
   data.numeric_targets = true;

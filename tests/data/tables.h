@@ -18,7 +18,7 @@ struct Tables {
     spec::Csv csv;
     csv.train = {folder.write("train.csv", train)};
     if (!test.empty()) csv.test = {folder.write("test.csv", test)};
-    csv.target = {"y"};
+    csv.target = {{"y"}};
     data.source = csv;
     data.source_place = {"a.yaml", 3, 5, 1, ""};
   }

@@ -358,3 +358,33 @@ c.yaml:8:47: error: the column 'x' has numbers, and no categories
   help: write mean; or list the column in categorical
 )");
 }
+
+TEST_CASE("several targets are for a loss of numbers, and each is named once", "[spec]") {
+  const auto errors = [](const std::string& targets, const std::string& loss) {
+    return errors_of("data: {source: {csv: {train: a.csv, target: " + targets + R"(}}, batch_size: 8}
+model: {layers: [{dense: 2}]}
+loss: )" + loss + R"(
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)");
+  };
+  CHECK(errors("[a, b]", "mean_squared_error").empty());
+  CHECK(errors("[a, b]", "softmax_cross_entropy") ==
+        R"(c.yaml:1:45: error: several targets are numbers; the loss, softmax_cross_entropy, is one of classes
+    1 | data: {source: {csv: {train: a.csv, target: [a, b]}}, batch_size: 8}
+      |                                             ^~~~~~
+  help: name one column, or use a loss of numbers, such as mean_squared_error
+)");
+  CHECK(errors("[a, a]", "mean_squared_error") ==
+        R"(c.yaml:1:49: error: the column 'a' is already a target
+    1 | data: {source: {csv: {train: a.csv, target: [a, a]}}, batch_size: 8}
+      |                                                 ^
+  help: remove it here, or there
+)");
+  CHECK(errors("[]", "mean_squared_error") ==
+        R"(c.yaml:1:45: error: target is empty
+    1 | data: {source: {csv: {train: a.csv, target: []}}, batch_size: 8}
+      |                                             ^~
+  help: name a column, for example target: label
+)");
+}
