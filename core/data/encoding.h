@@ -29,6 +29,8 @@ struct Encoding {
   std::optional<Statistics> statistics;
   // Of `normalize_targets: auto`: of each number of a target.
   std::optional<Statistics> targets;
+  // Of `class_weights: balanced`: of classes 0, 1, ...; else empty.
+  std::vector<double> class_weights;
   friend bool operator==(const Encoding&, const Encoding&) = default;
 };
 

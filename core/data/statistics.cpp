@@ -155,6 +155,36 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
   return statistics;
 }
 
+std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset) {
+  std::map<std::int32_t, std::int64_t> counts;
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(numel(dataset.target().shape)));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(labels.data()));
+    for (const std::int32_t label : labels) ++counts[label];
+  }
+  dataset.check_intact();
+  return counts;
+}
+
+std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>& counts) {
+  std::vector<double> weights;
+  if (counts.empty() || counts.begin()->first < 0) return weights;  // which is refused by the model
+  std::int64_t examples = 0;
+  for (const auto& entry : counts) examples += entry.second;
+  const std::int32_t last = counts.rbegin()->first;
+  if (static_cast<std::size_t>(last) >= most_channels) {
+    fail_data("class_weights: balanced takes at most " + with_commas(most_channels) +
+                  " classes; the largest label is " + with_commas(last),
+              "number the classes from 0");
+  }
+  weights.assign(static_cast<std::size_t>(last) + 1, 1.0);
+  for (const auto& [label, count] : counts) {
+    weights[static_cast<std::size_t>(label)] =
+        static_cast<double>(examples) / (static_cast<double>(counts.size()) * static_cast<double>(count));
+  }
+  return weights;
+}
+
 Encoding::Statistics measure_targets(const Dataset& dataset) {
   const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
   std::vector<float> target(width);

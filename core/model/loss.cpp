@@ -21,8 +21,8 @@ struct ExampleLosses {
     std::optional<Smoothing> smoothing;
     if (loss.label_smoothing > 0.0) smoothing = {numbers[smoothing_rest], numbers[smoothing_share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
-    if (loss.class_weights.empty()) return feature_mean(b, entropy);
-    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
+    if (loss.class_weights.each.empty()) return feature_mean(b, entropy);
+    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
     if (!is_floating(b.type(targets).dtype)) {
       return feature_mean(b, mul(b, entropy, b.emit(ops::Gather{}, {weights, targets})));
     }
@@ -31,12 +31,15 @@ struct ExampleLosses {
     return mul(b, entropy, sum_from(b, mul(b, probabilities, each), 1));
   }
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
-  Value operator()(const spec::SigmoidCrossEntropy&) const {
+  Value operator()(const spec::SigmoidCrossEntropy& loss) const {
     Value expected = cast(b, targets, b.type(output).dtype);
     if (b.type(expected).shape != b.type(output).shape)
       expected = b.emit(ops::Reshape{b.type(output).shape}, {expected});
     const Value all = softplus(b, output);
-    return feature_mean(b, sub(b, all, mul(b, output, expected)));
+    const Value entropy = feature_mean(b, sub(b, all, mul(b, output, expected)));
+    if (loss.class_weights.each.empty()) return entropy;
+    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
+    return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
   }
   Value operator()(const spec::MeanSquaredError&) const {
     const Value error = difference(b, output, targets);

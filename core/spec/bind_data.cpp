@@ -50,6 +50,14 @@ class DataBinder {
         reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
                          "remove it");
       }
+      if (const Node* stratify = get(share, "stratify"); stratify != nullptr && stratify->text == "true") {
+        if (std::holds_alternative<TextFiles>(out.source)) {
+          reporter_.report(*stratify, "the validation share of a text is its end, and has no classes", "remove it");
+        } else if (!out.validation->shuffle) {
+          reporter_.report(*stratify, "stratify chooses examples of each class, but shuffle: false takes the last ones",
+                           "remove one of the two");
+        }
+      }
       if (own) {
         const std::string kind = get(&data, "source")->keys.front().text;
         reporter_.report(*share, "the source has a validation split of its own: data.source." + kind + ".validation",
@@ -283,6 +291,11 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
   if (columns != nullptr && columns->items.size() > 1 && get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
     reporter.report(*columns, "several targets are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
                     "name one column, or use a loss of numbers, such as mean_squared_error");
+  }
+  const Node* stratify = get_path(&config, "data.validation.stratify");
+  if (stratify != nullptr && stratify->text == "true" && get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
+    reporter.report(*stratify, "stratify is for classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+                    "remove it");
   }
   const Node* node = get_path(&config, "data.normalize_targets");
   if (node == nullptr || !spec.data.normalize_targets) return;

@@ -35,7 +35,7 @@ enum class Type {
   durations,   // a list of durations
   scales,      // a list of pairs of a duration and a number
   integers,    // a list of `length` integers
-  numbers,     // a list of numbers, or one
+  numbers,     // a list of numbers, or one, or one of `words`
   matrix,      // a list of examples, each a list of numbers
   memory,      // a number of MiB, GiB or TiB
   padding,     // SAME, VALID or two pairs of numbers

@@ -245,6 +245,7 @@ class Leaf {
   }
 
   Node numbers(const Node& value) const {
+    if (value.is(Kind::scalar) && has_word(key_.words, value.text)) return value;
     if (value.is(Kind::scalar)) {
       Node result = empty_at(value, Kind::sequence);
       result.items.push_back(number(value));

@@ -286,7 +286,11 @@ static auto row(Tag<ValidationShare>) {
               .example = "seed: 1"}),
       option(&ValidationShare::shuffle, {.path = "shuffle",
                                          .meaning = "Whether the examples are chosen at random; false: the last ones.",
-                                         .example = "shuffle: false"}));
+                                         .example = "shuffle: false"}),
+      option(&ValidationShare::stratify,
+             {.path = "stratify",
+              .meaning = "Whether the share is that of each class: at least 1 example of each. For class labels.",
+              .example = "stratify: true"}));
 }
 
 static auto row(Tag<Limit>) {

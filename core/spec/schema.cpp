@@ -226,7 +226,11 @@ class SchemaWriter {
     return {};
   }
 
-  static Json numbers(const Key& key) { return any_of({number(key), list_of(number(key), 1)}); }
+  static Json numbers(const Key& key) {
+    Json alternatives{number(key), list_of(number(key), 1)};
+    if (!key.words.empty()) alternatives.push_back(words(key.words));
+    return any_of(std::move(alternatives));
+  }
 
   // Nested maps of nested lists, which is why they have names of their own.
   Json tensors(const Key& key) {

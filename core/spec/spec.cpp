@@ -35,6 +35,15 @@ bool takes_numbers(const Loss& loss) {
          std::holds_alternative<Huber>(loss);
 }
 
+bool balances_classes(const Loss& loss) {
+  return std::visit(
+      [](const auto& alternative) {
+        if constexpr (requires { alternative.class_weights; }) return alternative.class_weights.balanced;
+        return false;
+      },
+      loss);
+}
+
 bool is_time(const Duration& duration) {
   return duration.unit == Unit::seconds || duration.unit == Unit::minutes || duration.unit == Unit::hours;
 }

@@ -155,6 +155,7 @@ struct ValidationShare {
   double share = 0.1;
   std::uint64_t seed = 0;  // of its own: the seed of the run does not change the split
   bool shuffle = true;     // false: the last examples
+  bool stratify = false;   // the share of each class
 };
 
 // A number of examples of a split.
@@ -189,6 +190,7 @@ struct DataSpec {
   std::vector<Augmentation> augment;  // in the order in which they are applied
   std::optional<std::uint64_t> seed;  // none: use the top-level seed
   bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
+  bool balances_classes = false;      // the loss takes the class weights that balance the training split
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place;
 };
@@ -293,11 +295,17 @@ struct ModelSpec {
 };
 
 // ---- loss, metrics --------------------------------------------------------------------------------------------------
+struct ClassWeights {
+  std::vector<double> each;  // one for each class; empty: all 1
+  bool balanced = false;     // those that balance the training split, in place of these
+};
 struct SoftmaxCrossEntropy {
   double label_smoothing = 0.0;
-  std::vector<double> class_weights;  // one for each class; empty: all 1
+  ClassWeights class_weights;
 };
-struct SigmoidCrossEntropy {};
+struct SigmoidCrossEntropy {
+  ClassWeights class_weights;
+};
 struct MeanSquaredError {};
 struct MeanAbsoluteError {};
 struct Huber {
@@ -307,6 +315,8 @@ using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredE
 
 // Whether the targets are numbers whatever their type; other losses read integers as labels.
 bool takes_numbers(const Loss& loss);
+// Whether its class weights are those that balance the training split.
+bool balances_classes(const Loss& loss);
 
 namespace metric {
 

@@ -114,6 +114,10 @@ void store(const Node* node, MissingCells& out) {
     out.columns.emplace_back(ColumnName{node->keys[i].text, place_of(node->keys[i])}, treatment(node->items[i].text));
   }
 }
+void store(const Node* node, ClassWeights& out) {
+  out.balanced = node != nullptr && node->is(Kind::scalar);
+  if (!out.balanced) store(node, out.each);
+}
 void store(const Node* node, Csv::Files& out) { store_items(node, out); }
 
 void store(const Node* node, Padding& out) {

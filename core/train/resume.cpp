@@ -281,6 +281,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
       return "the mean of column '" + after.name + "' was " + exact(before.missing) + " and is " + exact(after.missing);
     }
   }
+  if (run.class_weights != now.class_weights) return "the numbers of examples of the classes";
   if (run.image != now.image) return "the size of the images";
   if (run.targets != now.targets) return "the mean or the standard deviation of the targets";
   if (run.statistics == now.statistics) return "";

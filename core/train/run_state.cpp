@@ -154,7 +154,8 @@ OrderedJson stored(const data::Encoding& encoding) {
           {"classes", encoding.classes},
           {"image", encoding.image},
           {"statistics", stored(encoding.statistics)},
-          {"targets", stored(encoding.targets)}};
+          {"targets", stored(encoding.targets)},
+          {"class_weights", encoding.class_weights}};
 }
 
 OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
@@ -229,7 +230,9 @@ void load(const OrderedJson& json, data::Encoding& encoding) {
   encoding.classes = json.at("classes").get<std::vector<std::string>>();
   encoding.image = json.at("image").get<std::vector<std::int64_t>>();
   load(json.at("statistics"), encoding.statistics);
-  if (json.contains("targets")) load(json.at("targets"), encoding.targets);  // older checkpoints have none
+  // Older checkpoints have none of these.
+  if (json.contains("targets")) load(json.at("targets"), encoding.targets);
+  if (json.contains("class_weights")) encoding.class_weights = json.at("class_weights").get<std::vector<double>>();
 }
 
 void load(const OrderedJson& json, data::Field& field) {

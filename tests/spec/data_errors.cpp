@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 
@@ -251,8 +252,9 @@ TEST_CASE("validation shares and limits are bound, and written out in the resolv
   CHECK_FALSE(loaded.spec.data.limit.test->batches);
   CHECK(loaded.spec.data.limit.test->count == 1000);
   CHECK_FALSE(loaded.spec.data.limit.validation);
-  CHECK(loaded.resolved.find("validation: {share: 0.25, seed: 3, shuffle: true}\n  limit: {train: 1 batch, test: 1000 "
-                             "examples}\n") != std::string::npos);
+  CHECK(loaded.resolved.find(
+            "validation: {share: 0.25, seed: 3, shuffle: true, stratify: false}\n  limit: {train: 1 batch, test: 1000 "
+            "examples}\n") != std::string::npos);
   CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
 }
 
@@ -387,4 +389,21 @@ train: {duration: 1 step}
       |                                             ^~
   help: name a column, for example target: label
 )");
+}
+
+TEST_CASE("stratify is for classes that are chosen at random", "[spec]") {
+  const auto errors = [](const std::string& validation, const std::string& loss) {
+    return errors_of("data: {source: {csv: {train: a.csv, target: y}}, batch_size: 8, validation: " + validation + R"(}
+model: {layers: [{dense: 2}]}
+loss: )" + loss + R"(
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)");
+  };
+  CHECK(errors("{share: 0.1, stratify: true}", "softmax_cross_entropy").empty());
+  CHECK(test::contains(errors("{share: 0.1, stratify: true}", "huber"),
+                       ": error: stratify is for classes; the loss, huber, takes numbers\n"));
+  CHECK(test::contains(errors("{share: 0.1, stratify: true, shuffle: false}", "softmax_cross_entropy"),
+                       ": error: stratify chooses examples of each class, but shuffle: false takes the last ones\n"));
+  CHECK(errors("{share: 0.1, stratify: false, shuffle: false}", "huber").empty());
 }

@@ -96,7 +96,7 @@ train: {duration: 1 step}
     3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
       |                                                 ^
   help: for example label_smoothing: 0.1
-c.yaml:3:68: error: class_weights takes a list of numbers of at least 0, not '-1'
+c.yaml:3:68: error: class_weights takes a list of numbers of at least 0 or 'balanced', not '-1'
     3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
       |                                                                    ^~
   help: for example class_weights: [1.0, 5.0]

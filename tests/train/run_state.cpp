@@ -45,6 +45,7 @@ RunState state_with_everything() {
   state.encoding.image = {32, 28, 3};
   state.encoding.statistics = {{{0.1, 1e-300}, {1.0 / 3.0, 2}}};
   state.encoding.targets = {{{2e5}, {1.0 / 7.0}}};
+  state.encoding.class_weights = {0.1, 3};
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
@@ -117,13 +118,14 @@ TEST_CASE("a state without an encoding, from before there was one, has an empty 
   CHECK(found.step == 17);
 }
 
-TEST_CASE("a state from before targets were normalised has no statistics of them", "[train]") {
+TEST_CASE("a state from before targets were normalised and classes balanced says nothing of either", "[train]") {
   RunState state;
   state.encoding.classes = {"a"};
   std::string text = train::to_json(state);
-  const std::string targets = ",\n    \"targets\": null";
-  REQUIRE(text.find(targets) != std::string::npos);
-  text.erase(text.find(targets), targets.size());
+  for (const std::string part : {",\n    \"targets\": null", ",\n    \"class_weights\": []"}) {
+    REQUIRE(text.find(part) != std::string::npos);
+    text.erase(text.find(part), part.size());
+  }
   text.erase(text.find(",\n  \"checksum\""));
   const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
   const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
