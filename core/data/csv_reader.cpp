@@ -242,4 +242,42 @@ CellNumber to_number(std::string_view cell) {
   return {};
 }
 
+namespace {
+
+// Without the commas between groups of three digits; empty where commas are anything else.
+std::string without_thousands(std::string_view number) {
+  const std::size_t end = std::min(number.find('.'), number.size());
+  std::string digits;
+  std::size_t group = 0;  // digits since the last comma
+  bool has_commas = false;
+  for (const char c : number.substr(0, end)) {
+    if (c != ',') {
+      digits += c;
+      group += c >= '0' && c <= '9' ? 1 : 0;
+      continue;
+    }
+    if (group == 0 || group > 3 || (has_commas && group != 3)) return "";
+    has_commas = true;
+    group = 0;
+  }
+  if (has_commas && group != 3) return "";
+  return digits + std::string(number.substr(end));
+}
+
+}  // namespace
+
+std::optional<std::string> plain_number(std::string_view cell) {
+  const std::string_view whole = without_blanks(cell);
+  std::string_view number = whole;
+  const bool negative = number.starts_with('-');
+  if (negative) number.remove_prefix(1);
+  for (const std::string_view sign : {"$", "€", "£", "¥", "%"}) {
+    if (number.starts_with(sign) && sign != "%") number = without_blanks(number.substr(sign.size()));
+    if (number.ends_with(sign)) number = without_blanks(number.substr(0, number.size() - sign.size()));
+  }
+  std::string plain = (negative ? "-" : "") + without_thousands(number);
+  if (plain == whole || to_number(plain).kind != CellNumber::Kind::number) return std::nullopt;
+  return plain;
+}
+
 }  // namespace pmaptrain::data

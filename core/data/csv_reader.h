@@ -81,4 +81,8 @@ struct CellNumber {
 };
 CellNumber to_number(std::string_view cell);
 
+// The number in a cell that also has a currency or percent sign, or separators of thousands: "1234" of "$1,234". None
+// of a cell that is a number as it is, or holds anything else.
+std::optional<std::string> plain_number(std::string_view cell);
+
 }  // namespace pmaptrain::data

@@ -127,12 +127,12 @@ char delimiter_of(std::string_view text) {
 
 struct Column {
   std::string name;
-  std::size_t texts = 0, numbers = 0, missing = 0, empty = 0, dates = 0, decimal_commas = 0;
+  std::size_t texts = 0, numbers = 0, missing = 0, empty = 0, dates = 0, decimal_commas = 0, formatted = 0;
   bool is_empty() const { return texts + numbers == 0; }
   // Among texts, NA and the like are texts.
   bool has_missing() const { return texts > 0 ? empty > 0 : missing > 0; }
-  std::string decimal_comma;  // one of them
-  bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
+  std::string decimal_comma, with_signs;  // one of them
+  bool counts_rows = true;                // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
   Words values;  // different texts
 };
@@ -170,6 +170,10 @@ void take(Column& column, std::string_view cell, std::size_t row) {
     if (has_decimal_comma(cell)) {
       ++column.decimal_commas;
       column.decimal_comma = cell;
+    }
+    if (plain_number(cell)) {
+      ++column.formatted;
+      column.with_signs = cell;
     }
     column.values.emplace(cell);
   }
@@ -250,6 +254,12 @@ TableLayout find_columns(const std::string& path) {
       fail_data("column '" + column.name + "' of '" + path + "' has numbers with a decimal comma, such as '" +
                     column.decimal_comma + "'",
                 "write them with a decimal point: in pandas, to_csv(decimal='.')");
+    }
+    if (column.formatted > 0 && column.formatted == column.texts) {
+      fail_data("column '" + column.name + "' of '" + path +
+                    "' has numbers with signs that are no part of them, such as '" + column.with_signs + "'",
+                "write " + plain_number(column.with_signs).value_or("") +
+                    ", and the others so: digits and a decimal point alone");
     }
   }
   if (rows == 0) fail_data("'" + path + "' has no rows" + (layout.header ? " but its header" : ""));

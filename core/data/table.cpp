@@ -311,9 +311,19 @@ class TableReader {
     }
     std::string help =
         fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out", name);
-    if (is_decimal_comma(cell)) help = "numbers have a decimal point: write them so, without separators of thousands";
+    if (is_decimal_comma(cell)) {
+      help = "numbers have a decimal point: write them so, without separators of thousands";
+    } else if (plain_number(cell)) {
+      fail_formatted(cell);
+    }
     if (!csv_.header && table_.rows == 0) help = "if the first line has the names of the columns, set header: true";
     fail(fmt::format("{} is no number", shown_cell(cell)), std::move(help));
+  }
+
+  [[noreturn]] void fail_formatted(std::string_view cell) const {
+    fail(fmt::format("{} is a number with signs that are no part of it", shown_cell(cell)),
+         fmt::format("write {}, and the other numbers of the column so: digits and a decimal point alone",
+                     plain_number(cell).value_or("")));
   }
 
   [[noreturn]] void fail_large(std::string_view cell) const {
@@ -341,6 +351,7 @@ class TableReader {
       return;
     }
     if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) fail_large(cell);
+    if (plain_number(cell)) fail_formatted(cell);
     if (kind_ == TargetKind::numbers) {
       fail(fmt::format("{} is no number, and the loss takes numbers", shown_cell(cell)),
            number.kind == CellNumber::Kind::missing ? "remove the row" : "for classes use softmax_cross_entropy");

@@ -1,6 +1,8 @@
 // The targets of tables: several columns, and what is no target.
 #include <cstring>
 
+#include "core/data/csv_reader.h"
+#include "core/data/inspect.h"
 #include "tests/catch.h"
 #include "tests/data/tables.h"
 
@@ -41,4 +43,37 @@ TEST_CASE("several integer columns are numbers too", "[data]") {
   Tables tables("x,a,b\n1,2,3\n");
   tables.csv().target = {{"a"}, {"b"}};
   CHECK(targets_of(*tables.open().train, 0) == std::vector<float>{2, 3});
+}
+
+TEST_CASE("numbers with signs of currencies, percent and thousands are refused with the number that is meant",
+          "[data]") {
+  const auto refusal = [](const std::string& text) { return Tables(text).refusal(); };
+  const std::string so = ", and the other numbers of the column so: digits and a decimal point alone";
+  CHECK(refusal("x,y\n1,\"$1,234\"\n2,$900\n") ==
+        "'train.csv', line 2, column 'y': '$1,234' is a number with signs that are no part of it | write 1234" + so);
+  CHECK(refusal("x,y\n1,5\n2,12 %\n") ==
+        "'train.csv', line 3, column 'y': '12 %' is a number with signs that are no part of it | write 12" + so);
+  CHECK(refusal("x,y\n\"-€1,234,567.5\",1\n") ==
+        "'train.csv', line 2, column 'x': '-€1,234,567.5' is a number with signs that are no part of it | write "
+        "-1234567.5" +
+            so);
+  CHECK(data::plain_number("1,234,567") == "1234567");
+  CHECK(data::plain_number("5 £") == "5");
+  for (const char* text : {"12", "-1.5", "", "NA", "1,23", ",123", "1234,567", "$", "%5", "12 kg", "$a", "1,234,56"}) {
+    INFO(text);
+    CHECK_FALSE(data::plain_number(text));
+  }
+  // A category may be written in any way.
+  Tables categories("c,y\n5%,0\n10%,1\n");
+  categories.csv().categorical = {{"c"}};
+  CHECK(categories.open().train->input().shape == Shape{2});
+}
+
+TEST_CASE("init refuses a column of numbers with signs, and names it once", "[data]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("t.csv", "x,price\n1,$5\n2,\"$1,234\"\n3,7\n");
+  CHECK(error_of([&] { data::find_columns(path); }) ==
+        "column 'price' of '" + path +
+            "' has numbers with signs that are no part of them, such as '$1,234' | write 1234, "
+            "and the others so: digits and a decimal point alone");
 }
