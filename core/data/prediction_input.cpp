@@ -155,6 +155,9 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
                                             const Field& trained, const Encoding& known,
                                             std::vector<std::string>& notes) {
   const Format format = format_of(file.path);
+  if (!file.ids.empty() && format != Format::other) {
+    fail_data(fmt::format("'{}' is no table, so it has no column '{}'", file.path, file.ids.front()), "leave --id out");
+  }
   if (file.array && format != Format::npz) {
     fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
               "leave --array out");
@@ -176,6 +179,8 @@ PredictionInput open_prediction_input(const PredictionFile& file, const spec::Da
   PredictionInput input;
   try {
     input.dataset = open_dataset(file, spec, trained, known, input.notes);
+    const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+    if (csv != nullptr && !file.ids.empty()) input.ids = read_texts(*csv, open_table(file.path), file.ids);
   } catch (const Error& error) {
     throw_at(file.place, error);
   }

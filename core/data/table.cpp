@@ -456,6 +456,26 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
   return columns;
 }
 
+std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names) {
+  const std::vector<std::string> header = header_of(csv, file);
+  std::vector<TextColumn> columns;
+  std::vector<std::size_t> at;
+  for (const std::string& name : names) {
+    at.push_back(find_column(header, name, {}, file.path, csv.header));
+    columns.push_back({name, {}});
+  }
+  CsvReader reader(as_text(file.text), csv.delimiter.front(), file.path);
+  if (csv.header) reader.next_record();
+  std::vector<std::string> cells;
+  while (reader.next_record()) {
+    cells.clear();
+    while (const auto cell = reader.next_cell()) cells.emplace_back(*cell);
+    for (std::size_t i = 0; i < at.size(); ++i) columns[i].cells.push_back(at[i] < cells.size() ? cells[at[i]] : "");
+  }
+  file.text.check_intact();
+  return columns;
+}
+
 std::string shown_names(const std::vector<spec::ColumnName>& columns) {
   std::vector<std::string> names;
   for (const spec::ColumnName& column : columns) names.push_back("'" + column.text + "'");

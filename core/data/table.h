@@ -89,6 +89,13 @@ struct Table {
 // Whether targets are read as numbers alone, as texts alone, or as texts where one is no number.
 enum class TargetKind { numbers, texts, either };
 
+// The texts of some columns as they are, by row. Throws Error (data) for a column that the file does not have.
+struct TextColumn {
+  std::string name;
+  std::vector<std::string> cells;
+};
+std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names);
+
 // "'y'", "'a', 'b'"
 std::string shown_names(const std::vector<spec::ColumnName>& columns);
 

@@ -63,6 +63,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
+  predictions_.ids = std::move(input.ids);
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;

@@ -107,7 +107,7 @@ TEST_CASE("predict finds the columns of a table by name, without its target and 
   run.folder.write("bad.csv", "city,age\nOslo,20\nParis,21\n");
   CHECK(run.refusal(3, "bad.csv") ==
         "'bad.csv', line 3, column 'city': 'Paris' is a category that the training split does not have | it has Oslo, "
-        "Rome");
+        "Rome; unknown: ignore takes it as none of them");
   run.folder.write("bad.csv", "city\nOslo\n");
   CHECK(run.refusal(3, "bad.csv") == "'bad.csv' has no column 'age' | its columns are 'city'");
   run.folder.write("bad.csv", "age,city\nold,Oslo\n");
@@ -140,6 +140,25 @@ TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY a
   CHECK(classes.shape == Shape{5});
   CHECK(data::read_integer(classes, 0) == 1);
   CHECK(data::read_integer(classes, 1) == 0);
+}
+
+TEST_CASE("predict passes columns through with --id, and writes CSV to standard output", "[app]") {
+  const Shop run;
+  CHECK(run.csv("new.csv", {"--id", "id"}).starts_with("id,prediction\nx0,\"yes, twice\"\nx1,no\n"));
+  CHECK(run.csv("new.csv", {"--id", "id", "--id", "city"}).starts_with("id,city,prediction\nx0,Rome,\"yes, twice\"\n"));
+  const Finished written = call({"predict", run.dir, "--input", run.folder / "new.csv", "--output", "-", "--id", "id"});
+  CHECK(written.status == 0);
+  CHECK(written.out == run.csv("new.csv", {"--id", "id"}));
+  CHECK(run.refusal(3, "new.csv", {"--id", "ids"}) == "'new.csv' has no column 'ids' | did you mean 'id'?");
+  CHECK(run.refusal(2, "new.csv", {"--id", "id"}, "none.npy") ==
+        "arrays have no columns for texts | write a .csv file");
+  run.folder.write("odd.csv", "city,id,age\nOslo,\" a,b\",20\n");
+  CHECK(run.csv("odd.csv", {"--id", "id"}) == "id,prediction\n\" a,b\",no\n");
+  run.folder.write("pink.csv", "city,age\nPink,20\n");
+  const Finished ignored = run.predict("pink.csv", "pink-out.csv", {"--set", "data.source.csv.unknown=ignore"});
+  CHECK(ignored.status == 0);
+  CHECK(contains(ignored.err,
+                 "note: inputs: 1 cell has a category that the training split does not have, and counts as none"));
 }
 
 TEST_CASE("predict replaces an output only with --overwrite, and leaves none of a failure", "[app]") {
