@@ -108,7 +108,8 @@ std::map<Split, ArrayNames> find_arrays(const std::string& path) {
 
 namespace {
 
-constexpr std::size_t inspected_bytes = std::size_t{4} << 20;
+// Of a column; one of more texts is no input.
+constexpr std::size_t most_values = std::size_t{1} << 16;
 
 // The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
 // is taken only where no other splits them.
@@ -134,7 +135,7 @@ struct Column {
   std::string decimal_comma, with_signs;  // one of them
   bool counts_rows = true;                // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
-  Words values;  // different texts
+  Words values;  // different ones, as long as they are few
 };
 
 // "0,579"
@@ -175,8 +176,8 @@ void take(Column& column, std::string_view cell, std::size_t row) {
       ++column.formatted;
       column.with_signs = cell;
     }
-    column.values.emplace(cell);
   }
+  if (number.kind != CellNumber::Kind::missing && column.values.size() <= most_values) column.values.emplace(cell);
   if (number.kind == CellNumber::Kind::missing) {
     ++column.missing;
     if (cell.empty()) ++column.empty;
@@ -198,8 +199,12 @@ bool names_rows(const Column& column) {
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   if (column.is_empty()) return "it is empty";
   if (column.texts > 0 && column.dates == column.texts) return "it has dates";
-  if (column.values.size() > std::max<std::size_t>(20, rows / 10)) {
-    return "it has " + std::to_string(column.values.size()) + " different texts";
+  // A column with a single text is one of texts, in which numbers are categories as well.
+  const std::size_t most = std::min(most_values, std::max<std::size_t>(20, rows / 10));
+  if (column.texts > 0 && column.values.size() > most) {
+    const bool is_more = column.values.size() > most_values;
+    return "it has " + (is_more ? "more than " + with_commas(most_values) : with_commas(std::ssize(column.values))) +
+           " different texts";
   }
   if (rows > 2 && column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
   return "";
@@ -243,7 +248,7 @@ TableLayout find_columns(const std::string& path) {
     for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0);
     ++rows;
   }
-  for (; reader.position() < inspected_bytes && reader.next_record(); ++rows) {
+  for (; reader.next_record(); ++rows) {
     for (Column& column : columns) {
       const auto cell = reader.next_cell();
       if (cell) take(column, *cell, rows);
