@@ -47,7 +47,7 @@ void check_output(const std::string& output, const std::string& input, bool over
 [[noreturn]] void throw_with_option(const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& diagnostic : diagnostics) {
-    for (const std::string key : {"delimiter", "header", "missing", "unknown"}) {
+    for (const std::string key : {"delimiter", "header", "unknown"}) {
       if (diagnostic.help.find(key + ": ") == std::string::npos) continue;
       diagnostic.notes.push_back("it is a key of data.source.csv; here: --set data.source.csv." + key + "=VALUE");
     }
@@ -116,6 +116,11 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
+  if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
+    fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",
+                          counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
+              "write a .csv file");
+  }
   if (!checkpoint && !predictions.best.empty() && predictions.best != predictions.checkpoint) {
     print_notes({note_of_best(predictions.checkpoint, predictions.best)}, streams);
   }

@@ -73,6 +73,12 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
   TableColumns columns = target_columns(csv);
   for (const Encoding::Column& column : known.columns) {
     const bool is_categorical = !column.categories.empty();
+    if (!is_categorical && !column.missing && csv.missing.of(column.name, false) == spec::Missing::mean) {
+      fail_data(fmt::format("missing asks for the mean of column '{}', which the checkpoint does not have: the run was "
+                            "trained without missing numbers in it",
+                            column.name),
+                "fill the cells, or train a run with missing: fill");
+    }
     columns.inputs.push_back({column.name, is_categorical, {}, csv.missing.of(column.name, is_categorical)});
   }
   return columns;
@@ -123,7 +129,7 @@ Encoding learn(const TableColumns& columns, const Table& table) {
     bytes += std::ssize(name);
   };
   for (std::size_t i = 0; i < columns.inputs.size(); ++i) {
-    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), 0});
+    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), {}});
   }
   if (table.target == Table::Target::texts) encoding.classes = sorted_texts(table.texts);
   for (const Encoding::Column& column : encoding.columns) {
@@ -233,40 +239,41 @@ void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target)
   }
 }
 
-std::vector<double> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
-                                           const spec::MissingCells& missing) const {
+std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
+                                                          const spec::MissingCells& missing) const {
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool is_number = columns_[i].categories == 0;
+    if (is_number && missing.of(encoding.columns[i].name, false) == spec::Missing::mean) asked.push_back(i);
+  }
+  std::vector<std::optional<double>> means(columns_.size());
+  if (asked.empty()) return means;
   std::vector<double> sums(columns_.size());
   std::vector<std::int64_t> counts(columns_.size());
-  std::vector<bool> is_asked;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    is_asked.push_back(columns_[i].categories == 0 &&
-                       missing.of(encoding.columns[i].name, false) == spec::Missing::mean);
-  }
   for (std::int64_t r = 0; r < rows.size(); ++r) {
-    const std::byte* cell = row(rows.index_in_source(r));
-    for (std::size_t i = 0; i < columns_.size(); ++i, cell += sizeof(float)) {
+    const std::byte* const cells = row(rows.index_in_source(r));
+    for (const std::size_t i : asked) {
       float value = 0;
-      std::memcpy(&value, cell, sizeof(value));
-      if (!is_asked[i] || std::isnan(value)) continue;
+      std::memcpy(&value, cells + i * sizeof(float), sizeof(value));
+      if (std::isnan(value)) continue;
       sums[i] += static_cast<double>(value);
       ++counts[i];
     }
   }
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (!is_asked[i]) continue;
+  for (const std::size_t i : asked) {
     if (counts[i] == 0) {
       fail_data(
           fmt::format("column '{}' of the training split has no value, so it has no mean", encoding.columns[i].name),
           "leave it out: inputs: [...] names the columns to use");
     }
-    sums[i] /= static_cast<double>(counts[i]);
+    means[i] = sums[i] / static_cast<double>(counts[i]);
   }
-  return sums;
+  return means;
 }
 
 void TableDataset::fill_missing(const Encoding& encoding) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    columns_[i].missing = static_cast<float>(encoding.columns[i].missing);
+    columns_[i].missing = static_cast<float>(encoding.columns[i].missing.value_or(0));
   }
 }
 
@@ -296,6 +303,7 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
     } else {
       read_as_classes(csv, columns, split, table);
     }
+    take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
     source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
                                                           files_of(csv, split).front(), numeric, csv.unknown);
     note_unknown(*source.splits[split], name_of(split), source.notes);
@@ -303,15 +311,17 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   return source;
 }
 
-std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known,
-                                           std::vector<std::string>& notes) {
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
   TableColumns columns = columns_of(csv, known);
   columns.targets.clear();
   columns.weight.clear();
-  const auto table = std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers),
-                                                    known, std::vector<spec::ColumnName>{}, path, false, csv.unknown);
-  note_unknown(*table, "inputs", notes);
-  return table;
+  Table table = read_table(csv, {open_table(path)}, columns, TargetKind::numbers);
+  InputTable inputs{nullptr, {}, std::move(table.skipped)};
+  const auto dataset = std::make_shared<TableDataset>(std::move(table), known, std::vector<spec::ColumnName>{}, path,
+                                                      false, csv.unknown);
+  note_unknown(*dataset, "inputs", inputs.notes);
+  inputs.dataset = dataset;
+  return inputs;
 }
 
 }  // namespace pmaptrain::data

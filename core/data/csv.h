@@ -40,8 +40,9 @@ class TableDataset : public Dataset {
   // How many cells have a category that the encoding does not have.
   std::int64_t unknown_cells() const { return unknown_cells_; }
   // The mean of each column whose missing numbers it stands for, over `rows`, a part of this dataset, without the
-  // values that are missing; 0 for others. Throws Error (data) for a column that has none.
-  std::vector<double> means_of(const Dataset& rows, const Encoding& encoding, const spec::MissingCells& missing) const;
+  // values that are missing; none for others. Throws Error (data) for a column that has none.
+  std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
+                                              const spec::MissingCells& missing) const;
   // What stands for missing values from here on.
   void fill_missing(const Encoding& encoding);
 
@@ -79,7 +80,11 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
 
 // The rows of another file, by the columns that `known`, the encoding of a checkpoint, has as inputs: without targets,
 // so read() leaves its `target` as it is, and whatever other columns there are.
-std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known,
-                                           std::vector<std::string>& notes);
+struct InputTable {
+  std::shared_ptr<const Dataset> dataset;
+  std::vector<std::string> notes;
+  std::vector<SkippedRow> skipped;  // any number of them
+};
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known);
 
 }  // namespace pmaptrain::data

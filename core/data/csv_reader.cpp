@@ -82,7 +82,7 @@ Bytes text_of(const Bytes& file, const std::string& path) {
 }
 
 CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& path)
-    : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
+    : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
 
 void CsvReader::fail(const std::string& what, std::string help) const {
   fail_data(fmt::format("'{}', line {}: {}", path_, line_, what), std::move(help));
@@ -94,6 +94,7 @@ bool CsvReader::next_record() {
     line_ = next_line_;
     if (*at_ == '\r' && at_ + 1 < end_ && at_[1] == '\n') ++at_;
     if (*at_ != '\n') {
+      record_ = at_;
       in_record_ = true;
       return true;
     }
@@ -115,14 +116,22 @@ std::optional<std::string_view> CsvReader::next_cell() {
   return std::string_view(begin, static_cast<std::size_t>(at - begin));
 }
 
+void CsvReader::leave_record() {
+  at_ = std::find(record_, end_, '\n');
+  if (at_ < end_) ++at_;
+  next_line_ = line_ + 1;
+  in_record_ = false;
+}
+
 // `first` is behind the opening quote.
 std::string_view CsvReader::quoted_cell(const char* first) {
   const char* at = first;
   bool has_doubled = false;
+  std::int64_t lines = 0;
   while (true) {
     const auto* const quote = static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end_ - at)));
     if (quote == nullptr) fail("a double quote is not closed", "close it; inside of quotes write a quote twice: \"\"");
-    next_line_ += std::count(at, quote, '\n');
+    lines += std::count(at, quote, '\n');
     at = quote + 1;
     if (at == end_ || *at != '"') break;
     has_doubled = true;
@@ -134,6 +143,7 @@ std::string_view CsvReader::quoted_cell(const char* first) {
     fail(fmt::format("after the quoted {} comes other text", shown_cell(text)),
          "inside of quotes write a quote twice: \"\"");
   }
+  next_line_ += lines;
   end_cell(at);
   if (!has_doubled) return text;
   unescaped_.clear();
@@ -150,11 +160,11 @@ void CsvReader::end_cell(const char* at) {
     at_ = at + 1;
     return;
   }
-  in_record_ = false;
   if (at < end_ && *at == '\r') {
     ++at;
     if (at == end_ || *at != '\n') fail("a line ends in CR alone", "save the file with LF or CRLF at line ends");
   }
+  in_record_ = false;
   if (at < end_) ++next_line_;
   at_ = at < end_ ? at + 1 : end_;
 }

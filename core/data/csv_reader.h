@@ -33,12 +33,12 @@ class CsvReader {
   // The next cell of the record, valid until the next call; none after the last. Throws Error (data) for a quote that
   // is not closed, text after a closing quote, and a line end of CR alone.
   std::optional<std::string_view> next_cell();
+  // Gives the record up: the next one begins with the line after that in which this one does, whatever its quotes hold.
+  void leave_record();
   // The line in which the record begins, from 1.
   std::int64_t line() const { return line_; }
   // Whether the last cell was in quotes.
   bool is_quoted() const { return is_quoted_; }
-  // How much of the text has been read, in bytes.
-  std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
 
  private:
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
@@ -46,7 +46,7 @@ class CsvReader {
   void end_cell(const char* at);
   [[noreturn]] void fail(const std::string& what, std::string help) const;
 
-  const char *begin_, *at_, *end_;
+  const char *at_, *end_, *record_ = nullptr;
   char delimiter_;
   const std::string& path_;
   bool in_record_ = false;  // a cell follows

@@ -121,11 +121,32 @@ ImageFiles list_unclassed_images(const std::string& path) {
   return found;
 }
 
-void read_heads(ImageFiles& files) {
+void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
+  std::vector<std::string> reasons(files.files.size());
   for_each_item(std::ssize(files.files), [&](std::int64_t i) {
     ImageFile& file = files.files[static_cast<std::size_t>(i)];
-    file.head = read_head(files.path_of(file));
+    file.number = i;
+    try {
+      file.head = read_head(files.path_of(file));
+    } catch (const Error& error) {
+      if (skipped == nullptr || error.status() != ExitStatus::data) throw;
+      reasons[static_cast<std::size_t>(i)] = error.diagnostics().front().message;
+    }
   });
+  if (skipped != nullptr) remove_unread(files, reasons, *skipped);
+}
+
+void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped) {
+  std::vector<ImageFile> kept;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    ImageFile& file = files.files[i];
+    if (reasons[i].empty()) {
+      kept.push_back(std::move(file));
+    } else {
+      skipped.push_back({file.number, reasons[i], file.name});
+    }
+  }
+  files.files = std::move(kept);
 }
 
 }  // namespace pmaptrain::data

@@ -267,7 +267,9 @@ void divide(Source& source, const spec::DataSpec& spec) {
            fmt::format("validation: a share of {} is {} of the {} training {}, so none is left to train on",
                        exact(validation.share), count, examples, examples == 1 ? "example" : "examples"),
            examples == 1 ? "remove it"
-                         : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
+           : validation.stratify
+               ? "stratify takes at least one example of each class: leave it out, or add examples"
+               : fmt::format("at most {} can be kept aside: use a smaller share", counted(examples - 1, "example")));
   }
   // Of windows, only a contiguous part has nothing in common with the others.
   const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
@@ -335,7 +337,8 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
   try {
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
     if (csv != nullptr) {
-      const std::vector<double> means = tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
+      const std::vector<std::optional<double>> means =
+          tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
       for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
     }

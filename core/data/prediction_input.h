@@ -22,7 +22,8 @@ struct PredictionFile {
 struct PredictionInput {
   std::shared_ptr<const Dataset> dataset;  // in the order of the file; file_of() names images
   std::vector<std::string> notes;          // "inputs are f64 and become f32"
-  std::vector<TextColumn> ids;             // one for each of PredictionFile::ids
+  std::vector<TextColumn> ids;             // one for each of PredictionFile::ids, of all rows
+  std::vector<SkippedRow> skipped;         // with `on_error: skip`, rows and files that are not in the dataset
 };
 
 // Opens an NPZ, NPY, IDX (plain or gzip) or CSV file, an image, or a folder of images, whichever its content says it

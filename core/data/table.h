@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/data/csv_reader.h"
+#include "core/data/skipped.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::data {
@@ -30,6 +31,10 @@ class Dictionary {
     return code;
   }
   const std::vector<Entry>& entries() const { return entries_; }
+  // Forgets all but the first `count`.
+  void keep(std::size_t count) {
+    for (; entries_.size() > count; entries_.pop_back()) codes_.erase(entries_.back().text);
+  }
 
  private:
   struct Hash {
@@ -66,6 +71,9 @@ TableText open_table(const std::string& path);
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
 std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file);
+// The number of a column among these names. Throws Error (data) at `place`, with the nearest name, where there is none.
+std::size_t find_column(const std::vector<std::string>& names, const std::string& name, const Place& place,
+                        const std::string& path, bool header);
 // The target and the weight that the config names, without inputs.
 TableColumns target_columns(const spec::Csv& csv);
 // What the config says about the columns, completed by the header of the first training file.
@@ -73,6 +81,7 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
 
 struct Table {
   std::int64_t rows = 0;
+  std::vector<SkippedRow> skipped;  // with `on_error: skip`; all else is of the others
   // [rows, inputs]: f32, NaN where a value is missing; of a category the bits of its code.
   Memory cells;
   bool has_missing = false;
@@ -89,12 +98,14 @@ struct Table {
 // Whether targets are read as numbers alone, as texts alone, or as texts where one is no number.
 enum class TargetKind { numbers, texts, either };
 
-// The texts of some columns as they are, by row. Throws Error (data) for a column that the file does not have.
+// The texts of some columns as they are, by row, also of those that were left out as far as they can be read. Throws
+// Error (data) for a column that the file does not have.
 struct TextColumn {
   std::string name;
   std::vector<std::string> cells;
 };
-std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names);
+std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names,
+                                   const std::vector<SkippedRow>& skipped);
 
 // "'y'", "'a', 'b'"
 std::string shown_names(const std::vector<spec::ColumnName>& columns);

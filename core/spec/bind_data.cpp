@@ -281,6 +281,15 @@ bool has_own_test(const Source& source) {
       source);
 }
 
+bool skips_errors(const Source& source) {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.on_error; }) return s.on_error == OnError::skip;
+        return false;
+      },
+      source);
+}
+
 bool has_weights(const Source& source) {
   const auto* const csv = std::get_if<Csv>(&source);
   return csv != nullptr && csv->weight.has_value();

@@ -65,6 +65,10 @@ static constexpr std::array<Word<Unknown>, 2> words_of(Tag<Unknown>) {
   return {{{"error", Unknown::error}, {"ignore", Unknown::ignore}}};
 }
 
+static constexpr std::array<Word<OnError>, 2> words_of(Tag<OnError>) {
+  return {{{"error", OnError::error}, {"skip", OnError::skip}}};
+}
+
 static auto row(Tag<Csv>) {
   return alternative<Csv>(
       {.path = "csv",
@@ -119,7 +123,12 @@ static auto row(Tag<Csv>) {
       option(&Csv::unknown, {.path = "unknown",
                              .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
                                         "take them as none, zeros in all columns of the input, and count them.",
-                             .example = "unknown: ignore"}));
+                             .example = "unknown: ignore"}),
+      option(&Csv::on_error,
+             {.path = "on_error",
+              .meaning = "Rows that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+                         "its share, as long as they are no more than 1 % of a split, or one row.",
+              .example = "on_error: skip"}));
 }
 
 static auto row(Tag<ImageFolder>) {
@@ -151,7 +160,12 @@ static auto row(Tag<ImageFolder>) {
            .meaning = "The height and the width that images are resized to: bilinear, with antialiasing, as Pillow's "
                       "BILINEAR. The ratio of the sides is not kept.",
            .example = "size: [32, 32]",
-           .fallback_text = "the size of the images, which must be the same for all"}));
+           .fallback_text = "the size of the images, which must be the same for all"}),
+      option(&ImageFolder::on_error,
+             {.path = "on_error",
+              .meaning = "Files that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+                         "its share, as long as they are no more than 1 % of a split, or one file.",
+              .example = "on_error: skip"}));
 }
 
 static auto row(Tag<Cifar10>) {

@@ -69,6 +69,8 @@ struct MissingCells {
 };
 // A category that the training split does not have.
 enum class Unknown { error, ignore };
+// Rows and files that cannot be read.
+enum class OnError { error, skip };
 struct Csv {
   using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
   Files train;
@@ -81,6 +83,7 @@ struct Csv {
   std::vector<ColumnName> categorical;
   MissingCells missing;
   Unknown unknown = Unknown::error;
+  OnError on_error = OnError::error;
 };
 struct SyntheticLinear {
   std::int64_t features = 5;
@@ -104,6 +107,7 @@ struct ImageFolder {
   std::string train;                              // absolute paths
   std::optional<std::string> validation, test;    // of the same classes
   std::optional<std::vector<std::int64_t>> size;  // height and width; none: that of the images, which all have one
+  OnError on_error = OnError::error;
 };
 // The binary version of CIFAR-10.
 struct Cifar10 {
@@ -198,6 +202,8 @@ struct DataSpec {
 // Whether the source has such a split of its own.
 bool has_own_validation(const Source& source);
 bool has_own_test(const Source& source);
+// Whether rows and files that cannot be read are left out.
+bool skips_errors(const Source& source);
 // Whether examples have weights.
 bool has_weights(const Source& source);
 

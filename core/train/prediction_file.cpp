@@ -42,29 +42,38 @@ std::string cell_of(std::string_view text) {
 class CsvLines : public PredictionFile {
  public:
   explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
-    has_files_ = !predictions.inputs->file_of(0).empty();
+    has_files_ = predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
+                                                : !predictions.skipped.empty() && !predictions.skipped[0].file.empty();
     for (const data::TextColumn& id : predictions.ids) text_ += cell_of(id.name) + ",";
     if (has_files_) text_ += "file,";
     const auto columns = static_cast<std::size_t>(numel(predictions.shape));
     for (std::size_t i = 0; i < columns; ++i) {
       text_ += (i > 0 ? "," : "") + cell_of(column_name(static_cast<std::int64_t>(i)));
     }
+    if (predictions.tells_errors) text_ += ",error";
     text_ += '\n';
   }
 
   void write(std::span<const std::byte> rows) override {
     const std::size_t row_bytes = predictions_.row_bytes();
     for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
+      append_skipped();
       for (const data::TextColumn& id : predictions_.ids)
         text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
-      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(next_)) + ",";
+      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(example_)) + ",";
       append_row(rows.subspan(at, row_bytes));
+      if (predictions_.tells_errors) text_ += ',';
+      text_ += '\n';
       ++next_;
+      ++example_;
       if (text_.size() >= slice) flush();
     }
   }
 
-  void finish() override { flush(); }
+  void finish() override {
+    append_skipped();
+    flush();
+  }
 
  private:
   static constexpr std::size_t slice = std::size_t{1} << 20;
@@ -112,12 +121,24 @@ class CsvLines : public PredictionFile {
         fmt::format_to(std::back_inserter(text_), "{}", element<std::int32_t>(row, i));
       }
     }
-    text_ += '\n';
+  }
+
+  // The rows here that cannot be read: no prediction, and why.
+  void append_skipped() {
+    const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
+    for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_; ++next_, ++next_skipped_) {
+      for (const data::TextColumn& id : predictions_.ids)
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+      if (has_files_) text_ += cell_of(skipped[next_skipped_].file) + ",";
+      text_ += std::string(static_cast<std::size_t>(numel(predictions_.shape)), ',');
+      text_ += cell_of(skipped[next_skipped_].reason) + "\n";
+    }
   }
 
   const Predictions& predictions_;
   bool has_files_ = false;
-  std::int64_t next_ = 0;
+  std::int64_t next_ = 0, example_ = 0;  // of all rows, and of those that can be read
+  std::size_t next_skipped_ = 0;
   std::string text_;
 };
 

@@ -42,6 +42,8 @@ struct Predictions {
   bool by_class = false;                        // each example is of one class, as opposed to several at once
   std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
+  bool tells_errors = false;                    // of rows and files that cannot be read
+  std::vector<data::SkippedRow> skipped;        // those, which `inputs` does not have
   std::string checkpoint;                       // "step-00000100"
   std::string best;                             // the member's best one; empty where there is none
 

@@ -277,9 +277,16 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
     if (std::string found = of_list("category", before.categories, after.categories); !found.empty()) {
       return found + " in column '" + after.name + "'";
     }
-    if (before.missing < after.missing || before.missing > after.missing) {
-      return "the mean of column '" + after.name + "' was " + exact(before.missing) + " and is " + exact(after.missing);
+    if (before.missing != after.missing) {
+      return "the mean of column '" + after.name + "' was " + exact(before.missing.value_or(0)) + " and is " +
+             exact(after.missing.value_or(0));
     }
+  }
+  const auto is_same_row = [](const data::Encoding::Skipped& a, const data::Encoding::Skipped& b) {
+    return a.split == b.split && a.row == b.row;
+  };
+  if (!std::equal(run.skipped.begin(), run.skipped.end(), now.skipped.begin(), now.skipped.end(), is_same_row)) {
+    return "other rows or files cannot be read";
   }
   if (run.class_weights != now.class_weights) return "the numbers of examples of the classes";
   if (run.image != now.image) return "the size of the images";

@@ -148,14 +148,20 @@ OrderedJson stored(const std::optional<data::Encoding::Statistics>& statistics) 
 OrderedJson stored(const data::Encoding& encoding) {
   OrderedJson columns = OrderedJson::array();
   for (const auto& [name, categories, missing] : encoding.columns) {
-    columns.push_back({{"name", name}, {"categories", categories}, {"missing", missing}});
+    const OrderedJson mean = missing ? OrderedJson(*missing) : OrderedJson(nullptr);
+    columns.push_back({{"name", name}, {"categories", categories}, {"missing", mean}});
+  }
+  OrderedJson skipped = OrderedJson::array();
+  for (const auto& [split, row, reason] : encoding.skipped) {
+    skipped.push_back({{"split", split}, {"row", row}, {"reason", reason}});
   }
   return {{"columns", columns},
           {"classes", encoding.classes},
           {"image", encoding.image},
           {"statistics", stored(encoding.statistics)},
           {"targets", stored(encoding.targets)},
-          {"class_weights", encoding.class_weights}};
+          {"class_weights", encoding.class_weights},
+          {"skipped", skipped}};
 }
 
 OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
@@ -223,15 +229,22 @@ void load(const OrderedJson& json, std::optional<data::Encoding::Statistics>& st
 
 void load(const OrderedJson& json, data::Encoding& encoding) {
   for (const OrderedJson& column : json.at("columns")) {
-    encoding.columns.push_back({column.at("name").get<std::string>(),
-                                column.at("categories").get<std::vector<std::string>>(),
-                                column.at("missing").get<double>()});
+    const OrderedJson& mean = column.at("missing");
+    encoding.columns.push_back(
+        {column.at("name").get<std::string>(), column.at("categories").get<std::vector<std::string>>(), {}});
+    if (!mean.is_null()) encoding.columns.back().missing = mean.get<double>();
   }
   encoding.classes = json.at("classes").get<std::vector<std::string>>();
   encoding.image = json.at("image").get<std::vector<std::int64_t>>();
   load(json.at("statistics"), encoding.statistics);
   // Older checkpoints have none of these.
   if (json.contains("targets")) load(json.at("targets"), encoding.targets);
+  if (json.contains("skipped")) {
+    for (const OrderedJson& one : json.at("skipped")) {
+      encoding.skipped.push_back(
+          {one.at("split").get<std::string>(), one.at("row").get<std::int64_t>(), one.at("reason").get<std::string>()});
+    }
+  }
   if (json.contains("class_weights")) encoding.class_weights = json.at("class_weights").get<std::vector<double>>();
 }
 

@@ -161,6 +161,24 @@ TEST_CASE("predict passes columns through with --id, and writes CSV to standard 
                  "note: inputs: 1 cell has a category that the training split does not have, and counts as none"));
 }
 
+TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and says why", "[app]") {
+  const Shop run;
+  run.folder.write("rough.csv", "city,id,age\nRome,x0,old\nOslo,x1,21\nOslo\nRome,\"x,3\",23\nRome,x4,\"2\"4\n");
+  const std::vector<std::string> skip{"--set", "data.source.csv.on_error=skip", "--id", "id"};
+  const std::string at = "'" + run.folder / "rough.csv" + "', line ";
+  CHECK(run.csv("rough.csv", skip) == "id,prediction,error\nx0,,\"" + at +
+                                          "2, column 'age': 'old' is no number\"\nx1,no,\n,,\"" + at +
+                                          "4 has 1 cell, but the header has 3\"\n\"x,3\",\"yes, twice\",\nx4,,\"" + at +
+                                          "6: after the quoted '2' comes other text\"\n");
+  // Also where no row can be read.
+  run.folder.write("old.csv", "city,age\nOslo,old\n");
+  CHECK(run.csv("old.csv", {"--set", "data.source.csv.on_error=skip"}).starts_with("prediction,error\n,\"'"));
+  CHECK(contains(run.refusal(3, "rough.csv", {"--set", "data.source.csv.on_error=skip"}, "none.npy"),
+                 "3 inputs cannot be read, and an array has no place to say so: "));
+  CHECK(run.csv("new.csv", {"--set", "data.source.csv.on_error=skip"})
+            .starts_with("prediction,error\n\"yes, twice\",\n"));
+}
+
 TEST_CASE("predict replaces an output only with --overwrite, and leaves none of a failure", "[app]") {
   const Shop run;
   const Finished done = run.predict("new.csv", "out.csv");
@@ -404,4 +422,7 @@ TEST_CASE("predict names the file of each image, and resizes as the run does", "
   CHECK(run.csv("new/b.png") == "file,prediction\nb.png,dog\n");
   run.folder.write("new/notes.txt", "notes");
   CHECK(run.refusal(3, "new").starts_with("'new/notes.txt' is neither a PNG nor a JPEG image"));
+  CHECK(contains(run.csv("new", {"--set", "data.source.image_folder.on_error=skip"}),
+                 "file,prediction,error\nb.png,dog,\nnotes.txt,,'" + run.folder / "new/notes.txt" +
+                     "' is neither a PNG nor a JPEG image: it begins with 6e 6f 74 65\n\"z,1.png\",a cat,\n"));
 }

@@ -237,8 +237,8 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   CHECK(tables.refusal() == "'test.csv', line 2, column 'y': the cell is empty, expected a target | remove the row");
   tables.folder.write("test.csv", "c,y\n,a\n");
   CHECK(tables.refusal() ==
-        "'test.csv', line 2, column 'c': the cell is empty, expected a category | write a category of its own, such as "
-        "unknown");
+        "'test.csv', line 2, column 'c': the cell is empty, expected a category | missing: fill makes a category "
+        "of empty cells; or write one, such as unknown");
 }
 
 TEST_CASE("the inputs of another file are read by the encoding of a checkpoint, in its order and without a target",
@@ -248,8 +248,7 @@ TEST_CASE("the inputs of another file are read by the encoding of a checkpoint, 
   tables.csv().missing.numbers = spec::Missing::mean;
   const data::Source source = tables.open();
   const auto inputs = [&](const std::string& text) {
-    std::vector<std::string> notes;
-    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding, notes);
+    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding).dataset;
   };
   const auto read = [](const data::Dataset& dataset, std::int64_t index) {
     std::vector<float> values(3);

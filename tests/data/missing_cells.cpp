@@ -47,6 +47,21 @@ TEST_CASE("missing cells are treated by column where columns are named, the othe
   CHECK(tables.refusal() == "'train.csv' has no column 'zz' | did you mean 'z'?");
 }
 
+TEST_CASE("a mean that the run did not take is not made up for other data", "[data]") {
+  Tables tables("x,y\n1,0\n3,1\n", "x,y\n,0\n");
+  const data::Encoding known = [&] {
+    spec::DataSpec train = tables.data;
+    std::get<spec::Csv>(train.source).test.reset();
+    return data::open(train, 0, 1).encoding;
+  }();
+  CHECK_FALSE(known.columns[0].missing);
+  tables.csv().missing.numbers = spec::Missing::mean;
+  CHECK(tables.refusal(&known) ==
+        "missing asks for the mean of column 'x', which the checkpoint does not have: the run was trained without "
+        "missing "
+        "numbers in it | fill the cells, or train a run with missing: fill");
+}
+
 TEST_CASE("unknown: ignore takes a category that the training split does not have as none, and counts it", "[data]") {
   Tables tables("c,x,y\nred,1,0\nblue,2,1\n", "c,x,y\nred,1,0\ngreen,2,1\n,3,1\n");
   tables.csv().categorical = {{"c"}};
@@ -63,11 +78,9 @@ TEST_CASE("unknown: ignore takes a category that the training split does not hav
   CHECK(input_of(*source.test, 2) == std::vector<float>{0, 0, 3});
   CHECK(source.notes ==
         Names{"test: 2 cells have a category that the training split does not have, and count as none of them"});
-  Names notes;
-  const auto inputs =
-      data::open_inputs(tables.csv(), tables.folder.write("new.csv", "x,c\n5,pink\n"), source.encoding, notes);
-  CHECK(input_of(*inputs, 0) == std::vector<float>{0, 0, 5});
-  CHECK(notes ==
+  const auto inputs = data::open_inputs(tables.csv(), tables.folder.write("new.csv", "x,c\n5,pink\n"), source.encoding);
+  CHECK(input_of(*inputs.dataset, 0) == std::vector<float>{0, 0, 5});
+  CHECK(inputs.notes ==
         Names{"inputs: 1 cell has a category that the training split does not have, and counts as none of them"});
   tables.csv().unknown = spec::Unknown::error;
   tables.folder.write("test.csv", "c,x,y\n,1,0\n");

@@ -69,6 +69,25 @@ TEST_CASE("numbers with signs of currencies, percent and thousands are refused w
   CHECK(categories.open().train->input().shape == Shape{2});
 }
 
+TEST_CASE("texts among which some are numbers with signs are classes, in any order of the rows", "[data]") {
+  for (const std::string rows : {"1,10%\n2,much\n3,5%\n", "2,much\n1,10%\n3,5%\n"}) {
+    CHECK(Tables("x,y\n" + rows).open().encoding.classes == std::vector<std::string>{"10%", "5%", "much"});
+  }
+}
+
+TEST_CASE("init reads all rows, and leaves out a column of numbers with a text in it", "[data]") {
+  const TemporaryFolder folder;
+  std::string text = "x,z,y\n";
+  for (int i = 0; i < 500; ++i) {
+    text +=
+        std::to_string(i) + ".5," + (i == 400 ? "?" : std::to_string(i % 97)) + "," + (i % 2 == 0 ? "a" : "b") + "\n";
+  }
+  const data::TableLayout layout = data::find_columns(folder.write("t.csv", text));
+  CHECK(layout.inputs == std::vector<std::string>{"x"});
+  REQUIRE(layout.ignored.size() == 1);
+  CHECK(layout.ignored[0].why == "it has 98 different texts");
+}
+
 TEST_CASE("init refuses a column of numbers with signs, and names it once", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", "x,price\n1,$5\n2,\"$1,234\"\n3,7\n");

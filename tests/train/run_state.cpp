@@ -46,6 +46,7 @@ RunState state_with_everything() {
   state.encoding.statistics = {{{0.1, 1e-300}, {1.0 / 3.0, 2}}};
   state.encoding.targets = {{{2e5}, {1.0 / 7.0}}};
   state.encoding.class_weights = {0.1, 3};
+  state.encoding.skipped = {{"train", 1, "'t.csv', line 3, column 'x': 'Paris' is no number"}};
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
@@ -122,7 +123,8 @@ TEST_CASE("a state from before targets were normalised and classes balanced says
   RunState state;
   state.encoding.classes = {"a"};
   std::string text = train::to_json(state);
-  for (const std::string part : {",\n    \"targets\": null", ",\n    \"class_weights\": []"}) {
+  for (const std::string part :
+       {",\n    \"targets\": null", ",\n    \"class_weights\": []", ",\n    \"skipped\": []"}) {
     REQUIRE(text.find(part) != std::string::npos);
     text.erase(text.find(part), part.size());
   }
