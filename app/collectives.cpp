@@ -149,7 +149,7 @@ std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisS
                               std::int64_t bytes) {
   constexpr std::int64_t element = sizeof(float);
   const std::int64_t unit = what.shape == Form::parts ? element * mesh.group_size(axes) : element;
-  if (!what.operand || bytes < unit || bytes % unit != 0) return std::nullopt;
+  if (!what.operand || what.replicated || bytes < unit || bytes % unit != 0) return std::nullopt;
   const std::shared_ptr<const Program> program = program_of(what, mesh, axes, Shape{bytes / element});
   const std::unique_ptr<Module> module = load(backend, program, 0);
   const std::span<std::byte> operand = module->batch(0, 0, "x");

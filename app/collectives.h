@@ -50,8 +50,8 @@ struct Timing {
   double bytes_per_second = 0;  // what all devices send together, over `seconds`
 };
 
-// None where the collective takes no operand, or its operand cannot have this size: a whole number of f32, and of parts
-// where it is cut. Throws Error (resource) when there is not so much memory.
+// None where the collective takes no operand or sends nothing, or its operand cannot have this size: a whole number of
+// f32, and of parts where it is cut. Throws Error (resource) when there is not so much memory.
 std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Backend& backend,
                               std::int64_t bytes);
 

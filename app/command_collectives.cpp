@@ -235,7 +235,8 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
       Entry entry{what, over, groups_of(mesh, over), show(*what, mesh, over, *backend), {}};
       workers = std::max(workers, entry.shown.workers);
       for (const std::int64_t size : sizes) {
-        if (what->operand) entry.timings.emplace_back(size, measure(*what, mesh, over, *backend, size));
+        if (what->operand && !what->replicated)
+          entry.timings.emplace_back(size, measure(*what, mesh, over, *backend, size));
       }
       if (json) {
         document["collectives"].push_back(json_of(entry, mesh));

@@ -1,7 +1,6 @@
 // eval: a run's checkpoint on a split of its data.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -11,6 +10,7 @@
 #include "app/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
 #include "core/train/members.h"
 #include "core/train/record_lines.h"
@@ -33,11 +33,13 @@ Json document_of(const train::Evaluation& result, const std::string& run, train:
   return document;
 }
 
-std::string line_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member) {
+std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
+                    train::MemberNumber member) {
   std::string line = member ? fmt::format("member {}  ", *member) + result.split : result.split;
   for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
   return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
-                            train::duration(result.seconds), result.checkpoint, printable(run));
+                            train::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint),
+                            printable(run));
 }
 
 // What is told of the members that have no best checkpoint.
@@ -82,15 +84,6 @@ std::vector<train::Evaluation> evaluate(const spec::Loaded& loaded, const std::s
   }
 }
 
-// What is told of the best checkpoint where the last one was evaluated and some member's best is another.
-std::vector<std::string> best_elsewhere(const std::vector<train::Evaluation>& results) {
-  const auto other = std::find_if(results.begin(), results.end(), [](const train::Evaluation& result) {
-    return !result.best.empty() && result.best != result.checkpoint;
-  });
-  if (other == results.end()) return {};
-  return {note_of_best(other->checkpoint, results.size() == 1 ? other->best : "of each member its own")};
-}
-
 }  // namespace
 
 int command_eval(CommandArguments arguments, const Streams& streams) {
@@ -114,9 +107,13 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
-  const std::vector<train::Evaluation> results =
-      evaluate(loaded, config.config, checkpoint.value_or("last"), split, weights, member);
-  if (!checkpoint) print_notes(best_elsewhere(results), streams);
+  const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
+  const std::vector<train::Evaluation> results = evaluate(loaded, config.config, chosen, split, weights, member);
+  if (!checkpoint) {
+    std::vector<std::string> names;
+    for (const train::Evaluation& result : results) names.push_back(result.checkpoint);
+    print_notes(notes_of_default(config.config, chosen, names), streams);
+  }
   if (!member) print_warnings(left_out(loaded.spec, results), streams);
   const auto number = [&](const train::Evaluation& result) {
     return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
@@ -130,7 +127,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   for (const train::Evaluation& result : results) {
-    streams.out << line_of(result, config.config, number(result));
+    streams.out << line_of(result, config.config, chosen, number(result));
   }
   return 0;
 }

@@ -71,7 +71,10 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
                         "--input " + argument};
       throw Error(ExitStatus::data, Diagnostic{"data", place, "there is no file '" + file + "'", help, {}});
     }
-    files[name] = file;
+    if (const auto [known, is_new] = files.emplace(name, file); !is_new) {
+      fail_option("--input", argument, "the input '" + name + "' has a value already: '" + known->second + "'",
+                  "keep one of the two");
+    }
   }
   std::vector<Diagnostic> missing;
   for (const Input& input : program.inputs) {

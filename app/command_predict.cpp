@@ -11,6 +11,7 @@
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/train/checkpoint.h"
 #include "core/train/prediction_file.h"
 #include "core/train/predictor.h"
 
@@ -47,7 +48,7 @@ void check_output(const std::string& output, const std::string& input, bool over
 [[noreturn]] void throw_with_option(const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& diagnostic : diagnostics) {
-    for (const std::string key : {"delimiter", "header"}) {
+    for (const std::string key : {"delimiter", "header", "unknown"}) {
       if (diagnostic.help.find(key + ": ") == std::string::npos) continue;
       diagnostic.notes.push_back("it is a key of data.source.csv; here: --set data.source.csv." + key + "=VALUE");
     }
@@ -73,7 +74,10 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
                "runs/fashion_mnist --input images.npy --output predictions.csv");
   a.text("--input", "FILE", input,
          "the inputs: an NPZ, NPY, IDX or CSV file, an image, or a folder of images; no targets are needed");
-  a.text("--output", "FILE", output, "what to write: a .csv, .npy or .npz file (array 'predictions')");
+  a.text("--output", "FILE", output,
+         "what to write: a .csv, .npy or .npz file (array 'predictions'), or - for CSV on standard output");
+  a.list("--id", "COLUMN", request.input.ids,
+         "a column of a CSV input that is written in front of the predictions; may be repeated");
   a.word(
       "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
@@ -94,11 +98,15 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   check_run_folder("predict", config.config);
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
-  check_output(to, request.input.path, overwrite);
+  const bool to_stream = to == "-";
+  if (!to_stream) check_output(to, request.input.path, overwrite);
+  if (!request.input.ids.empty() && !to_stream && fs::path(to).extension() != ".csv") {
+    fail_option("--id", request.input.ids.front(), "arrays have no columns for texts", "write a .csv file");
+  }
   request.input.place = place_of(request.input.path);
-  request.checkpoint = checkpoint.value_or("last");
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
   print_notes(loaded.notes, streams);
   train::Predictor predictor = [&] {
     try {
@@ -109,22 +117,28 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
-  if (!checkpoint && !predictions.best.empty() && predictions.best != predictions.checkpoint) {
-    print_notes({note_of_best(predictions.checkpoint, predictions.best)}, streams);
+  if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
+    fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",
+                          counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
+              "write a .csv file");
   }
+  if (!checkpoint) print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
   int signal = 0;
   {
     // A signal removes the unfinished file.
     const StopSignals signals;
-    const std::unique_ptr<train::PredictionFile> file = train::open_prediction_file(to, predictions);
+    const std::unique_ptr<train::PredictionFile> file = to_stream
+                                                            ? train::open_prediction_stream(streams.out, predictions)
+                                                            : train::open_prediction_file(to, predictions);
     predictor.run([&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); }, StopSignals::flag());
     signal = *StopSignals::flag();
     if (signal == 0) file->finish();
   }
   if (signal != 0) raise_by_default(signal);
+  if (to_stream) return 0;
   streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
-                             counted(predictions.inputs->size(), "example"), predictions.checkpoint,
-                             printable(config.config));
+                             counted(predictions.inputs->size(), "example"),
+                             shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
   return 0;
 }
 

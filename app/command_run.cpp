@@ -108,7 +108,10 @@ std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<s
   }
   for (const std::string& missing : ended.missing) {
     errors.push_back(
-        {"resource", {}, missing, "the checkpoint is complete: pmaptrain eval " + shell_quoted(ended.run_dir)});
+        {"resource",
+         {},
+         missing,
+         "the last checkpoint is complete: pmaptrain eval " + shell_quoted(ended.run_dir) + " --checkpoint last"});
   }
   return errors;
 }
@@ -245,7 +248,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   if (!options.json && !ended.missing.empty()) {
     deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));
   }
-  if (const int signal = *StopSignals::flag(); signal != 0) raise_by_default(signal);
+  const int signal = *StopSignals::flag();
+  if (signal != 0 && ended.reason != "guard") raise_by_default(signal);
   return ended.exit_status;
 }
 

@@ -1,10 +1,12 @@
 #include "app/config_options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "app/display/terminal.h"
 #include "core/base/text.h"
+#include "core/train/checkpoint.h"
 
 namespace pmaptrain::app {
 
@@ -31,8 +33,10 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
 }
 
 void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint) {
-  arguments.text("--checkpoint", "last|best|STEP", checkpoint,
-                 "the last checkpoint (the default), the one that train.checkpoint.best selected, or that of a step");
+  arguments.text(
+      "--checkpoint", "last|best|STEP", checkpoint,
+      "the last checkpoint, the best one, or that of a step; default: the best one where train.checkpoint.best "
+      "keeps it, else the last one");
 }
 
 namespace {
@@ -73,8 +77,19 @@ void check_run_folder(const std::string& command, const std::string& run) {
   }
 }
 
-std::string note_of_best(const std::string& last, const std::string& best) {
-  return "this is the last checkpoint, " + last + "; --checkpoint best takes the best one, " + best;
+std::string shown_checkpoint(const std::string& chosen, const std::string& name) {
+  const bool is_word = chosen == "last" || chosen == "best";
+  return (is_word ? chosen + " checkpoint " : "checkpoint ") + name;
+}
+
+std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
+                                          const std::vector<std::string>& names) {
+  if (chosen != "best" || names.empty()) return {};
+  const std::optional<std::string> last = train::last_checkpoint(run);
+  if (!last || std::all_of(names.begin(), names.end(), [&](const std::string& name) { return name == *last; }))
+    return {};
+  const std::string best = names.size() == 1 ? names.front() : "of each member its own";
+  return {"this is the best checkpoint, " + best + "; --checkpoint last takes the last one, " + *last};
 }
 
 void print_notes(const std::vector<std::string>& notes, const Streams& streams) {

@@ -28,8 +28,13 @@ struct ConfigOptions {
 // how to name it.
 void check_run_folder(const std::string& command, const std::string& run);
 
-// What is told where the last checkpoint was taken by default and `best`, such as "step-00000100", is another one.
-std::string note_of_best(const std::string& last, const std::string& best);
+// "best checkpoint step-00000100", for what --checkpoint, or its default, has chosen.
+std::string shown_checkpoint(const std::string& chosen, const std::string& name);
+
+// What is told where the best checkpoint was taken by default, of each member that of this name, and the run's last one
+// is another.
+std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
+                                          const std::vector<std::string>& names);
 
 // "note: optimizer.sgd replaces optimizer.adam"
 void print_notes(const std::vector<std::string>& notes, const Streams& streams);

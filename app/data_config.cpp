@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -11,12 +12,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/csv_reader.h"
 #include "core/data/inspect.h"
 #include "core/data/open.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
-#include "core/train/advice.h"
-#include "core/train/record_lines.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::app {
@@ -24,7 +24,7 @@ namespace {
 
 using data::Split;
 
-constexpr std::int64_t devices = 8;
+constexpr std::int64_t most_devices = 8;
 constexpr double validation_share = 0.1;
 // Integers of more values, or of fewer examples each, are rather counts or prices. Images have more classes.
 constexpr std::int64_t most_classes = 20, most_classes_of_images = 1000;
@@ -63,7 +63,19 @@ class Writer {
     name_ = std::filesystem::path(file).stem().string();
   }
 
+  // Throws Error (data) for what no config would make good.
   std::string write() {
+    try {
+      return compose();
+    } catch (const Error& error) {
+      fail_about_data(error);
+    }
+  }
+
+  const std::vector<std::string>& notes() const { return source_.comments; }
+
+ private:
+  std::string compose() {
     source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
     is_classifier_ = true;
     // Opened as for a classifier, whose targets are labels where they can be.
@@ -76,9 +88,17 @@ class Writer {
     return config;
   }
 
-  const std::vector<std::string>& notes() const { return source_.comments; }
+  // Nobody sees the configs that were tried, so only what they say of the data is told, without a place in them.
+  [[noreturn]] void fail_about_data(const Error& error) const {
+    if (error.status() == ExitStatus::data) {
+      std::vector<Diagnostic> diagnostics = error.diagnostics();
+      for (Diagnostic& diagnostic : diagnostics) diagnostic.place = {};
+      throw Error(error.status(), std::move(diagnostics));
+    }
+    if (error.status() != ExitStatus::usage) throw error;
+    fail_data(fmt::format("no config would train on '{}': {}", path_, error.diagnostics().front().message));
+  }
 
- private:
   spec::Loaded load(const std::string& yaml) const {
     return spec::load_text(yaml, name_ + ".yaml", folder_.string(), {});
   }
@@ -120,7 +140,12 @@ class Writer {
     if (!layout.categorical.empty()) {
       text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
     }
-    if (layout.has_missing) text.yaml += commented("      missing: mean", "what stands for empty cells");
+    if (!layout.categorical.empty()) {
+      text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");
+    }
+    if (layout.has_missing) {
+      text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
+    }
     if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
     if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
     if (layout.delimiter == ';' || layout.delimiter == '|') {
@@ -155,6 +180,10 @@ class Writer {
                             "its own",
                             path_, classes, counted(examples(), "row")),
                 "write numbers without units, or give the column to predict the name 'target'");
+    }
+    if (classes == 1) {
+      fail_data(fmt::format("the target of '{}' is {} in every example, so there is nothing to learn", path_,
+                            data::shown_cell(found_.encoding.classes.front())));
     }
     const Shape& shape = found_.train->input().shape;
     if (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[2] > 4 && shape[1] > 4) {
@@ -225,12 +254,19 @@ class Writer {
                            is_classifier_ ? "one logit for each class" : "one output for each number of a target");
   }
 
-  // A power of 2 from 8 on, so that it divides over the devices, and at least 8 steps an epoch where there are enough
-  // examples.
+  // A power of 2, so few that a batch is at most half of the examples where there are two.
+  std::int64_t devices() const {
+    std::int64_t count = most_devices;
+    while (found_.train && count > 1 && 2 * count > found_.train->size()) count /= 2;
+    return count;
+  }
+
+  // A power of 2 from the number of devices on, so that it divides over them, and at least 8 steps an epoch where there
+  // are enough examples.
   std::int64_t batch_size() const {
-    if (!found_.train) return devices;
+    if (!found_.train) return devices();
     std::int64_t batch = 128;
-    while (batch > devices && batch * 8 > found_.train->size()) batch /= 2;
+    while (batch > devices() && batch * 8 > found_.train->size()) batch /= 2;
     return batch;
   }
 
@@ -239,15 +275,6 @@ class Writer {
     if (!found_.train) return 1;
     const double steps = std::max(1.0, static_cast<double>(found_.train->size()) / static_cast<double>(batch_size()));
     return std::clamp<std::int64_t>(std::llround(2000 / steps), 10, found_.train->input().shape.size() == 3 ? 30 : 100);
-  }
-
-  // Adam changes a parameter by about the rate in a step, and outputs begin near 0: targets that are far from there
-  // need a larger one.
-  std::string learning_rate() const {
-    const double scale = is_classifier_ || !found_.train ? 1 : train::target_scale(*found_.train);
-    const double rate = std::clamp(2e-5 * scale, 0.001, 10.0);
-    const std::string line = fmt::format("  learning_rate: {:.2g}", rate);
-    return rate > 0.001 ? commented(line, "large, because targets are: about " + train::compact(scale)) : line + "\n";
   }
 
   std::string head() const {
@@ -270,20 +297,25 @@ class Writer {
   std::string text(const std::string& layers) const {
     std::string out = head();
     out += "name: " + spec::print_text(name_) + "\nseed: 0\n\nmesh:\n";
-    out += commented(fmt::format("  axes: {{devices: {}}}", devices), "logical devices; one core can run all of them");
+    out +=
+        commented(fmt::format("  axes: {{devices: {}}}", devices()), "logical devices; one core can run all of them");
     out += "\ndata:\n  source:\n" + source_.yaml;
     out += commented(fmt::format("  batch_size: {}", batch_size()),
-                     fmt::format("examples a step: {} on each device", batch_size() / devices));
+                     fmt::format("examples a step: {} on each device", batch_size() / devices()));
     if (is_divided())
       out += commented(fmt::format("  validation: {}", validation_share), "of the training examples, kept aside");
     out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
+    if (!is_classifier_) {
+      out +=
+          commented("  normalize_targets: auto", "the loss is of targets like that; metrics and predictions are not");
+    }
     out += "\nmodel:\n  layers:\n" + layers;
     if (is_classifier_ && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
       out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
     }
     out += is_classifier_ ? "\nloss: softmax_cross_entropy\nmetrics: [accuracy]\n"
                           : "\nloss: mean_squared_error\nmetrics: [mean_absolute_error, r2]\n";
-    out += "\noptimizer:\n  adam: {}\n" + learning_rate() + "\ntrain:\n";
+    out += "\noptimizer:\n  adam: {}\n  learning_rate: 0.001\n\ntrain:\n";
     out += fmt::format("  duration: {} epochs\n", epochs());
     if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
     out += commented("  eval_every: 1 epoch", "on the validation examples");

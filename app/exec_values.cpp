@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -148,13 +151,16 @@ std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type
 
 std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value) {
   std::vector<Holders> groups;
+  std::unordered_multimap<std::size_t, std::size_t> by_hash;  // of the value: the group
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
     std::vector<std::byte> bits = value(device);
-    const auto same =
-        std::find_if(groups.begin(), groups.end(), [&](const Holders& group) { return group.value == bits; });
-    if (same != groups.end()) {
-      same->devices.push_back(device);
+    const std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(bits.data()), bits.size()});
+    const auto [first, last] = by_hash.equal_range(hash);
+    const auto same = std::find_if(first, last, [&](const auto& entry) { return groups[entry.second].value == bits; });
+    if (same != last) {
+      groups[same->second].devices.push_back(device);
     } else {
+      by_hash.emplace(hash, groups.size());
       groups.push_back({{device}, std::move(bits)});
     }
   }

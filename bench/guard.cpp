@@ -25,6 +25,8 @@
 #include "core/ops/list.h"
 #include "core/runtime/cpu/module.h"
 #include "core/spec/load.h"
+#include "core/train/record_events.h"
+#include "core/train/record_lines.h"
 #include "core/train/setup.h"
 #include "core/train/start.h"
 
@@ -176,6 +178,31 @@ double more_parameters(double waste) {
   return four_times_the_size(5000, plan, waste);
 }
 
+double more_metrics(double waste) {
+  const auto tell = [](std::size_t metrics) {
+    train::Logged logged;
+    logged.step = 1;
+    for (std::size_t i = 0; i < metrics; ++i) logged.measures.emplace_back("f1_" + std::to_string(i), 0.5);
+    const train::Event event = std::vector{logged};
+    std::size_t bytes = train::metrics_lines(event).size();
+    train::EventLines lines;
+    for (const train::Line& line : lines(event)) bytes += line.text().size();
+    if (bytes == 0) throw std::logic_error("no line");
+  };
+  return four_times_the_size(2000, tell, waste);
+}
+
+double more_senders(double waste) {
+  const auto load = [](std::size_t devices) {
+    const std::string text = "mesh a=" + std::to_string(devices) +
+                             "\nbatch %x:f32[]{a}\n%y = ppermute[axes={a}, pairs=[0:1]] %x\nreturn y = %y\n";
+    const auto program = std::make_shared<const Program>(parse_program(text, "senders", all_ops()));
+    const std::unique_ptr<Module> module = CpuBackend({.workers = 1}).load(Source{{{"program", program}}});
+    if (module->allocated() == 0) throw std::logic_error("no module");
+  };
+  return four_times_the_size(2000, load, waste);
+}
+
 struct Check {
   std::string what;
   double bound;
@@ -192,6 +219,8 @@ std::vector<Check> checks() {
        [](double waste) { return against_loop_by_hand(64, waste); }},
       {"a line of program text with 4 times the operands, read and printed", 8, longer_line},
       {"a plan of 4 times the parameters", 8, more_parameters},
+      {"a step of 4 times the metrics, as a line and as JSON", 8, more_metrics},
+      {"a collective among 4 times the devices, made ready", 8, more_senders},
   };
 }
 

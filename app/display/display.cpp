@@ -38,12 +38,19 @@ std::string field_text(const Field& field, LineKind kind, bool color) {
   return text;
 }
 
-// Fields between which two spaces stand, the first padded to `lead`.
-int width_of(const Line& line) {
+std::vector<int> widths_of_fields(const Line& line) {
+  std::vector<int> widths;
+  widths.reserve(line.fields.size());
+  for (const Field& field : line.fields) widths.push_back(display_width(field.text()));
+  return widths;
+}
+
+// Fields of these widths, between which two spaces stand, the first padded to `lead`.
+int width_of(const std::vector<int>& fields, int lead) {
   int width = 0;
-  for (std::size_t i = 0; i < line.fields.size(); ++i) {
-    width += display_width(line.fields[i].text());
-    if (i == 0 && line.fields.size() > 1) width = std::max(width, line.lead);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    width += fields[i];
+    if (i == 0 && fields.size() > 1) width = std::max(width, lead);
     if (i > 0) width += 2;
   }
   return width;
@@ -55,7 +62,8 @@ int next_of(const Field& field) { return std::max(field.expendable, field.expend
 // What is left of a line so that it fits in `width` columns, or is as short as it can be: the most expendable parts go
 // first, the alignment among them.
 Line shortened(Line line, int width) {
-  while (width_of(line) > width) {
+  std::vector<int> widths = widths_of_fields(line);  // a line may have a metric for each of many classes
+  while (width_of(widths, line.lead) > width) {
     const auto most = std::max_element(line.fields.begin(), line.fields.end(),
                                        [](const Field& a, const Field& b) { return next_of(a) <= next_of(b); });
     const int next = most == line.fields.end() ? 0 : next_of(*most);
@@ -64,11 +72,14 @@ Line shortened(Line line, int width) {
       continue;
     }
     if (next == 0) break;
+    const auto its_width = widths.begin() + (most - line.fields.begin());
     if (most->expendable_unit > 0) {
       most->unit.clear();
       most->expendable_unit = 0;
+      *its_width = display_width(most->text());
     } else {
       line.fields.erase(most);
+      widths.erase(its_width);
     }
   }
   return line;
@@ -77,7 +88,7 @@ Line shortened(Line line, int width) {
 // A line that has to be folded all the same keeps its units.
 Line fitted(const Line& line, int width) {
   Line with_units = line, short_line = shortened(line, width);
-  if (width_of(short_line) <= width) return short_line;
+  if (width_of(widths_of_fields(short_line), short_line.lead) <= width) return short_line;
   for (Field& field : with_units.fields) field.expendable_unit = 0;
   return shortened(std::move(with_units), width);
 }
@@ -167,7 +178,7 @@ class BarDisplay : public train::Consumer {
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
       : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop, line_of_signal), lines_(verbose) {}
 
-  bool wants_live_loss() const override { return true; }
+  bool wants_live_measures() const override { return true; }
 
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);

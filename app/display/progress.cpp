@@ -68,13 +68,12 @@ void RunProgress::take(const train::Progressed& event, double now) {
   work_.reset();
   state_.step = event.step;
   state_.elapsed = now - started_;
-  if (event.loss) {
-    loss_.add(*event.loss);
-    show_loss();
-    if (now - logged_ > current_seconds) {
-      state_.measures.resize(1);
-      state_.examples_per_second = 0;
-    }
+  if (!event.measures.empty()) {
+    moving_.resize(event.measures.size());
+    for (std::size_t i = 0; i < moving_.size(); ++i) moving_[i].add(event.measures[i].second);
+    state_.measures = event.measures;
+    show_moving();
+    if (now - logged_ > current_seconds) state_.examples_per_second = 0;
   }
   measure_epoch(event, now);
   measure_speed(event.step, now);
@@ -117,14 +116,14 @@ void RunProgress::take(const std::vector<train::Logged>& event, double now) {
   state_.measures = summary.medians;
   if (members_ > 1) state_.loss = summary.loss;
   state_.examples_per_second = event.front().examples_per_second;
-  show_loss();
+  show_moving();
 }
 
-// Between log lines the loss is the moving mean; the bar of a run without one has that of the last line.
-void RunProgress::show_loss() {
-  if (!loss_.value()) return;
-  if (state_.measures.empty()) state_.measures.emplace_back("loss", 0);
-  state_.measures.front().second = *loss_.value();
+// Measures are moving means; until there are some, those of the last line.
+void RunProgress::show_moving() {
+  for (std::size_t i = 0; i < std::min(moving_.size(), state_.measures.size()); ++i) {
+    state_.measures[i].second = moving_[i].value().value_or(state_.measures[i].second);
+  }
 }
 
 // Of the split that decides, which is the first that is evaluated.

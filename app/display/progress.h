@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/display/bar.h"
 #include "core/train/events.h"
@@ -39,7 +40,7 @@ class RunProgress {
   void take(const train::Ended& event, double now);
   template <class E>
   void take(const E&, double) {}
-  void show_loss();
+  void show_moving();
   void measure_speed(std::int64_t step, double now);
   void measure_epoch(const train::Progressed& event, double now);
 
@@ -49,7 +50,7 @@ class RunProgress {
   bool running_ = false, largest_is_best_ = false;
   std::int64_t members_ = 1, steps_per_epoch_ = 0;
   std::string best_metric_, evaluated_split_;
-  MovingMean loss_;
+  std::vector<MovingMean> moving_;  // of the measures, in their order
   double started_ = 0, logged_ = 0;
   struct Mark {
     double time = 0;

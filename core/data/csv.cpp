@@ -25,22 +25,44 @@ std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
   return texts;
 }
 
+// Of a category that the training split does not have, and that counts as none.
+constexpr std::uint32_t no_category = std::numeric_limits<std::uint32_t>::max();
+
+enum class TextKind { category, category_or_none, class_name };
+
+[[noreturn]] void fail_unknown(const Dictionary::Entry& entry, std::vector<std::string> names,
+                               const std::string& column, TextKind kind) {
+  const bool is_class = kind == TextKind::class_name;
+  std::string help = "remove the row, or add one like it to the training split";
+  std::replace(names.begin(), names.end(), std::string(), std::string("empty cells"));
+  if (names.size() <= 12) help = fmt::format("it has {}", join(names, ", "));
+  if (!is_class) help += "; unknown: ignore takes it as none of them";
+  const std::string found = entry.text.empty() ? "an empty cell" : shown_cell(entry.text);
+  fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
+                        found, is_class ? "class" : "category"),
+            std::move(help));
+}
+
 // The position in `names`, which are sorted, of each text of the dictionary. Throws Error (data) for one that is not
-// among them.
+// among them, unless it may be none.
 std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std::vector<std::string>& names,
-                                        const std::string& column, std::string_view what) {
+                                        const std::string& column, TextKind kind) {
   std::vector<std::uint32_t> positions;
   for (const Dictionary::Entry& entry : dictionary.entries()) {
     const auto at = std::lower_bound(names.begin(), names.end(), entry.text);
-    if (at == names.end() || *at != entry.text) {
-      fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
-                            shown_cell(entry.text), what),
-                names.size() <= 12 ? fmt::format("it has {}", join(names, ", "))
-                                   : "remove the row, or add one like it to the training split");
-    }
-    positions.push_back(static_cast<std::uint32_t>(at - names.begin()));
+    const bool found = at != names.end() && *at == entry.text;
+    if (!found && kind != TextKind::category_or_none) fail_unknown(entry, names, column, kind);
+    positions.push_back(found ? static_cast<std::uint32_t>(at - names.begin()) : no_category);
   }
   return positions;
+}
+
+void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
+  const std::int64_t cells = table.unknown_cells();
+  if (cells == 0) return;
+  notes.push_back(fmt::format("{}: {} {} a category that the training split does not have, and {} as none of them",
+                              where, counted(cells, "cell"), cells == 1 ? "has" : "have",
+                              cells == 1 ? "counts" : "count"));
 }
 
 TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
@@ -50,7 +72,14 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
   }
   TableColumns columns = target_columns(csv);
   for (const Encoding::Column& column : known.columns) {
-    columns.inputs.push_back({column.name, !column.categories.empty(), {}});
+    const bool is_categorical = !column.categories.empty();
+    if (!is_categorical && !column.missing && csv.missing.of(column.name, false) == spec::Missing::mean) {
+      fail_data(fmt::format("missing asks for the mean of column '{}', which the checkpoint does not have: the run was "
+                            "trained without missing numbers in it",
+                            column.name),
+                "fill the cells, or train a run with missing: fill");
+    }
+    columns.inputs.push_back({column.name, is_categorical, {}, csv.missing.of(column.name, is_categorical)});
   }
   return columns;
 }
@@ -100,7 +129,7 @@ Encoding learn(const TableColumns& columns, const Table& table) {
     bytes += std::ssize(name);
   };
   for (std::size_t i = 0; i < columns.inputs.size(); ++i) {
-    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), 0});
+    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), {}});
   }
   if (table.target == Table::Target::texts) encoding.classes = sorted_texts(table.texts);
   for (const Encoding::Column& column : encoding.columns) {
@@ -118,17 +147,18 @@ Encoding learn(const TableColumns& columns, const Table& table) {
   return encoding;
 }
 
-TableDataset::TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path,
-                           bool numeric)
+TableDataset::TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                           const std::string& path, bool numeric, spec::Unknown unknown)
     : table_(std::move(table)) {
   plain_ = !table_.has_missing;
-  encode(encoding);
-  encode_targets(encoding, target, numeric);
-  target_.origin = fmt::format("column '{}' of '{}'", target, path);
+  encode(encoding, unknown);
+  encode_targets(encoding, targets, numeric || targets.size() > 1);
+  target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
   fill_missing(encoding);
 }
 
-void TableDataset::encode(const Encoding& encoding) {
+void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
+  const TextKind kind = unknown == spec::Unknown::ignore ? TextKind::category_or_none : TextKind::category;
   std::size_t width = 0;
   for (const Encoding::Column& column : encoding.columns) {
     columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
@@ -139,21 +169,24 @@ void TableDataset::encode(const Encoding& encoding) {
     if (columns_[i].categories == 0) continue;
     plain_ = false;
     const std::vector<std::uint32_t> positions =
-        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, "category");
+        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, kind);
     for (std::int64_t r = 0; r < table_.rows; ++r) {
       std::byte* const cell =
           table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * sizeof(float);
       std::uint32_t code = 0;
       std::memcpy(&code, cell, sizeof(code));
       std::memcpy(cell, &positions[code], sizeof(code));
+      if (positions[code] == no_category) ++unknown_cells_;
     }
   }
   table_.categories.clear();
 }
 
-void TableDataset::encode_targets(const Encoding& encoding, const std::string& target, bool numeric) {
+void TableDataset::encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                                  bool numeric) {
   if (table_.target == Table::Target::texts) {
-    const std::vector<std::uint32_t> positions = positions_of(table_.texts, encoding.classes, target, "class");
+    const std::vector<std::uint32_t> positions =
+        positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name);
     for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
   } else if (table_.target == Table::Target::integers && !numeric) {
     for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
@@ -164,7 +197,7 @@ void TableDataset::encode_targets(const Encoding& encoding, const std::string& t
     target_ = no_target();
   } else {
     target_.dtype = values_.empty() ? DType::i32 : DType::f32;
-    target_.shape = values_.empty() ? Shape{} : Shape{1};
+    target_.shape = values_.empty() ? Shape{} : Shape{std::ssize(targets)};
   }
   if (!labels_.empty()) {
     const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
@@ -181,7 +214,7 @@ const std::byte* TableDataset::row(std::int64_t index) const {
 void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target) const {
   const auto i = static_cast<std::size_t>(index);
   if (!labels_.empty()) std::memcpy(target, &labels_[i], sizeof(labels_[i]));
-  if (!values_.empty()) std::memcpy(target, &values_[i], sizeof(values_[i]));
+  if (!values_.empty()) std::memcpy(target, values_.data() + i * target_.bytes() / sizeof(float), target_.bytes());
   if (input == nullptr) return;
   const std::byte* cell = row(index);
   if (plain_) {
@@ -200,40 +233,47 @@ void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target)
       std::memcpy(&category, cell, sizeof(category));
       constexpr float one = 1;
       std::memset(to, 0, column.categories * sizeof(float));
-      std::memcpy(to + category * sizeof(float), &one, sizeof(one));
+      if (category != no_category) std::memcpy(to + category * sizeof(float), &one, sizeof(one));
     }
     cell += sizeof(float);
   }
 }
 
-std::vector<double> TableDataset::means_of(const Dataset& rows, const Encoding& encoding) const {
+std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
+                                                          const spec::MissingCells& missing) const {
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool is_number = columns_[i].categories == 0;
+    if (is_number && missing.of(encoding.columns[i].name, false) == spec::Missing::mean) asked.push_back(i);
+  }
+  std::vector<std::optional<double>> means(columns_.size());
+  if (asked.empty()) return means;
   std::vector<double> sums(columns_.size());
   std::vector<std::int64_t> counts(columns_.size());
   for (std::int64_t r = 0; r < rows.size(); ++r) {
-    const std::byte* cell = row(rows.index_in_source(r));
-    for (std::size_t i = 0; i < columns_.size(); ++i, cell += sizeof(float)) {
+    const std::byte* const cells = row(rows.index_in_source(r));
+    for (const std::size_t i : asked) {
       float value = 0;
-      std::memcpy(&value, cell, sizeof(value));
-      if (columns_[i].categories != 0 || std::isnan(value)) continue;
+      std::memcpy(&value, cells + i * sizeof(float), sizeof(value));
+      if (std::isnan(value)) continue;
       sums[i] += static_cast<double>(value);
       ++counts[i];
     }
   }
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].categories != 0) continue;
+  for (const std::size_t i : asked) {
     if (counts[i] == 0) {
       fail_data(
           fmt::format("column '{}' of the training split has no value, so it has no mean", encoding.columns[i].name),
           "leave it out: inputs: [...] names the columns to use");
     }
-    sums[i] /= static_cast<double>(counts[i]);
+    means[i] = sums[i] / static_cast<double>(counts[i]);
   }
-  return sums;
+  return means;
 }
 
 void TableDataset::fill_missing(const Encoding& encoding) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    columns_[i].missing = static_cast<float>(encoding.columns[i].missing);
+    columns_[i].missing = static_cast<float>(encoding.columns[i].missing.value_or(0));
   }
 }
 
@@ -259,22 +299,29 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
   for (auto& [split, table] : tables) {
     if (source.encoding.classes.empty()) {
-      check_targets_are_numbers(table, columns.target);
+      check_targets_are_numbers(table, columns.targets.front().text);
     } else {
       read_as_classes(csv, columns, split, table);
     }
-    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.target,
-                                                          files_of(csv, split).front(), numeric);
+    take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
+    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
+                                                          files_of(csv, split).front(), numeric, csv.unknown);
+    note_unknown(*source.splits[split], name_of(split), source.notes);
   }
   return source;
 }
 
-std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
   TableColumns columns = columns_of(csv, known);
-  columns.target.clear();
+  columns.targets.clear();
   columns.weight.clear();
-  return std::make_shared<TableDataset>(read_table(csv, {open_table(path)}, columns, TargetKind::numbers), known, "",
-                                        path, false);
+  Table table = read_table(csv, {open_table(path)}, columns, TargetKind::numbers);
+  InputTable inputs{nullptr, {}, std::move(table.skipped)};
+  const auto dataset = std::make_shared<TableDataset>(std::move(table), known, std::vector<spec::ColumnName>{}, path,
+                                                      false, csv.unknown);
+  note_unknown(*dataset, "inputs", inputs.notes);
+  inputs.dataset = dataset;
+  return inputs;
 }
 
 }  // namespace pmaptrain::data

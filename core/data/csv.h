@@ -17,13 +17,15 @@ namespace pmaptrain::data {
 Encoding learn(const TableColumns& columns, const Table& table);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
-// others. Targets are labels (i32) or numbers (f32[1]).
+// others. Targets are labels (i32) or numbers (f32[targets]).
 class TableDataset : public Dataset {
  public:
   // `encoding` has the columns of the inputs, and the names of the classes where targets are texts. Throws Error (data)
-  // for a category or a class that it does not have.
-  // `target` is the name of their column, `path` that of a file of the split.
-  TableDataset(Table table, const Encoding& encoding, const std::string& target, const std::string& path, bool numeric);
+  // for a class that it does not have, and unless they are ignored for a category.
+  // `targets` are the names of their columns, `path` that of a file of the split. Several targets are numbers, whether
+  // integers are or not.
+  TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+               const std::string& path, bool numeric, spec::Unknown unknown);
 
   std::int64_t size() const override { return table_.rows; }
   Field input() const override { return input_; }
@@ -35,9 +37,12 @@ class TableDataset : public Dataset {
     return is_weighted() ? table_.weights[static_cast<std::size_t>(index)] : 1.0F;
   }
 
-  // The mean of each column of numbers over `rows`, a part of this dataset, without the values that are missing; 0 for
-  // a column of categories. Throws Error (data) for a column that has none.
-  std::vector<double> means_of(const Dataset& rows, const Encoding& encoding) const;
+  // How many cells have a category that the encoding does not have.
+  std::int64_t unknown_cells() const { return unknown_cells_; }
+  // The mean of each column whose missing numbers it stands for, over `rows`, a part of this dataset, without the
+  // values that are missing; none for others. Throws Error (data) for a column that has none.
+  std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
+                                              const spec::MissingCells& missing) const;
   // What stands for missing values from here on.
   void fill_missing(const Encoding& encoding);
 
@@ -49,12 +54,13 @@ class TableDataset : public Dataset {
     float missing = 0;
   };
   const std::byte* row(std::int64_t index) const;
-  void encode(const Encoding& encoding);
-  void encode_targets(const Encoding& encoding, const std::string& target, bool numeric);
+  void encode(const Encoding& encoding, spec::Unknown unknown);
+  void encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets, bool numeric);
 
   Table table_;
   Field input_, target_;
   std::vector<Column> columns_;
+  std::int64_t unknown_cells_ = 0;
   bool plain_ = true;  // an input is a row of cells as it is
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
@@ -65,6 +71,7 @@ class TableDataset : public Dataset {
 struct CsvSource {
   std::map<Split, std::shared_ptr<TableDataset>> splits;
   Encoding encoding;
+  std::vector<std::string> notes;
 };
 
 // Opens the splits that `wants` names. Without `known` the encoding is learned from the training split, which is then
@@ -73,6 +80,11 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
 
 // The rows of another file, by the columns that `known`, the encoding of a checkpoint, has as inputs: without targets,
 // so read() leaves its `target` as it is, and whatever other columns there are.
-std::shared_ptr<const Dataset> open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known);
+struct InputTable {
+  std::shared_ptr<const Dataset> dataset;
+  std::vector<std::string> notes;
+  std::vector<SkippedRow> skipped;  // any number of them
+};
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known);
 
 }  // namespace pmaptrain::data

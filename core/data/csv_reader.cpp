@@ -16,6 +16,9 @@
 namespace pmaptrain::data {
 namespace {
 
+// What decides whether a file is text: no more of it is read where it is none.
+constexpr std::size_t first_block = std::size_t{1} << 16;
+
 // All that the gzip file holds. Its last four bytes say how much that is, modulo 2^32, but may lie.
 Bytes inflate(const Bytes& file, const std::string& path) {
   const std::string name = fmt::format("'{}'", path);
@@ -25,8 +28,7 @@ Bytes inflate(const Bytes& file, const std::string& path) {
     if (inflate_whole(file.view(), memory.view)) return {std::move(memory.owner), memory.view};
   }
   Inflater inflater(file.view(), Compression::gzip, name);
-  constexpr std::size_t first_size = std::size_t{1} << 16;
-  Memory memory = allocate(first_size, name);
+  Memory memory = allocate(first_block, name);
   std::size_t held = inflater.read(memory.view);
   while (held == memory.view.size()) {
     Memory larger = allocate(2 * held, name);
@@ -51,6 +53,17 @@ void check_text(std::string_view text, const std::string& path) {
     if (text.starts_with(magic)) fail_data(fmt::format("'{}' is {}, expected text", path, name), "save it as CSV");
   }
   if (text.empty()) fail_data(fmt::format("'{}' is empty", path));
+  if (const std::size_t zero = text.substr(0, first_block).find('\0'); zero != std::string_view::npos) {
+    fail_data(fmt::format("'{}' has a zero byte at offset {}, expected text", path, zero), "save it as CSV, in UTF-8");
+  }
+}
+
+// The first bytes that the gzip file holds.
+std::string beginning_of(const Bytes& file, const std::string& path) {
+  std::string begin(first_block, '\0');
+  Inflater inflater(file.view(), Compression::gzip, fmt::format("'{}'", path));
+  begin.resize(inflater.read(std::as_writable_bytes(std::span(begin))));
+  return begin;
 }
 
 }  // namespace
@@ -58,7 +71,9 @@ void check_text(std::string_view text, const std::string& path) {
 Bytes read_text(const std::string& path) { return text_of(map_file(path), path); }
 
 Bytes text_of(const Bytes& file, const std::string& path) {
-  const Bytes text = is_gzip(file.view()) ? inflate(file, path) : file;
+  const bool is_compressed = is_gzip(file.view());
+  if (is_compressed) check_text(beginning_of(file, path), path);
+  const Bytes text = is_compressed ? inflate(file, path) : file;
   const std::string_view view = as_text(text);
   check_text(view, path);
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
@@ -79,6 +94,7 @@ bool CsvReader::next_record() {
     line_ = next_line_;
     if (*at_ == '\r' && at_ + 1 < end_ && at_[1] == '\n') ++at_;
     if (*at_ != '\n') {
+      record_ = at_;
       in_record_ = true;
       return true;
     }
@@ -92,23 +108,30 @@ std::optional<std::string_view> CsvReader::next_cell() {
   if (!in_record_) return std::nullopt;
   const char* first = at_;
   while (first < end_ && is_blank(*first)) ++first;
-  if (first < end_ && *first == '"') return quoted_cell(first + 1);
-  const char* at = first;
+  is_quoted_ = first < end_ && *first == '"';
+  if (is_quoted_) return quoted_cell(first + 1);
+  const char *const begin = at_, *at = first;
   while (at < end_ && *at != delimiter_ && *at != '\n' && *at != '\r') ++at;
-  const char* last = at;
-  while (last > first && is_blank(last[-1])) --last;
   end_cell(at);
-  return std::string_view(first, static_cast<std::size_t>(last - first));
+  return std::string_view(begin, static_cast<std::size_t>(at - begin));
+}
+
+void CsvReader::leave_record() {
+  at_ = std::find(record_, end_, '\n');
+  if (at_ < end_) ++at_;
+  next_line_ = line_ + 1;
+  in_record_ = false;
 }
 
 // `first` is behind the opening quote.
 std::string_view CsvReader::quoted_cell(const char* first) {
   const char* at = first;
   bool has_doubled = false;
+  std::int64_t lines = 0;
   while (true) {
     const auto* const quote = static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end_ - at)));
     if (quote == nullptr) fail("a double quote is not closed", "close it; inside of quotes write a quote twice: \"\"");
-    next_line_ += std::count(at, quote, '\n');
+    lines += std::count(at, quote, '\n');
     at = quote + 1;
     if (at == end_ || *at != '"') break;
     has_doubled = true;
@@ -120,6 +143,7 @@ std::string_view CsvReader::quoted_cell(const char* first) {
     fail(fmt::format("after the quoted {} comes other text", shown_cell(text)),
          "inside of quotes write a quote twice: \"\"");
   }
+  next_line_ += lines;
   end_cell(at);
   if (!has_doubled) return text;
   unescaped_.clear();
@@ -136,13 +160,39 @@ void CsvReader::end_cell(const char* at) {
     at_ = at + 1;
     return;
   }
-  in_record_ = false;
   if (at < end_ && *at == '\r') {
     ++at;
     if (at == end_ || *at != '\n') fail("a line ends in CR alone", "save the file with LF or CRLF at line ends");
   }
+  in_record_ = false;
   if (at < end_) ++next_line_;
   at_ = at < end_ ? at + 1 : end_;
+}
+
+std::string_view without_blanks(std::string_view cell) {
+  constexpr std::string_view blanks = " \t";
+  const std::size_t first = std::min(cell.find_first_not_of(blanks), cell.size());
+  return cell.substr(first, cell.find_last_not_of(blanks) + 1 - first);
+}
+
+Grid grid_of(std::string_view text, char delimiter, int records) {
+  const std::string unnamed;
+  CsvReader reader(text, delimiter, unnamed);
+  Grid grid;
+  try {
+    for (int record = 0; record < records && reader.next_record(); ++record) {
+      std::size_t cells = 0;
+      for (; const auto cell = reader.next_cell(); ++cells) {
+        const bool has_quote = !reader.is_quoted() && cell->find('"') != std::string_view::npos;
+        grid.has_quotes = grid.has_quotes || has_quote;
+      }
+      if (record > 0 && cells != grid.columns) return {};
+      grid.columns = cells;
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return grid;
 }
 
 std::int64_t count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n') + 1; }
@@ -180,6 +230,7 @@ bool is_below_one(std::string_view number) {
 
 CellNumber to_number(std::string_view cell) {
   using Kind = CellNumber::Kind;
+  cell = without_blanks(cell);
   if (cell.empty()) return {Kind::missing, 0, false};
   const bool plus = cell.size() > 1 && cell[0] == '+' && cell[1] != '-' && cell[1] != '+';
   const char* const first = cell.data() + (plus ? 1 : 0);
@@ -199,6 +250,44 @@ CellNumber to_number(std::string_view cell) {
     if (cell == word) return {Kind::missing, 0, false};
   }
   return {};
+}
+
+namespace {
+
+// Without the commas between groups of three digits; empty where commas are anything else.
+std::string without_thousands(std::string_view number) {
+  const std::size_t end = std::min(number.find('.'), number.size());
+  std::string digits;
+  std::size_t group = 0;  // digits since the last comma
+  bool has_commas = false;
+  for (const char c : number.substr(0, end)) {
+    if (c != ',') {
+      digits += c;
+      group += c >= '0' && c <= '9' ? 1 : 0;
+      continue;
+    }
+    if (group == 0 || group > 3 || (has_commas && group != 3)) return "";
+    has_commas = true;
+    group = 0;
+  }
+  if (has_commas && group != 3) return "";
+  return digits + std::string(number.substr(end));
+}
+
+}  // namespace
+
+std::optional<std::string> plain_number(std::string_view cell) {
+  const std::string_view whole = without_blanks(cell);
+  std::string_view number = whole;
+  const bool negative = number.starts_with('-');
+  if (negative) number.remove_prefix(1);
+  for (const std::string_view sign : {"$", "€", "£", "¥", "%"}) {
+    if (number.starts_with(sign) && sign != "%") number = without_blanks(number.substr(sign.size()));
+    if (number.ends_with(sign)) number = without_blanks(number.substr(0, number.size() - sign.size()));
+  }
+  std::string plain = (negative ? "-" : "") + without_thousands(number);
+  if (plain == whole || to_number(plain).kind != CellNumber::Kind::number) return std::nullopt;
+  return plain;
 }
 
 }  // namespace pmaptrain::data

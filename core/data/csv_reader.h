@@ -21,8 +21,8 @@ inline std::string_view as_text(const Bytes& bytes) {
 }
 
 // Reads records one after another, and each record's cells. Lines end in LF or CRLF; blank lines are skipped. A cell in
-// double quotes may hold delimiters, line ends and doubled quotes. Blanks around a cell, outside of its quotes, are no
-// part of it.
+// double quotes may hold delimiters, line ends and doubled quotes; blanks around its quotes are no part of it. Those of
+// a cell without quotes are.
 class CsvReader {
  public:
   // `text` must outlive it; `path` is for messages.
@@ -33,8 +33,12 @@ class CsvReader {
   // The next cell of the record, valid until the next call; none after the last. Throws Error (data) for a quote that
   // is not closed, text after a closing quote, and a line end of CR alone.
   std::optional<std::string_view> next_cell();
+  // Gives the record up: the next one begins with the line after that in which this one does, whatever its quotes hold.
+  void leave_record();
   // The line in which the record begins, from 1.
   std::int64_t line() const { return line_; }
+  // Whether the last cell was in quotes.
+  bool is_quoted() const { return is_quoted_; }
 
  private:
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
@@ -42,14 +46,24 @@ class CsvReader {
   void end_cell(const char* at);
   [[noreturn]] void fail(const std::string& what, std::string help) const;
 
-  const char* at_;
-  const char* end_;
+  const char *at_, *end_, *record_ = nullptr;
   char delimiter_;
   const std::string& path_;
   bool in_record_ = false;  // a cell follows
+  bool is_quoted_ = false;
   std::int64_t line_ = 0, next_line_ = 1;
   std::string unescaped_;
 };
+
+// A cell without the blanks around it, as names of columns and numbers are read.
+std::string_view without_blanks(std::string_view cell);
+
+// The cells of the first records of a text, by some delimiter.
+struct Grid {
+  std::size_t columns = 0;  // 0: records differ in how many cells they have, or cannot be read
+  bool has_quotes = false;  // within cells that are not quoted, which RFC 4180 does not allow
+};
+Grid grid_of(std::string_view text, char delimiter, int records);
 
 // How often a line can end in the text at most: an upper bound of its records.
 std::int64_t count_lines(std::string_view text);
@@ -57,8 +71,8 @@ std::int64_t count_lines(std::string_view text);
 // A cell as messages show it: in quotes, short, without control characters.
 std::string shown_cell(std::string_view cell);
 
-// What a cell says as a number. Numbers are decimal, with a point, whatever the locale; NA, NaN, null and the like say
-// that a value is missing, as pandas reads them.
+// What a cell says as a number, whatever blanks are around it. Numbers are decimal, with a point, whatever the locale;
+// NA, NaN, null and the like say that a value is missing, as pandas reads them.
 struct CellNumber {
   enum class Kind { number, missing, infinite, beyond_float, text };
   Kind kind = Kind::text;
@@ -66,5 +80,9 @@ struct CellNumber {
   bool integer = false;  // written without a point or an exponent
 };
 CellNumber to_number(std::string_view cell);
+
+// The number in a cell that also has a currency or percent sign, or separators of thousands: "1234" of "$1,234". None
+// of a cell that is a number as it is, or holds anything else.
+std::optional<std::string> plain_number(std::string_view cell);
 
 }  // namespace pmaptrain::data

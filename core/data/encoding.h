@@ -15,7 +15,7 @@ struct Encoding {
   struct Column {
     std::string name;
     std::vector<std::string> categories;  // in the order of their numbers; empty: a number
-    double missing = 0;                   // with `missing: mean`, what stands for a number that is not given
+    std::optional<double> missing = {};   // the mean that stands for a number that is not given, where one is asked for
     friend bool operator==(const Column&, const Column&) = default;
   };
   std::vector<Column> columns;       // of a table, in the order of the inputs
@@ -27,6 +27,18 @@ struct Encoding {
     friend bool operator==(const Statistics&, const Statistics&) = default;
   };
   std::optional<Statistics> statistics;
+  // Of `normalize_targets: auto`: of each number of a target.
+  std::optional<Statistics> targets;
+  // Of `class_weights: balanced`: of classes 0, 1, ...; else empty.
+  std::vector<double> class_weights;
+  // What `on_error: skip` left out.
+  struct Skipped {
+    std::string split;
+    std::int64_t row = 0;  // among all rows or files
+    std::string reason;
+    friend bool operator==(const Skipped&, const Skipped&) = default;
+  };
+  std::vector<Skipped> skipped;
   friend bool operator==(const Encoding&, const Encoding&) = default;
 };
 

@@ -60,9 +60,18 @@ void check_image_limits(std::int64_t height, std::int64_t width, const std::stri
   }
 }
 
+namespace {
+
+bool is_png(std::span<const std::byte> file) { return begins(file, "\x89PNG\r\n\x1a\n"); }
+bool is_jpeg(std::span<const std::byte> file) { return begins(file, "\xff\xd8\xff"); }
+
+}  // namespace
+
+bool is_image(std::span<const std::byte> file) { return is_png(file) || is_jpeg(file); }
+
 ImageHead read_image_head(std::span<const std::byte> file, const std::string& name) {
-  if (begins(file, "\x89PNG\r\n\x1a\n")) return read_png_head(file, name);
-  if (begins(file, "\xff\xd8\xff")) return read_jpeg_head(file, name);
+  if (is_png(file)) return read_png_head(file, name);
+  if (is_jpeg(file)) return read_jpeg_head(file, name);
   fail_format(file, name);
 }
 

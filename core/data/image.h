@@ -29,6 +29,9 @@ struct ImageHead {
 inline constexpr std::int64_t max_image_side = 65535;
 inline constexpr std::int64_t max_image_pixels = std::int64_t{1} << 27;
 
+// Whether a file begins as an image that can be read.
+bool is_image(std::span<const std::byte> file);
+
 // Reads the head of the image in `file`, of which the beginning suffices. `name` is the file's, for messages. Throws
 // Error (data) for another format, for a damaged head, and for an image beyond the limits.
 ImageHead read_image_head(std::span<const std::byte> file, const std::string& name);

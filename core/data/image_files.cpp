@@ -20,8 +20,8 @@
 namespace pmaptrain::data {
 namespace {
 
-// Enough for the heads of most files.
-constexpr std::size_t head_bytes = std::size_t{64} << 10;
+// Enough for the heads of most files, and for that of any with its metadata.
+constexpr std::size_t head_bytes = std::size_t{64} << 10, most_head_bytes = std::size_t{64} << 20;
 
 constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";
 
@@ -51,11 +51,11 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 ImageHead read_head(const std::string& path) {
   const std::vector<std::byte> begin = read_file(path, head_bytes);
-  if (begin.size() < head_bytes) return read_image_head(begin, path);
+  if (begin.size() < head_bytes || !is_image(begin)) return read_image_head(begin, path);
   try {
     return read_image_head(begin, path);
   } catch (const Error&) {
-    return read_image_head(read_file(path), path);  // metadata may be longer
+    return read_image_head(read_file(path, most_head_bytes), path);  // metadata may be longer
   }
 }
 
@@ -121,11 +121,32 @@ ImageFiles list_unclassed_images(const std::string& path) {
   return found;
 }
 
-void read_heads(ImageFiles& files) {
+void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
+  std::vector<std::string> reasons(files.files.size());
   for_each_item(std::ssize(files.files), [&](std::int64_t i) {
     ImageFile& file = files.files[static_cast<std::size_t>(i)];
-    file.head = read_head(files.path_of(file));
+    file.number = i;
+    try {
+      file.head = read_head(files.path_of(file));
+    } catch (const Error& error) {
+      if (skipped == nullptr || error.status() != ExitStatus::data) throw;
+      reasons[static_cast<std::size_t>(i)] = error.diagnostics().front().message;
+    }
   });
+  if (skipped != nullptr) remove_unread(files, reasons, *skipped);
+}
+
+void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped) {
+  std::vector<ImageFile> kept;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    ImageFile& file = files.files[i];
+    if (reasons[i].empty()) {
+      kept.push_back(std::move(file));
+    } else {
+      skipped.push_back({file.number, reasons[i], file.name});
+    }
+  }
+  files.files = std::move(kept);
 }
 
 }  // namespace pmaptrain::data

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/data/image.h"
+#include "core/data/skipped.h"
 
 namespace pmaptrain::data {
 
@@ -13,6 +14,7 @@ struct ImageFile {
   std::string name;  // relative to the folder of the split: "cat/1.png"
   std::int32_t label = 0;
   ImageHead head = {};
+  std::int64_t number = 0;  // among all that were listed
 };
 
 // The folder of a split: one folder for each class.
@@ -32,7 +34,11 @@ ImageFiles list_image_files(const std::string& folder);
 // name. Throws Error (data) for what is neither, and for a folder two levels down.
 ImageFiles list_unclassed_images(const std::string& path);
 
-// Reads the heads of all files.
-void read_heads(ImageFiles& files);
+// Reads the heads of all files. Those that cannot be read are removed and added to `skipped`; without it the first
+// one's Error is thrown.
+void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped = nullptr);
+
+// Removes the files that have a reason; `reasons` are by file, empty for the others.
+void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped);
 
 }  // namespace pmaptrain::data

@@ -127,16 +127,31 @@ void read_image(const std::string& path, const ImageHead& head, const Form& form
   resize_image(pixels.view, seen_size(head), out, form.size, form.channels);
 }
 
-std::shared_ptr<const Dataset> read_split(ImageFiles files, const Form& form) {
+// Removes those whose pixels cannot be read and adds them to `skipped`, where that is given.
+std::shared_ptr<const Dataset> read_split(ImageFiles files, const Form& form, std::vector<SkippedRow>* skipped) {
   const auto each = static_cast<std::size_t>(numel(form.shape()));
   Memory pixels = allocate(
       files.files.size() * each,
       fmt::format("'{}' ({} images of {})", files.folder, files.files.size(), pmaptrain::to_string(form.shape())));
+  std::vector<std::string> reasons(files.files.size());
   for_each_item(std::ssize(files.files), [&](std::int64_t i) {
     const ImageFile& file = files.files[static_cast<std::size_t>(i)];
     const auto at = static_cast<std::size_t>(i) * each;
-    read_image(files.path_of(file), file.head, form, pixels.view.subspan(at, each));
+    try {
+      read_image(files.path_of(file), file.head, form, pixels.view.subspan(at, each));
+    } catch (const Error& error) {
+      if (skipped == nullptr || error.status() != ExitStatus::data) throw;
+      reasons[static_cast<std::size_t>(i)] = error.diagnostics().front().message;
+    }
   });
+  if (skipped != nullptr) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+      if (reasons[i].empty()) std::memmove(pixels.view.data() + kept++ * each, pixels.view.data() + i * each, each);
+    }
+    remove_unread(files, reasons, *skipped);
+    std::sort(skipped->begin(), skipped->end(), [](const SkippedRow& a, const SkippedRow& b) { return a.row < b.row; });
+  }
   return std::make_shared<FolderDataset>(std::move(files), form, std::move(pixels));
 }
 
@@ -175,7 +190,14 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   }
   if (!by_train) source.encoding.classes = known->classes;
   for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);
-  for (auto& [split, files] : splits) read_heads(files);
+  const bool skips = folder.on_error == spec::OnError::skip;
+  std::map<Split, std::int64_t> listed;
+  std::map<Split, std::vector<SkippedRow>> skipped;
+  for (auto& [split, files] : splits) {
+    listed[split] = std::ssize(files.files);
+    read_heads(files, skips ? &skipped[split] : nullptr);
+    if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));
+  }
 
   Form form;
   if (by_train) {
@@ -189,15 +211,18 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
     if (!wants(split)) continue;
     check_form(files, form, folder.size.has_value());
     note_changes(files, fmt::format("{} images", name_of(split)), form, source.notes);
-    source.of(split) = read_split(std::move(files), form);
+    source.of(split) = read_split(std::move(files), form, skips ? &skipped[split] : nullptr);
+    take_skipped(skipped[split], listed[split], "files", split, source.encoding, source.notes);
+    if (source.of(split)->size() == 0) fail_data(fmt::format("no image of '{}' can be read", folders.at(split)));
   }
   return source;
 }
 
 std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
-                                                     std::vector<std::string>& notes) {
+                                                     std::vector<std::string>& notes,
+                                                     std::vector<SkippedRow>* skipped) {
   ImageFiles files = list_unclassed_images(path);
-  read_heads(files);
+  read_heads(files, skipped);
   const Form form{{shape.at(0), shape.at(1)}, shape.at(2)};
   for (const ImageFile& file : files.files) {
     if (form.channels == 1 && !file.head.grey) {
@@ -212,7 +237,7 @@ std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, co
     }
   }
   note_changes(files, "images", form, notes);
-  return read_split(std::move(files), form);
+  return read_split(std::move(files), form, skipped);
 }
 
 }  // namespace pmaptrain::data

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/skipped.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::data {
@@ -20,8 +21,8 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
 
 // The images at `path` (list_unclassed_images) without targets, as a model takes them that was trained on u8 images of
 // `shape`, [height, width, 1 or 3]. Images of another size are resized where `resize` says that those of training were,
-// else refused.
+// else refused. Files that cannot be read are added to `skipped`, in their order, where that is given.
 std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
-                                                     std::vector<std::string>& notes);
+                                                     std::vector<std::string>& notes, std::vector<SkippedRow>* skipped);
 
 }  // namespace pmaptrain::data

@@ -108,44 +108,34 @@ std::map<Split, ArrayNames> find_arrays(const std::string& path) {
 
 namespace {
 
-constexpr std::size_t inspected_bytes = std::size_t{4} << 20;
-constexpr std::size_t most_categories = 100;
+// Of a column; one of more texts is no input.
+constexpr std::size_t most_values = std::size_t{1} << 16;
 
-// The beginning of the text, in whole lines.
-std::string_view beginning_of(std::string_view text) {
-  if (text.size() <= inspected_bytes) return text;
-  return text.substr(0, text.rfind('\n', inspected_bytes) + 1);
-}
-
-// The delimiter that splits the first records into most cells, as many in each.
-char delimiter_of(std::string_view text, const std::string& path) {
+// The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
+// is taken only where no other splits them.
+char delimiter_of(std::string_view text) {
   char best = ',';
-  std::size_t most = 1;
+  Grid most{1, true};
   for (const char delimiter : {',', ';', '\t', '|'}) {
-    CsvReader reader(text, delimiter, path);
-    std::size_t cells = 0;
-    bool equal = true;
-    for (int record = 0; record < 20 && reader.next_record(); ++record) {
-      std::size_t count = 0;
-      while (reader.next_cell()) ++count;
-      equal = equal && (record == 0 || count == cells);
-      cells = count;
-    }
-    if (equal && cells > most) {
-      best = delimiter;
-      most = cells;
-    }
+    const Grid grid = grid_of(text, delimiter, 20);
+    const bool is_cleaner = most.has_quotes && !grid.has_quotes, is_larger = grid.columns > most.columns;
+    if (grid.columns < 2 || !(is_cleaner || (is_larger && most.has_quotes == grid.has_quotes))) continue;
+    best = delimiter;
+    most = grid;
   }
   return best;
 }
 
 struct Column {
   std::string name;
-  std::size_t texts = 0, missing = 0, dates = 0, decimal_commas = 0;
-  std::string decimal_comma;  // one of them
-  bool counts_rows = true;    // holds 0, 1, 2, ... or 1, 2, 3, ...
+  std::size_t texts = 0, numbers = 0, missing = 0, empty = 0, dates = 0, decimal_commas = 0, formatted = 0;
+  bool is_empty() const { return texts + numbers == 0; }
+  // Among texts, NA and the like are texts.
+  bool has_missing() const { return texts > 0 ? empty > 0 : missing > 0; }
+  std::string decimal_comma, with_signs;  // one of them
+  bool counts_rows = true;                // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
-  Words values;  // different texts, as long as they are few
+  Words values;  // different ones, as long as they are few
 };
 
 // "0,579"
@@ -182,9 +172,18 @@ void take(Column& column, std::string_view cell, std::size_t row) {
       ++column.decimal_commas;
       column.decimal_comma = cell;
     }
-    if (column.values.size() <= most_categories) column.values.emplace(cell);
+    if (plain_number(cell)) {
+      ++column.formatted;
+      column.with_signs = cell;
+    }
   }
-  if (number.kind == CellNumber::Kind::missing) ++column.missing;
+  if (number.kind != CellNumber::Kind::missing && column.values.size() <= most_values) column.values.emplace(cell);
+  if (number.kind == CellNumber::Kind::missing) {
+    ++column.missing;
+    if (cell.empty()) ++column.empty;
+  } else if (number.kind != CellNumber::Kind::text) {
+    ++column.numbers;
+  }
   if (row == 0) column.first = number.value;
   column.counts_rows = column.counts_rows && number.kind == CellNumber::Kind::number && column.first <= 1 &&
                        column.first >= 0 && number.integer && number.value - column.first == static_cast<double>(row);
@@ -198,9 +197,14 @@ bool names_rows(const Column& column) {
 
 // Why a column that is not the target is no input; empty where it is one.
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
+  if (column.is_empty()) return "it is empty";
   if (column.texts > 0 && column.dates == column.texts) return "it has dates";
-  if (column.values.size() > most_categories) {
-    return "it has more than " + std::to_string(most_categories) + " different texts";
+  // A column with a single text is one of texts, in which numbers are categories as well.
+  const std::size_t most = std::min(most_values, std::max<std::size_t>(20, rows / 10));
+  if (column.texts > 0 && column.values.size() > most) {
+    const bool is_more = column.values.size() > most_values;
+    return "it has " + (is_more ? "more than " + with_commas(most_values) : with_commas(std::ssize(column.values))) +
+           " different texts";
   }
   if (rows > 2 && column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
   return "";
@@ -218,9 +222,9 @@ std::size_t target_of(const std::vector<Column>& columns) {
 
 TableLayout find_columns(const std::string& path) {
   const Bytes bytes = read_text(path);
-  const std::string_view text = beginning_of(as_text(bytes));
+  const std::string_view text = as_text(bytes);
   TableLayout layout;
-  layout.delimiter = delimiter_of(text, path);
+  layout.delimiter = delimiter_of(text);
   CsvReader reader(text, layout.delimiter, path);
   std::vector<Column> columns;
   std::vector<std::string> first;
@@ -238,7 +242,7 @@ TableLayout find_columns(const std::string& path) {
     return kind != CellNumber::Kind::text && kind != CellNumber::Kind::missing;
   });
   for (std::size_t i = 0; i < first.size(); ++i)
-    columns.emplace_back().name = layout.header ? first[i] : std::to_string(i);
+    columns.emplace_back().name = layout.header ? std::string(without_blanks(first[i])) : std::to_string(i);
   std::size_t rows = 0;
   if (!layout.header) {
     for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0);
@@ -256,9 +260,20 @@ TableLayout find_columns(const std::string& path) {
                     column.decimal_comma + "'",
                 "write them with a decimal point: in pandas, to_csv(decimal='.')");
     }
+    if (column.formatted > 0 && column.formatted == column.texts) {
+      fail_data("column '" + column.name + "' of '" + path +
+                    "' has numbers with signs that are no part of them, such as '" + column.with_signs + "'",
+                "write " + plain_number(column.with_signs).value_or("") +
+                    ", and the others so: digits and a decimal point alone");
+    }
   }
+  if (rows == 0) fail_data("'" + path + "' has no rows" + (layout.header ? " but its header" : ""));
   const std::size_t target = target_of(columns);
   layout.target = columns[target].name;
+  if (columns[target].is_empty()) {
+    fail_data("column '" + layout.target + "' of '" + path + "', the target, is empty",
+              "the target is the last column, or one that is called 'target' or 'label'");
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
     if (i == target) continue;
@@ -269,11 +284,11 @@ TableLayout find_columns(const std::string& path) {
     }
     layout.inputs.push_back(column.name);
     if (is_text) layout.categorical.push_back(column.name);
-    layout.has_missing = layout.has_missing || (!is_text && column.missing > 0);
+    layout.has_missing = layout.has_missing || column.has_missing();
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
     for (const Column& column : columns) {
-      if (column.texts == 0 && column.name != layout.target) layout.inputs.push_back(column.name);
+      if (column.texts == 0 && !column.is_empty() && column.name != layout.target) layout.inputs.push_back(column.name);
     }
     std::erase_if(layout.ignored, [&](const TableLayout::Ignored& ignored) {
       return std::find(layout.inputs.begin(), layout.inputs.end(), ignored.column) != layout.inputs.end();

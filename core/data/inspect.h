@@ -26,7 +26,7 @@ struct TableLayout {
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // of them, those of texts
   std::string target;
-  bool has_missing = false;  // in a column of numbers
+  bool has_missing = false;  // an input has empty cells
   struct Ignored {
     std::string column, why;  // "day", "it has dates"
   };

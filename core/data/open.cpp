@@ -183,6 +183,7 @@ Source open_source(const spec::Csv& s, const Opening& opening) {
     check_equal("targets", *first, source.of(*first)->target(), split, table->target());
   }
   source.encoding = std::move(csv.encoding);
+  source.notes = std::move(csv.notes);
   *opening.tables = std::move(csv.splits);
   return source;
 }
@@ -228,23 +229,54 @@ Source open_source(const spec::Values& s, const Opening&) {
   throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
 }
 
+std::int64_t share_of(double share, std::int64_t examples) {
+  return std::max<std::int64_t>(1, std::llround(share * static_cast<double>(examples)));
+}
+
+// The label of each example.
+std::vector<std::int32_t> labels_of(const Dataset& dataset, const Place& place) {
+  const Field target = dataset.target();
+  if (target.dtype != DType::i32 || !target.shape.empty()) {
+    refuse(place,
+           fmt::format("stratify takes a class label for each example; the targets are {}{}", to_string(target.dtype),
+                       to_string(target.shape)),
+           "remove it");
+  }
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(&labels[static_cast<std::size_t>(i)]));
+  }
+  return labels;
+}
+
 // Takes data.validation out of the training split.
 void divide(Source& source, const spec::DataSpec& spec) {
   const spec::ValidationShare& validation = *spec.validation;
   const std::int64_t examples = source.train->size();
-  const auto count = std::max<std::int64_t>(1, std::llround(validation.share * static_cast<double>(examples)));
+  std::int64_t count = share_of(validation.share, examples);
+  std::vector<std::int32_t> labels;
+  std::map<std::int32_t, std::int64_t> of_classes;
+  if (validation.stratify) {
+    labels = labels_of(*source.train, spec.validation_place);
+    of_classes = count_labels(*source.train);
+    count = 0;
+    for (auto& entry : of_classes) count += entry.second = share_of(validation.share, entry.second);
+  }
   if (count >= examples) {
     refuse(spec.validation_place,
            fmt::format("validation: a share of {} is {} of the {} training {}, so none is left to train on",
                        exact(validation.share), count, examples, examples == 1 ? "example" : "examples"),
            examples == 1 ? "remove it"
-                         : fmt::format("at most {} examples can be kept aside: use a smaller share", examples - 1));
+           : validation.stratify
+               ? "stratify takes at least one example of each class: leave it out, or add examples"
+               : fmt::format("at most {} can be kept aside: use a smaller share", counted(examples - 1, "example")));
   }
   // Of windows, only a contiguous part has nothing in common with the others.
   const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
   if (shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
-  Division parts =
-      shuffle ? divide_shuffled(source.train, count, validation.seed) : divide_in_order(source.train, count);
+  Division parts = validation.stratify ? divide_by_class(source.train, of_classes, labels, validation.seed)
+                   : shuffle           ? divide_shuffled(source.train, count, validation.seed)
+                                       : divide_in_order(source.train, count);
   source.train = std::move(parts.rest);
   source.validation = std::move(parts.taken);
 }
@@ -304,13 +336,21 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
   }
   try {
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
-    if (csv != nullptr && csv->missing == spec::Missing::mean) {
-      const std::vector<double> means = tables.at(Split::train)->means_of(*source.train, source.encoding);
+    if (csv != nullptr) {
+      const std::vector<std::optional<double>> means =
+          tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
       for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
     }
     if (spec.normalize && spec.normalize->automatic) {
       source.encoding.statistics = measure(*source.train, source.encoding.columns);
+    }
+    if (spec.balances_classes && source.train->target().dtype == DType::i32) {
+      source.encoding.class_weights = balanced_weights(count_labels(*source.train));
+    }
+    // Other targets are refused by the model.
+    if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
+      source.encoding.targets = measure_targets(*source.train);
     }
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
@@ -353,7 +393,8 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
             const Encoding* known) {
   const bool from_train = only == Split::validation && spec.validation;
   const auto* const csv = std::get_if<spec::Csv>(&spec.source);
-  const bool measures = spec.normalize && spec.normalize->automatic;
+  const bool measures =
+      (spec.normalize && spec.normalize->automatic) || spec.normalize_targets || spec.balances_classes;
   std::map<Split, std::shared_ptr<TableDataset>> tables;
   Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
   opening.numeric = spec.numeric_targets;

@@ -131,18 +131,20 @@ std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, std
 }
 
 std::shared_ptr<const Dataset> open_images(const std::string& path, const spec::DataSpec& spec, const Field& trained,
-                                           std::vector<std::string>& notes) {
+                                           PredictionInput& input) {
   const Shape& shape = trained.shape;
   if (trained.dtype != DType::u8 || shape.size() != 3 || (shape[2] != 1 && shape[2] != 3)) {
     fail_data(fmt::format("'{}' has images, but the model takes {}", path, shown(trained.dtype, shape)),
               "images are u8[height,width,channels] with 1 or 3 channels; give the inputs as an array (.npy)");
   }
   const auto* const folder = std::get_if<spec::ImageFolder>(&spec.source);
-  return open_unclassed_images(path, shape, folder != nullptr && folder->size, notes);
+  const bool skips = folder != nullptr && folder->on_error == spec::OnError::skip;
+  return open_unclassed_images(path, shape, folder != nullptr && folder->size, input.notes,
+                               skips ? &input.skipped : nullptr);
 }
 
-std::shared_ptr<const Dataset> open_table_or_refuse(const std::string& path, const spec::DataSpec& spec,
-                                                    const Encoding& known, const Field& trained) {
+InputTable open_table_or_refuse(const std::string& path, const spec::DataSpec& spec, const Encoding& known,
+                                const Field& trained) {
   if (const auto* const csv = std::get_if<spec::Csv>(&spec.source)) return open_inputs(*csv, path, known);
   fail_data(fmt::format("'{}' is no NPZ, NPY or IDX file and no PNG or JPEG image", path),
             fmt::format("the run was trained on {}, {}: only a run that was trained on a CSV file reads one, because "
@@ -151,9 +153,12 @@ std::shared_ptr<const Dataset> open_table_or_refuse(const std::string& path, con
 }
 
 std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const spec::DataSpec& spec,
-                                            const Field& trained, const Encoding& known,
-                                            std::vector<std::string>& notes) {
+                                            const Field& trained, const Encoding& known, PredictionInput& input) {
+  std::vector<std::string>& notes = input.notes;
   const Format format = format_of(file.path);
+  if (!file.ids.empty() && format != Format::other) {
+    fail_data(fmt::format("'{}' is no table, so it has no column '{}'", file.path, file.ids.front()), "leave --id out");
+  }
   if (file.array && format != Format::npz) {
     fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
               "leave --array out");
@@ -162,10 +167,13 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
     case Format::npz: return open_array(read_npz(file.path, chosen_array(file, spec)), trained, notes, file.place);
     case Format::npy: return open_array(read_npy(file.path), trained, notes, file.place);
     case Format::idx: return open_array(read_idx(file.path), trained, notes, file.place);
-    case Format::image: return open_images(file.path, spec, trained, notes);
+    case Format::image: return open_images(file.path, spec, trained, input);
     case Format::other: break;
   }
-  return open_table_or_refuse(file.path, spec, known, trained);
+  InputTable table = open_table_or_refuse(file.path, spec, known, trained);
+  notes = std::move(table.notes);
+  input.skipped = std::move(table.skipped);
+  return table.dataset;
 }
 
 }  // namespace
@@ -174,7 +182,10 @@ PredictionInput open_prediction_input(const PredictionFile& file, const spec::Da
                                       const Encoding& known) {
   PredictionInput input;
   try {
-    input.dataset = open_dataset(file, spec, trained, known, input.notes);
+    input.dataset = open_dataset(file, spec, trained, known, input);
+    const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+    if (csv != nullptr && !file.ids.empty())
+      input.ids = read_texts(*csv, open_table(file.path), file.ids, input.skipped);
   } catch (const Error& error) {
     throw_at(file.place, error);
   }

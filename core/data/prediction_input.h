@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/table.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::data {
@@ -14,12 +15,15 @@ namespace pmaptrain::data {
 struct PredictionFile {
   std::string path;
   std::optional<std::string> array;  // of an archive with several
+  std::vector<std::string> ids;      // of a table, the columns whose texts are passed through
   Place place = {};                  // of the option that names the file, for errors
 };
 
 struct PredictionInput {
   std::shared_ptr<const Dataset> dataset;  // in the order of the file; file_of() names images
   std::vector<std::string> notes;          // "inputs are f64 and become f32"
+  std::vector<TextColumn> ids;             // one for each of PredictionFile::ids, of all rows
+  std::vector<SkippedRow> skipped;         // with `on_error: skip`, rows and files that are not in the dataset
 };
 
 // Opens an NPZ, NPY, IDX (plain or gzip) or CSV file, an image, or a folder of images, whichever its content says it

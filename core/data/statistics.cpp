@@ -90,6 +90,12 @@ Moments moments_of_bytes(const std::vector<std::uint8_t>& values, std::size_t ch
   return found;
 }
 
+// By which values are divided, of their variance.
+double deviation_of(double variance) {
+  const double std = std::sqrt(variance);
+  return static_cast<float>(std) > 0 ? std : 1;
+}
+
 template <class T>
 std::vector<T> read_inputs(const Dataset& dataset, std::int64_t first, std::int64_t last) {
   const auto size = static_cast<std::size_t>(numel(dataset.input().shape));
@@ -135,8 +141,7 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
   for (std::size_t i = 1; i < found.size(); ++i) combine(all, found[i]);
   Encoding::Statistics statistics{std::move(all.mean), std::move(all.squares)};
   for (double& std : statistics.std) {
-    std = std::sqrt(std / all.count);
-    if (!(static_cast<float>(std) > 0)) std = 1;
+    std = deviation_of(std / all.count);
   }
   std::size_t at = 0;
   for (const Encoding::Column& column : columns) {
@@ -147,6 +152,65 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
     }
     at += width;
   }
+  return statistics;
+}
+
+std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset) {
+  std::map<std::int32_t, std::int64_t> counts;
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(numel(dataset.target().shape)));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(labels.data()));
+    for (const std::int32_t label : labels) ++counts[label];
+  }
+  dataset.check_intact();
+  return counts;
+}
+
+std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>& counts) {
+  std::vector<double> weights;
+  if (counts.empty() || counts.begin()->first < 0) return weights;  // which is refused by the model
+  std::int64_t examples = 0;
+  for (const auto& entry : counts) examples += entry.second;
+  const std::int32_t last = counts.rbegin()->first;
+  if (static_cast<std::size_t>(last) >= most_channels) {
+    fail_data("class_weights: balanced takes at most " + with_commas(most_channels) +
+                  " classes; the largest label is " + with_commas(last),
+              "number the classes from 0");
+  }
+  weights.assign(static_cast<std::size_t>(last) + 1, 1.0);
+  for (const auto& [label, count] : counts) {
+    weights[static_cast<std::size_t>(label)] =
+        static_cast<double>(examples) / (static_cast<double>(counts.size()) * static_cast<double>(count));
+  }
+  return weights;
+}
+
+Encoding::Statistics measure_targets(const Dataset& dataset) {
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  std::vector<float> target(width);
+  const auto for_each = [&](auto&& take) {
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      dataset.read(i, nullptr, reinterpret_cast<std::byte*>(target.data()));
+      for (std::size_t c = 0; c < width; ++c) take(c, static_cast<double>(target[c]), dataset.weight(i));
+    }
+  };
+  // Sums of the distances from one of the targets that count: where all are equal, they are exactly 0, whatever the
+  // weights.
+  std::int64_t counting = 0;
+  while (counting + 1 < dataset.size() && !(dataset.weight(counting) > 0)) ++counting;
+  dataset.read(counting, nullptr, reinterpret_cast<std::byte*>(target.data()));
+  const std::vector<double> first(target.begin(), target.end());
+  Encoding::Statistics statistics{std::vector<double>(width), std::vector<double>(width)};
+  double total = 0;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) total += static_cast<double>(dataset.weight(i));
+  for_each([&](std::size_t c, double value, double weight) { statistics.mean[c] += weight * (value - first[c]); });
+  for (std::size_t c = 0; c < width; ++c) statistics.mean[c] = first[c] + statistics.mean[c] / total;
+  for_each([&](std::size_t c, double value, double weight) {
+    const double distance = value - statistics.mean[c];
+    statistics.std[c] += weight * distance * distance;
+  });
+  for (double& std : statistics.std) std = deviation_of(std / total);
+  dataset.check_intact();
   return statistics;
 }
 

@@ -107,6 +107,21 @@ Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int
   return {std::make_shared<Taken>(dataset, taken), std::make_shared<Rest>(dataset, taken)};
 }
 
+Division divide_by_class(const std::shared_ptr<const Dataset>& dataset, std::map<std::int32_t, std::int64_t> counts,
+                         const std::vector<std::int32_t>& labels, std::uint64_t seed) {
+  const Sampler permutation = Sampler::shuffled(dataset->size(), seed, "data/validation");
+  auto taken = std::make_shared<std::vector<std::int64_t>>();
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    const std::int64_t example = permutation.index(0, i);
+    std::int64_t& left = counts[labels[static_cast<std::size_t>(example)]];
+    if (left == 0) continue;
+    --left;
+    taken->push_back(example);
+  }
+  std::sort(taken->begin(), taken->end());
+  return {std::make_shared<Taken>(dataset, taken), std::make_shared<Rest>(dataset, taken)};
+}
+
 Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
   const std::int64_t rest = dataset->size() - count;
   return {range(dataset, rest, count), range(dataset, 0, rest)};

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "core/data/dataset.h"
 
 namespace pmaptrain::data {
 
-// 0 < count <= dataset->size() in all three; the parts keep the dataset.
+// 0 < count <= dataset->size() in all of them; the parts keep the dataset.
 std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
 
 struct Division {
@@ -16,6 +18,9 @@ struct Division {
 };
 // Takes examples by a permutation from the stream "data/validation" of `seed`.
 Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int64_t count, std::uint64_t seed);
+// Takes so many examples of each class, the first in that permutation. `counts` are by label, `labels` by example.
+Division divide_by_class(const std::shared_ptr<const Dataset>& dataset, std::map<std::int32_t, std::int64_t> counts,
+                         const std::vector<std::int32_t>& labels, std::uint64_t seed);
 // Takes the last examples.
 Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
 

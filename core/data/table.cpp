@@ -17,93 +17,9 @@
 namespace pmaptrain::data {
 namespace {
 
-constexpr std::size_t most_columns = std::size_t{1} << 20;
 // A column with more categories is an identifier or a number rather than a category, and a checkpoint holds them all.
 constexpr std::size_t most_categories = std::size_t{1} << 16;
 constexpr std::size_t longest_category = 1024;
-
-[[noreturn]] void fail_at(const Place& place, std::string message, std::string help) {
-  throw Error(ExitStatus::data, Diagnostic{"data", place, std::move(message), std::move(help), {}});
-}
-
-// "a, b, c, and 7 more"
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 12;
-  std::vector<std::string> first;
-  for (std::size_t i = 0; i < std::min(most, names.size()); ++i) first.push_back(shown_cell(names[i]));
-  return join(first, ", ") + (names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
-}
-
-bool has_numbers(const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return to_number(name).kind == CellNumber::Kind::number; });
-}
-
-constexpr const char* no_header = "if the first line has data, header: false names the columns by their number, from 0";
-
-// One column whose name has what separates cells elsewhere.
-void check_delimiter(const std::vector<std::string>& names, char delimiter, const std::string& path) {
-  if (names.size() != 1) return;
-  for (const char other : {',', ';', '\t', '|'}) {
-    if (other == delimiter || names[0].find(other) == std::string::npos) continue;
-    const std::string written = other == '\t' ? "\\t" : std::string(1, other);
-    fail_data(fmt::format("'{}' has one column, {}: cells seem to be separated by '{}', not '{}'", path,
-                          shown_cell(names[0]), written, delimiter == '\t' ? "\\t" : std::string(1, delimiter)),
-              fmt::format("set delimiter: \"{}\"", written));
-  }
-}
-
-std::size_t find_column(const std::vector<std::string>& names, const std::string& name, const Place& place,
-                        const std::string& path, bool header) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string help = nearest(name, names);
-  const auto lower = [](std::string text) {
-    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return text;
-  };
-  for (const std::string& other : names) {
-    if (lower(other) == lower(name)) help = other;
-  }
-  help = help.empty() ? "its columns are " + listed(names) : "did you mean " + shown_cell(help) + "?";
-  if (!header) help = fmt::format("with header: false columns are named by their number: 0 to {}", names.size() - 1);
-  if (header && has_numbers(names)) help += std::string("; ") + no_header;
-  fail_at(place, fmt::format("'{}' has no column '{}'", path, name), std::move(help));
-}
-
-}  // namespace
-
-std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file) {
-  const std::string& path = file.path;
-  CsvReader reader(as_text(file.text), csv.delimiter.front(), path);
-  std::vector<std::string> names;
-  if (!reader.next_record()) fail_data(fmt::format("'{}' has blank lines alone", path));
-  while (const std::optional<std::string_view> cell = reader.next_cell()) {
-    if (names.size() == most_columns) {
-      fail_data(fmt::format("'{}' has more than {} columns", path, with_commas(most_columns)));
-    }
-    if (!is_utf8(*cell)) {
-      fail_data(fmt::format("'{}', line {}: column {} is not UTF-8", path, reader.line(), names.size() + 1),
-                "save the file as UTF-8");
-    }
-    names.emplace_back(*cell);
-  }
-  check_delimiter(names, csv.delimiter.front(), path);
-  if (!csv.header) {
-    for (std::size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
-  }
-  std::map<std::string_view, std::size_t> seen;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto [first, is_new] = seen.emplace(names[i], i);
-    if (is_new || names[i].empty()) continue;
-    fail_data(
-        fmt::format("'{}' has two columns {}: columns {} and {}", path, shown_cell(names[i]), first->second + 1, i + 1),
-        has_numbers(names) ? no_header : "give each column a name of its own");
-  }
-  return names;
-}
-
-namespace {
 
 // Reads one table, file after file.
 class TableReader {
@@ -123,11 +39,15 @@ class TableReader {
       }
       file.text.check_intact();
     }
-    if (table_.rows == 0) {
+    if (table_.rows == 0 && !table_.skipped.empty() && !columns_.targets.empty()) {
+      fail_data(fmt::format("no row of '{}' can be read: {}", files.front().path, table_.skipped.front().reason));
+    }
+    if (table_.rows == 0 && table_.skipped.empty()) {
       fail_data(fmt::format("'{}' has no rows{}", files.front().path, csv_.header ? " but its header" : ""));
     }
     if (table_.target == Table::Target::texts) {
       table_.numbers = {};
+      record_ = 0;
       for (const TableText& file : files) read_text_targets(file);
       check_text_targets();
     }
@@ -146,15 +66,16 @@ class TableReader {
       rows += std::min<std::uint64_t>(static_cast<std::uint64_t>(count_lines(text)), text.size() / width + 1);
     }
     table_.cells = allocate(rows * columns_.inputs.size() * sizeof(float), fmt::format("'{}'", files.front().path));
-    if (!columns_.target.empty()) {
+    if (!columns_.targets.empty()) {
       table_.target = kind_ == TargetKind::texts ? Table::Target::texts : Table::Target::integers;
-      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows);
+      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows * columns_.targets.size());
     }
   }
 
-  // What each column of a file is: an input by its number, or one of these.
-  static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), target = skipped - 1,
-                               weight = skipped - 2;
+  // What each column of a file is: an input by its number, a target by its number after the first, or one of these.
+  static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), weight = skipped - 1,
+                               first_target = skipped / 2;
+  static bool is_target(std::size_t part) { return part >= first_target && part < weight; }
 
   std::vector<std::size_t> parts_of(const std::vector<std::string>& names, const std::string& path) const {
     std::vector<std::size_t> parts(names.size(), skipped);
@@ -174,7 +95,9 @@ class TableReader {
       for (std::size_t i = 0; i < columns_.inputs.size(); ++i)
         take(columns_.inputs[i].name, columns_.inputs[i].place, i);
     }
-    if (!columns_.target.empty()) take(columns_.target, columns_.target_place, target);
+    for (std::size_t t = 0; t < columns_.targets.size(); ++t) {
+      take(columns_.targets[t].text, columns_.targets[t].place, first_target + t);
+    }
     if (!columns_.weight.empty()) take(columns_.weight, columns_.weight_place, weight);
     for (std::size_t i = 0; columns_.only_these && i < names.size(); ++i) {
       if (parts[i] != skipped) continue;
@@ -200,16 +123,18 @@ class TableReader {
     names_ = &names;
     reader_ = &reader;
     if (csv_.header) reader.next_record();
-    while (reader.next_record()) {
-      column_ = 0;
-      while (const std::optional<std::string_view> cell = reader.next_cell()) {
-        if (column_ == parts.size()) fail_ragged(parts.size() + 1 + remaining(reader), parts.size());
-        if (parts[column_] != skipped) take(parts[column_], *cell);
-        ++column_;
-      }
-      if (column_ < parts.size()) fail_ragged(column_, parts.size());
-      take.end_of_row();
+    for (; reader.next_record(); ++record_) take.row([&] { take_row(reader, parts, take); });
+  }
+
+  template <class Take>
+  void take_row(CsvReader& reader, const std::vector<std::size_t>& parts, Take&& take) {
+    column_ = 0;
+    while (const std::optional<std::string_view> cell = reader.next_cell()) {
+      if (column_ == parts.size()) fail_ragged(parts.size() + 1 + remaining(reader), parts.size());
+      if (parts[column_] != skipped) take(parts[column_], *cell);
+      ++column_;
     }
+    if (column_ < parts.size()) fail_ragged(column_, parts.size());
   }
 
   static std::size_t remaining(CsvReader& reader) {
@@ -229,38 +154,81 @@ class TableReader {
   struct TakeRow {
     TableReader& table;
     void operator()(std::size_t part, std::string_view cell) const {
-      if (part == target) {
-        table.take_target(cell);
+      if (is_target(part)) {
+        table.take_target(part - first_target, cell);
       } else if (part == weight) {
         table.take_weight(cell);
       } else {
         table.take_input(part, cell);
       }
     }
-    void end_of_row() const { ++table.table_.rows; }
+    template <class Read>
+    void row(Read&& read) const {
+      table.read_row(read);
+    }
   };
   void read_file(const TableText& file) { for_each_row(file, TakeRow{*this}); }
 
   struct TakeTarget {
     TableReader& table;
     void operator()(std::size_t part, std::string_view cell) const {
-      if (part == target) table.take_text_target(cell);
+      if (is_target(part)) table.take_text_target(cell);
     }
-    void end_of_row() const {}
+    template <class Read>
+    void row(Read&& read) const {
+      table.is_skipped() ? table.reader_->leave_record() : read();
+    }
   };
   void read_text_targets(const TableText& file) { for_each_row(file, TakeTarget{*this}); }
+
+  // Reads a row, or with `on_error: skip` takes back what was read of one that is wrong.
+  template <class Read>
+  void read_row(Read&& read) {
+    if (csv_.on_error == spec::OnError::error) {
+      read();
+      check_categories();
+      ++table_.rows;
+      return;
+    }
+    const Table::Target target = table_.target;
+    std::vector<std::size_t> categories;
+    for (const Dictionary& dictionary : table_.categories) categories.push_back(dictionary.entries().size());
+    try {
+      read();
+      ++table_.rows;
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data) throw;
+      table_.skipped.push_back({record_, error.diagnostics().front().message, {}});
+      table_.target = target;
+      const auto rows = static_cast<std::size_t>(table_.rows);
+      table_.numbers.resize(std::min(table_.numbers.size(), rows * columns_.targets.size()));
+      table_.weights.resize(std::min(table_.weights.size(), rows));
+      for (std::size_t i = 0; i < categories.size(); ++i) table_.categories[i].keep(categories[i]);
+      reader_->leave_record();
+    }
+    check_categories();
+  }
+
+  // Whether the record is among the rows that were left out; records come in order.
+  bool is_skipped() {
+    if (record_ == 0) next_skipped_ = 0;
+    if (next_skipped_ == table_.skipped.size() || table_.skipped[next_skipped_].row != record_) return false;
+    ++next_skipped_;
+    return true;
+  }
 
   void take_input(std::size_t input, std::string_view cell) {
     std::byte* const to = table_.cells.view.data() +
                           (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * sizeof(float);
     if (columns_.inputs[input].categorical) {
-      const std::uint32_t code = category(table_.categories[input], cell);
+      const bool may_be_empty = columns_.inputs[input].missing == spec::Missing::category;
+      const std::uint32_t code = category(table_.categories[input], cell, may_be_empty);
       std::memcpy(to, &code, sizeof(code));
       return;
     }
     const CellNumber number = to_number(cell);
     auto value = static_cast<float>(number.value);
-    if (number.kind == CellNumber::Kind::missing && csv_.missing == spec::Missing::mean) {
+    if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
       value = std::numeric_limits<float>::quiet_NaN();
       table_.has_missing = true;
     } else if (number.kind != CellNumber::Kind::number) {
@@ -269,23 +237,37 @@ class TableReader {
     std::memcpy(to, &value, sizeof(value));
   }
 
-  std::uint32_t category(Dictionary& dictionary, std::string_view cell) {
-    if (cell.empty()) fail("the cell is empty, expected a category", "write a category of its own, such as unknown");
-    const std::uint32_t code = dictionary.code_of(cell, [&] { return check_new_text(cell); });
-    if (dictionary.entries().size() > most_categories) {
-      fail(fmt::format("there are more than {} categories", with_commas(most_categories)),
-           "a column with a text of its own in each row cannot be learned from: leave it out with inputs: [...]");
+  // Empty cells that are a category are one without a text.
+  std::uint32_t category(Dictionary& dictionary, std::string_view cell, bool may_be_empty) {
+    if (cell.empty() && !may_be_empty) {
+      fail("the cell is empty, expected a category",
+           "missing: fill makes a category of empty cells; or write one, such as unknown");
     }
+    const std::uint32_t code = dictionary.code_of(cell, [&] { return check_new_text(cell); });
+    if (dictionary.entries().size() > most_categories) overflowing_ = column_;
     return code;
   }
 
-  // A text that becomes a name. Returns where it is.
-  std::string check_new_text(std::string_view cell) const {
+  // A matter of the column, and not of the row.
+  void check_categories() {
+    if (!overflowing_) return;
+    column_ = *overflowing_;
+    fail(fmt::format("there are more than {} categories", with_commas(most_categories)),
+         "a column with a text of its own in each row cannot be learned from: leave it out with inputs: [...]");
+  }
+
+  // A text that becomes a name.
+  void check_text(std::string_view cell) const {
     if (!is_utf8(cell)) fail("it is not UTF-8", "save the file as UTF-8");
     if (cell.size() > longest_category) {
       fail(fmt::format("a text of {} bytes, {}, cannot be a category or a class", cell.size(), shown_cell(cell)),
            fmt::format("the longest has {} bytes", longest_category));
     }
+  }
+
+  // The same of one that is new. Returns where it is.
+  std::string check_new_text(std::string_view cell) const {
+    check_text(cell);
     return fmt::format("'{}', line {}", *path_, reader_->line());
   }
 
@@ -302,9 +284,22 @@ class TableReader {
     }
     std::string help =
         fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out", name);
-    if (is_decimal_comma(cell)) help = "numbers have a decimal point: write them so, without separators of thousands";
+    if (is_decimal_comma(cell)) {
+      help = "numbers have a decimal point: write them so, without separators of thousands";
+    } else if (plain_number(cell)) {
+      fail_formatted(cell);
+    }
     if (!csv_.header && table_.rows == 0) help = "if the first line has the names of the columns, set header: true";
     fail(fmt::format("{} is no number", shown_cell(cell)), std::move(help));
+  }
+
+  [[noreturn]] void fail_formatted(std::string_view cell) const { fail(signs_of(cell), without_signs(cell)); }
+  static std::string signs_of(std::string_view cell) {
+    return fmt::format("{} is a number with signs that are no part of it", shown_cell(cell));
+  }
+  static std::string without_signs(std::string_view cell) {
+    return fmt::format("write {}, and the other numbers of the column so: digits and a decimal point alone",
+                       plain_number(cell).value_or(""));
   }
 
   [[noreturn]] void fail_large(std::string_view cell) const {
@@ -319,42 +314,61 @@ class TableReader {
   }
 
   // Targets are read as numbers until one is none; then as texts, all of them.
-  void take_target(std::string_view cell) {
+  void take_target(std::size_t target, std::string_view cell) {
     if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
-    if (table_.target == Table::Target::texts) return;
+    if (table_.target == Table::Target::texts) {
+      check_text(cell);
+      return;
+    }
     const CellNumber number = to_number(cell);
     if (number.kind == CellNumber::Kind::number) {
       const bool fits = std::abs(number.value) <= static_cast<double>(std::numeric_limits<std::int32_t>::max());
       if (!number.integer || !fits) table_.target = Table::Target::numbers;
-      table_.numbers.push_back(number.value);
+      const std::size_t row = static_cast<std::size_t>(table_.rows) * columns_.targets.size();
+      table_.numbers.resize(row + columns_.targets.size());
+      table_.numbers[row + target] = number.value;
       return;
     }
     if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) fail_large(cell);
     if (kind_ == TargetKind::numbers) {
+      if (plain_number(cell)) fail_formatted(cell);
       fail(fmt::format("{} is no number, and the loss takes numbers", shown_cell(cell)),
            number.kind == CellNumber::Kind::missing ? "remove the row" : "for classes use softmax_cross_entropy");
     }
+    // Left out, it does not make classes of numbers.
+    if (number.kind == CellNumber::Kind::missing && csv_.on_error == spec::OnError::skip) {
+      fail(fmt::format("{} says that the target is missing", shown_cell(cell)), "remove the row");
+    }
+    check_text(cell);
     table_.target = Table::Target::texts;
   }
 
   void take_text_target(std::string_view cell) {
     table_.codes.push_back(table_.texts.code_of(cell, [&] { return check_new_text(cell); }));
     if (table_.texts.entries().size() <= most_categories) return;
+    if (plain_number(cell)) fail_formatted(cell);
     fail(fmt::format("there are more than {} classes", with_commas(most_categories)),
          "a target of numbers has numbers alone");
   }
 
-  // Among numbers, NA is no class.
+  // Among numbers, NA is no class, and neither is a number with signs.
   void check_text_targets() const {
-    const Dictionary::Entry* missing = nullptr;
+    const Dictionary::Entry *missing = nullptr, *formatted = nullptr;
     for (const Dictionary::Entry& entry : table_.texts.entries()) {
       const CellNumber::Kind kind = to_number(entry.text).kind;
-      if (kind == CellNumber::Kind::text) return;
+      const bool has_signs = kind == CellNumber::Kind::text && plain_number(entry.text);
+      if (kind == CellNumber::Kind::text && !has_signs) return;
+      if (has_signs && formatted == nullptr) formatted = &entry;
       if (kind == CellNumber::Kind::missing && missing == nullptr) missing = &entry;
     }
+    if (formatted != nullptr) {
+      fail_data(fmt::format("{}, column '{}': {}", formatted->origin, columns_.targets.front().text,
+                            signs_of(formatted->text)),
+                without_signs(formatted->text));
+    }
     if (missing == nullptr) return;
-    fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin, columns_.target,
-                          shown_cell(missing->text)),
+    fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin,
+                          columns_.targets.front().text, shown_cell(missing->text)),
               "remove the row");
   }
 
@@ -375,57 +389,20 @@ class TableReader {
   // Where it is, for messages.
   const std::string* path_ = nullptr;
   const std::vector<std::string>* names_ = nullptr;
-  const CsvReader* reader_ = nullptr;
+  CsvReader* reader_ = nullptr;
   std::size_t column_ = 0;
+  std::int64_t record_ = 0;
+  std::size_t next_skipped_ = 0;
+  std::optional<std::size_t> overflowing_;  // a column of too many categories
 };
 
 }  // namespace
 
 TableText open_table(const std::string& path) { return {path, read_text(path)}; }
 
-TableColumns target_columns(const spec::Csv& csv) {
-  TableColumns columns;
-  columns.target = csv.target.text;
-  columns.target_place = csv.target.place;
-  if (csv.weight) {
-    columns.weight = csv.weight->text;
-    columns.weight_place = csv.weight->place;
-  }
-  return columns;
-}
-
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path) {
-  TableColumns columns = target_columns(csv);
-  find_column(header, columns.target, columns.target_place, path, csv.header);
-  if (csv.inputs) {
-    for (const spec::ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
-  } else {
-    columns.only_these = true;
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      if (header[i] == columns.target || (csv.weight && header[i] == columns.weight)) continue;
-      if (header[i].empty()) {
-        fail_data(fmt::format("column {} of '{}' has no name", i + 1, path),
-                  i == 0 ? "pandas writes the numbers of rows so: save without them (index=False), or name the columns "
-                           "to use, inputs: [...]"
-                         : "name it in the header, or name the columns to use, inputs: [...]");
-      }
-      columns.inputs.push_back({header[i], false, {}});
-    }
-  }
-  for (const spec::ColumnName& name : csv.categorical) {
-    find_column(header, name.text, name.place, path, csv.header);
-    for (TableColumns::Input& input : columns.inputs) {
-      if (input.name == name.text) input.categorical = true;
-    }
-  }
-  if (columns.inputs.empty()) {
-    fail_data(fmt::format("'{}' has no column beside '{}'", path, columns.target), "a model needs an input");
-  }
-  return columns;
-}
-
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind) {
+  if (columns.targets.size() > 1) kind = TargetKind::numbers;
   return TableReader(csv, columns, kind).read(files);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/data/csv_reader.h"
+#include "core/data/skipped.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::data {
@@ -30,6 +31,10 @@ class Dictionary {
     return code;
   }
   const std::vector<Entry>& entries() const { return entries_; }
+  // Forgets all but the first `count`.
+  void keep(std::size_t count) {
+    for (; entries_.size() > count; entries_.pop_back()) codes_.erase(entries_.back().text);
+  }
 
  private:
   struct Hash {
@@ -46,12 +51,12 @@ struct TableColumns {
     std::string name;
     bool categorical = false;
     Place place = {};  // where the config names it
+    spec::Missing missing = spec::Missing::error;
   };
   std::vector<Input> inputs;
-  bool only_these = false;  // a file may have no column beside these and those below
-  std::string target;       // empty: none is read
-  Place target_place;
-  std::string weight;  // empty: none
+  bool only_these = false;                // a file may have no column beside these and those below
+  std::vector<spec::ColumnName> targets;  // none: none is read
+  std::string weight;                     // empty: none
   Place weight_place;
 };
 
@@ -66,6 +71,9 @@ TableText open_table(const std::string& path);
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
 std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file);
+// The number of a column among these names. Throws Error (data) at `place`, with the nearest name, where there is none.
+std::size_t find_column(const std::vector<std::string>& names, const std::string& name, const Place& place,
+                        const std::string& path, bool header);
 // The target and the weight that the config names, without inputs.
 TableColumns target_columns(const spec::Csv& csv);
 // What the config says about the columns, completed by the header of the first training file.
@@ -73,6 +81,7 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
 
 struct Table {
   std::int64_t rows = 0;
+  std::vector<SkippedRow> skipped;  // with `on_error: skip`; all else is of the others
   // [rows, inputs]: f32, NaN where a value is missing; of a category the bits of its code.
   Memory cells;
   bool has_missing = false;
@@ -80,7 +89,7 @@ struct Table {
 
   enum class Target { none, integers, numbers, texts };
   Target target = Target::none;
-  std::vector<double> numbers;       // of targets that are numbers
+  std::vector<double> numbers;       // [rows, targets], of targets that are numbers
   std::vector<std::uint32_t> codes;  // of targets that are texts
   Dictionary texts;
   std::vector<float> weights;  // none without a weight column
@@ -89,8 +98,20 @@ struct Table {
 // Whether targets are read as numbers alone, as texts alone, or as texts where one is no number.
 enum class TargetKind { numbers, texts, either };
 
-// The rows of the files, one after another. Throws Error (data), with file, line and column, for a cell that is not
-// what its column takes.
+// The texts of some columns as they are, by row, also of those that were left out as far as they can be read. Throws
+// Error (data) for a column that the file does not have.
+struct TextColumn {
+  std::string name;
+  std::vector<std::string> cells;
+};
+std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names,
+                                   const std::vector<SkippedRow>& skipped);
+
+// "'y'", "'a', 'b'"
+std::string shown_names(const std::vector<spec::ColumnName>& columns);
+
+// The rows of the files, one after another. Several targets are numbers, whatever the kind. Throws Error (data), with
+// file, line and column, for a cell that is not what its column takes.
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind);
 

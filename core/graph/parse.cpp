@@ -125,6 +125,7 @@ class AttributeParser : public AttributeVisitor {
             (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
             near.empty() ? has : has + "; did you mean " + near + "?");
       }
+      if (axes.contains(*axis)) lexer.fail(word, "axis '" + word.text + "' is named twice", "keep one of the two");
       axes = axes | AxisSet::of(*axis);
     } while (lexer.accept(","));
     lexer.expect("}");

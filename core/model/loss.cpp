@@ -21,8 +21,8 @@ struct ExampleLosses {
     std::optional<Smoothing> smoothing;
     if (loss.label_smoothing > 0.0) smoothing = {numbers[smoothing_rest], numbers[smoothing_share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
-    if (loss.class_weights.empty()) return feature_mean(b, entropy);
-    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights);
+    if (loss.class_weights.each.empty()) return feature_mean(b, entropy);
+    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
     if (!is_floating(b.type(targets).dtype)) {
       return feature_mean(b, mul(b, entropy, b.emit(ops::Gather{}, {weights, targets})));
     }
@@ -31,12 +31,15 @@ struct ExampleLosses {
     return mul(b, entropy, sum_from(b, mul(b, probabilities, each), 1));
   }
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
-  Value operator()(const spec::SigmoidCrossEntropy&) const {
+  Value operator()(const spec::SigmoidCrossEntropy& loss) const {
     Value expected = cast(b, targets, b.type(output).dtype);
     if (b.type(expected).shape != b.type(output).shape)
       expected = b.emit(ops::Reshape{b.type(output).shape}, {expected});
     const Value all = softplus(b, output);
-    return feature_mean(b, sub(b, all, mul(b, output, expected)));
+    const Value entropy = feature_mean(b, sub(b, all, mul(b, output, expected)));
+    if (loss.class_weights.each.empty()) return entropy;
+    const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
+    return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
   }
   Value operator()(const spec::MeanSquaredError&) const {
     const Value error = difference(b, output, targets);
@@ -83,6 +86,34 @@ Value feature_mean(Builder& b, Value values) {
 
 Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
+}
+
+namespace {
+
+// One number for each number of a target, for values [B, target...] of f64.
+Value for_each_target(Builder& b, const Model& model, Value like, const std::vector<double>& numbers) {
+  if (numbers.size() == 1) return scalar_like(b, like, numbers.front());
+  const Shape shape = b.type(like).shape;
+  const Value vector = b.emit(ops::Reshape{model.target.shape}, {vector_constant(b, DType::f64, numbers)});
+  std::vector<std::int64_t> dims(model.target.shape.size());
+  std::iota(dims.begin(), dims.end(), 1);
+  return b.emit(ops::Broadcast{shape, dims}, {vector});
+}
+
+}  // namespace
+
+Value normalised_targets(Builder& b, const Model& model, Value targets) {
+  if (!model.target_statistics) return targets;
+  const Value exact = cast(b, targets, DType::f64);
+  const Value distance = sub(b, exact, for_each_target(b, model, exact, model.target_statistics->mean));
+  return cast(b, div(b, distance, for_each_target(b, model, exact, model.target_statistics->std)), model.dtype);
+}
+
+Value in_units_of_targets(Builder& b, const Model& model, Value output) {
+  if (!model.target_statistics) return output;
+  const Value exact = cast(b, output, DType::f64);
+  const Value distance = mul(b, exact, for_each_target(b, model, exact, model.target_statistics->std));
+  return cast(b, add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean)), model.dtype);
 }
 
 std::vector<Number> loss_numbers(const Model& model) {
@@ -148,6 +179,7 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     rows.weights = cast(b, mask, model.dtype);
     rows.weighted = model.weighted;
     rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    targets = normalised_targets(b, model, targets);
     const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
     sums.count = sum_from(b, model.weighted ? cast(b, rows.count, model.dtype) : rows.weights, 0);

@@ -28,6 +28,33 @@ PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish
   return metric;
 }
 
+// The mean over examples and over the numbers of a target of `error`, [B, target...] of a model whose targets are
+// normalised; `scales` brings each number's mean back to the units of the targets.
+PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, PerExample error) {
+  const std::int64_t outputs = std::ssize(scales);
+  PlannedMetric metric{{name}, {{name, {outputs}}}, {}, {}};
+  metric.sums = [outputs, error = std::move(error)](Builder& b, Value output, Value targets, const Rows& rows) {
+    const Value errors = error(b, output, targets);
+    const Value flat = b.emit(ops::Reshape{{b.type(errors).shape.front(), outputs}}, {errors});
+    return std::vector<Value>{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, flat)})};
+  };
+  metric.finish = [scales = std::move(scales)](Means means) {
+    double sum = 0;
+    for (std::size_t i = 0; i < scales.size(); ++i) sum += means.front()[i] * scales[i];
+    return std::vector<double>{sum / static_cast<double>(scales.size())};
+  };
+  return metric;
+}
+
+Value absolute_error(Builder& b, Value output, Value targets) {
+  return b.emit(ops::Abs{}, {difference(b, output, targets)});
+}
+
+Value squared_error(Builder& b, Value output, Value targets) {
+  const Value error = difference(b, output, targets);
+  return mul(b, error, error);
+}
+
 // The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets) {
   return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
@@ -150,16 +177,22 @@ struct Planner {
         [](double mean) { return std::exp(mean); });
   }
   PlannedMetric operator()(const metric::MeanAbsoluteError&) const {
+    if (const auto& statistics = model.target_statistics) return mean_of_each(name, statistics->std, absolute_error);
     return mean_of(name, [](Builder& b, Value output, Value targets) {
-      return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
+      return feature_mean(b, absolute_error(b, output, targets));
     });
   }
   PlannedMetric operator()(const metric::MeanSquaredError&) const {
+    if (const auto& statistics = model.target_statistics) {
+      std::vector<double> variances = statistics->std;
+      for (double& variance : variances) variance *= variance;
+      return mean_of_each(name, std::move(variances), squared_error);
+    }
     return mean_of(name, [](Builder& b, Value output, Value targets) {
-      const Value error = difference(b, output, targets);
-      return feature_mean(b, mul(b, error, error));
+      return feature_mean(b, squared_error(b, output, targets));
     });
   }
+  // The same in any units.
   PlannedMetric operator()(const metric::R2&) const { return r2(name, numel(model.target.shape)); }
 };
 

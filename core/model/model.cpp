@@ -35,7 +35,8 @@ void add_leaves(const std::vector<PlannedLayer>& layers, std::vector<const Plann
 
 class Maker {
  public:
-  Maker(const spec::Spec& spec, Model& model) : spec_(spec), model_(model) {}
+  Maker(const spec::Spec& spec, const data::Encoding& encoding, Model& model)
+      : spec_(spec), class_weights_(encoding.class_weights), model_(model) {}
 
   void run() {
     check_normalize();
@@ -166,22 +167,40 @@ class Maker {
   }
 
   void check_loss() {
-    const auto check = [&](const auto& loss) { check_targets_of(loss, spec::to_string(model_.loss)); };
+    const auto check = [&](auto& loss) { check_targets_of(loss, spec::to_string(model_.loss)); };
     std::visit(check, model_.loss);
   }
 
-  void check_targets_of(const spec::SoftmaxCrossEntropy& softmax, const std::string& name) {
+  void check_targets_of(spec::SoftmaxCrossEntropy& softmax, const std::string& name) {
     need_classes(name, model_.loss_place, "mean_squared_error");
-    const std::size_t weights = softmax.class_weights.size();
-    if (weights == 0 || model_.output.empty() || weights == static_cast<std::size_t>(model_.output.back())) return;
-    refuse(model_.loss_place,
-           name + " has " + std::to_string(weights) + " class_weights; the model has " +
-               std::to_string(model_.output.back()) + " classes",
-           "list one weight for each class");
+    if (!model_.output.empty()) check_weights(softmax.class_weights, name, model_.output.back());
   }
 
-  void check_targets_of(const spec::SigmoidCrossEntropy&, const std::string& name) {
+  // Those that balance the training split are for labels: classes of which it has no example weigh 1.
+  void check_weights(spec::ClassWeights& weights, const std::string& name, std::int64_t classes) {
+    const auto count = static_cast<std::size_t>(classes);
+    if (weights.balanced && !model_.has_labels()) {
+      refuse(model_.loss_place, "class_weights: balanced takes class labels; the targets are " + targets(),
+             "list the weights of the classes");
+    } else if (weights.balanced) {
+      weights.each = class_weights_;
+      weights.each.resize(count, 1.0);
+    } else if (!weights.each.empty() && weights.each.size() != count) {
+      refuse(model_.loss_place,
+             name + " has " + std::to_string(weights.each.size()) + " class_weights; the model has " +
+                 std::to_string(classes) + " classes",
+             "list one weight for each class");
+    }
+  }
+
+  void check_targets_of(spec::SigmoidCrossEntropy& sigmoid, const std::string& name) {
+    const bool is_weighted = sigmoid.class_weights.balanced || !sigmoid.class_weights.each.empty();
+    if (!model_.is_binary() && is_weighted) {
+      refuse(model_.loss_place, name + " takes class_weights with labels 0 and 1 alone; the targets are " + targets(),
+             "remove them, or use softmax_cross_entropy");
+    }
     if (!model_.is_binary()) return need_numbers(name, model_.loss_place, "softmax_cross_entropy");
+    check_weights(sigmoid.class_weights, name, 2);
     if (model_.output == Shape{1}) return;
     refuse(model_.loss_place, name + " takes one output for labels 0 and 1; the output of the model is " + output(),
            "end the layers with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
@@ -246,6 +265,7 @@ class Maker {
   }
 
   const spec::Spec& spec_;
+  const std::vector<double>& class_weights_;  // that balance the training split
   Model& model_;
   std::vector<Diagnostic> errors_;
 };
@@ -286,30 +306,37 @@ std::vector<Number> Model::numbers() const {
 }
 
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype,
-                 const std::optional<data::Encoding::Statistics>& statistics) {
+                 const data::Encoding& encoding) {
+  // What the config leaves to the training split.
+  const auto learned = [](const std::optional<data::Encoding::Statistics>& statistics, const std::string& key,
+                          const Place& place) {
+    if (statistics) return *statistics;
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config",
+                           place,
+                           key + ": auto has no statistics of the training split to take",
+                           "a run that was trained with " + key + ": auto has them in its checkpoints",
+                           {}});
+  };
   Model model;
   model.dtype = dtype;
   model.input = input;
   model.target = target;
   model.normalize = spec.data.normalize;
   if (model.normalize && model.normalize->automatic) {
-    if (!statistics) {
-      throw Error(ExitStatus::usage,
-                  Diagnostic{"config",
-                             spec.data.normalize_place,
-                             "normalize: auto has no statistics of the training split to take",
-                             "a run that was trained with normalize: auto has them in its checkpoints",
-                             {}});
-    }
-    model.normalize->mean = statistics->mean;
-    model.normalize->std = statistics->std;
+    const data::Encoding::Statistics statistics = learned(encoding.statistics, "normalize", spec.data.normalize_place);
+    model.normalize->mean = statistics.mean;
+    model.normalize->std = statistics.std;
+  }
+  if (spec.data.normalize_targets && is_floating(target.dtype)) {
+    model.target_statistics = learned(encoding.targets, "normalize_targets", spec.data.normalize_targets_place);
   }
   model.normalize_place = spec.data.normalize_place;
   model.loss = spec.loss;
   model.loss_place = spec.loss_place;
   model.metrics_place = spec.metrics_place;
   model.weighted = spec::has_weights(spec.data.source);
-  Maker(spec, model).run();
+  Maker(spec, encoding, model).run();
   return model;
 }
 

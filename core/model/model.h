@@ -50,6 +50,9 @@ struct Model {
   data::Field input, target;
   std::optional<spec::Normalize> normalize;
   Place normalize_place;
+  // With data.normalize_targets, of each number of a target: the output of the last layer, and the loss, are in units
+  // of the standard deviation, from the mean.
+  std::optional<data::Encoding::Statistics> target_statistics;
   std::vector<PlannedLayer> layers;   // a tree: nested lists are kept
   std::vector<Parameter> parameters;  // of all layers, in order
   Shape output;                       // of one example
@@ -85,9 +88,10 @@ struct Model {
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws
 // Error with all errors: exit status usage, or data if the only error is the type of the targets in a file. dtype f64
 // is for checking derivatives.
-// With `normalize: auto` the numbers are those of `statistics`; without any, a usage error says so.
+// With `normalize: auto` and `normalize_targets: auto` the numbers are those of `encoding`; where it has none, a usage
+// error says so.
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32,
-                 const std::optional<data::Encoding::Statistics>& statistics = std::nullopt);
+                 const data::Encoding& encoding = {});
 
 // Throws Error (data), placed at the source of the data in the config, if the loss does not accept the targets of
 // `split`: labels out of range, invalid class probabilities, or numbers outside of [0, 1] for sigmoid_cross_entropy.
@@ -111,7 +115,12 @@ Value apply(Builder& b, const Model& model, const Forward& forward);
 
 // What the loss reads, in training and in evaluation.
 std::vector<Number> loss_numbers(const Model& model);
-// The loss of each example, [B], from outputs [B, output...] and targets [B, target...].
+// Targets [B, target...] in the units of the loss, and outputs in those of the targets: the operands themselves unless
+// targets are normalised. Computed in f64, so a mean that is large beside the standard deviation takes no digits.
+Value normalised_targets(Builder& b, const Model& model, Value targets);
+Value in_units_of_targets(Builder& b, const Model& model, Value output);
+// The loss of each example, [B], from outputs [B, output...] and targets [B, target...], normalised where the model's
+// are.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);
 
 // Plans `metric` for a model whose loss, target and output have been checked.

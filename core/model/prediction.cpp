@@ -70,7 +70,8 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   switch (kind) {
     case PredictionKind::classes: b.output("predictions", classes(b, model, output)); break;
     case PredictionKind::probabilities: b.output("predictions", probabilities(b, model, output)); break;
-    default: b.output("predictions", output);
+    case PredictionKind::values: b.output("predictions", in_units_of_targets(b, model, output)); break;
+    case PredictionKind::logits: b.output("predictions", output); break;
   }
   check(program, "building the prediction step");
   return program;

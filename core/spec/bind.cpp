@@ -62,6 +62,8 @@ class Binder {
       }
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
+    spec.data.balances_classes = balances_classes(spec.loss);
+    check_targets(config_, spec, reporter_);
     metrics(spec);
     bind_optimizer(config_, reporter_, spec);
     bind_train(config_, reporter_, spec);

@@ -21,6 +21,9 @@ Spec bind(Node& config, std::vector<Diagnostic>& errors);
 // Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
 
+// Checks what `data` says of targets against the loss.
+void check_targets(const Node& config, const Spec& spec, const Reporter& reporter);
+
 // Checks the keys of `optimizer` against each other, stores their places, and fills in the length of a schedule.
 void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec);
 

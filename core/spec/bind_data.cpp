@@ -1,4 +1,5 @@
 // Binds a checked `data` to a DataSpec.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -28,6 +29,7 @@ class DataBinder {
       out.normalize->automatic = normalize->is(Kind::scalar);
       check_normalize(*normalize, *out.normalize);
     }
+    out.normalize_targets_place = error_place(data, "normalize_targets");
     splits(*data, out);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
@@ -36,17 +38,19 @@ class DataBinder {
 
  private:
   // A share of train beside a validation split of the source, and limits of splits that the data does not have.
-  void splits(const Node& data, DataSpec& out) {
+  void splits(Node& data, DataSpec& out) {
     const Node* share = get(&data, "validation");
     const bool own = has_own_validation(out.source);
     if (share != nullptr) {
       out.validation_place = error_place(*share);
-      for (const char* key : {"seed", "shuffle"}) {
-        const Node* given = get(share, key);
-        if (!std::holds_alternative<TextFiles>(out.source) || given == nullptr || given->fallback) continue;
-        if (given->text == "false") continue;
-        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
-                         "remove it");
+      if (std::holds_alternative<TextFiles>(out.source)) share_of_text(*data.find("validation"));
+      if (const Node* stratify = get(share, "stratify"); stratify != nullptr && stratify->text == "true") {
+        if (std::holds_alternative<TextFiles>(out.source)) {
+          reporter_.report(*stratify, "the validation share of a text is its end, and has no classes", "remove it");
+        } else if (!out.validation->shuffle) {
+          reporter_.report(*stratify, "stratify chooses examples of each class, but shuffle: false takes the last ones",
+                           "remove one of the two");
+        }
       }
       if (own) {
         const std::string kind = get(&data, "source")->keys.front().text;
@@ -62,6 +66,21 @@ class DataBinder {
     refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
            "data.validation: 0.1 would keep a tenth of the training examples aside");
     refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+  }
+
+  // The end of the text: nothing chooses its examples. Defaults that say otherwise leave the resolved config, which is
+  // read like any other.
+  void share_of_text(Node& share) {
+    for (const char* key : {"seed", "shuffle"}) {
+      const Node* const given = get(&share, key);
+      if (given == nullptr) continue;
+      if (given->fallback) {
+        share.erase(key);
+      } else if (given->text != "false") {
+        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
+                         "remove it");
+      }
+    }
   }
 
   void check_normalize(const Node& node, const Normalize& normalize) {
@@ -88,7 +107,9 @@ class DataBinder {
       if (is_new) return;
       reporter_.report(node, "the column '" + node.text + "' is already " + at->second, "remove it here, or there");
     };
-    if (const Node* target = get(&options, "target")) take(*target, "the target");
+    if (const Node* target = get(&options, "target")) {
+      for (const Node& item : target->items) take(item, target->items.size() == 1 ? "the target" : "a target");
+    }
     if (const Node* weight = get(&options, "weight")) take(*weight, "the weight");
     const Node* inputs = get(&options, "inputs");
     if (inputs != nullptr) {
@@ -98,6 +119,7 @@ class DataBinder {
     }
     const Node* categorical = get(&options, "categorical");
     if (categorical == nullptr) return;
+    if (const Node* missing = get(&options, "missing")) check_missing(*missing, csv, parts, inputs != nullptr);
     std::set<std::string> seen;
     for (const Node& item : categorical->items) {
       const auto part = parts.find(item.text);
@@ -106,10 +128,32 @@ class DataBinder {
       } else if (part != parts.end() && part->second != "an input") {
         reporter_.report(
             item, "the column '" + item.text + "' is " + part->second + "; categorical lists inputs",
-            part->second == "the target" ? "a target of text is classes without being listed" : "remove it");
+            part->second.ends_with("target") ? "a target of text is classes without being listed" : "remove it");
       } else if (part == parts.end() && inputs != nullptr) {
         reporter_.report(item, "the column '" + item.text + "' is categorical, but no input",
                          "add it to inputs, or remove it here");
+      }
+    }
+  }
+
+  // Each column that `missing` names is an input, and is treated as what it holds.
+  void check_missing(const Node& missing, const Csv& csv, const std::map<std::string, std::string>& parts,
+                     bool inputs_are_named) {
+    for (std::size_t i = 0; i < missing.keys.size(); ++i) {
+      const std::string &column = missing.keys[i].text, &word = missing.items[i].text;
+      const auto part = parts.find(column);
+      const bool is_categorical = std::any_of(csv.categorical.begin(), csv.categorical.end(),
+                                              [&](const ColumnName& name) { return name.text == column; });
+      if (part != parts.end() ? part->second != "an input" : inputs_are_named) {
+        const std::string what = part != parts.end() ? part->second : "no input";
+        reporter_.report(missing.keys[i], "the column '" + column + "' is " + what + "; missing is for inputs",
+                         "remove it");
+      } else if (word == "mean" && is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' is categorical, and categories have no mean",
+                         "write category: empty cells are then a category of their own");
+      } else if (word == "category" && !is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' has numbers, and no categories",
+                         "write mean; or list the column in categorical");
       }
     }
   }
@@ -244,9 +288,45 @@ bool has_own_test(const Source& source) {
       source);
 }
 
+bool skips_errors(const Source& source) {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.on_error; }) return s.on_error == OnError::skip;
+        return false;
+      },
+      source);
+}
+
 bool has_weights(const Source& source) {
   const auto* const csv = std::get_if<Csv>(&source);
   return csv != nullptr && csv->weight.has_value();
+}
+
+void check_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+  const Node* columns = get_path(&config, "data.source.csv.target");
+  if (columns != nullptr && columns->items.size() > 1 && get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(*columns, "several targets are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+                    "name one column, or use a loss of numbers, such as mean_squared_error");
+  }
+  const Node* stratify = get_path(&config, "data.validation.stratify");
+  if (stratify != nullptr && stratify->text == "true" && get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
+    reporter.report(*stratify, "stratify is for classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+                    "remove it");
+  }
+  const Node* node = get_path(&config, "data.normalize_targets");
+  if (node == nullptr || !spec.data.normalize_targets) return;
+  if (get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(
+        *node,
+        "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+        "remove it, or use a loss of numbers, such as mean_squared_error");
+  }
+  if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
+    reporter.report(*node,
+                    "normalize_targets does not go with synthetic_linear, whose true parameters are those of its "
+                    "targets as they are",
+                    "remove it");
+  }
 }
 
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {

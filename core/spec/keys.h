@@ -24,6 +24,7 @@ enum class Type {
   files,       // a list of files, or one
   npz_split,   // a file, or two array names
   word,        // one of `words`
+  words,       // the same, or a map of names to one of `item_words` each
   boolean,     // true, false
   integer,     // an integer in [low, high], or one of `words`
   seed,        // an integer from 0 to 2^64 - 1
@@ -34,7 +35,7 @@ enum class Type {
   durations,   // a list of durations
   scales,      // a list of pairs of a duration and a number
   integers,    // a list of `length` integers
-  numbers,     // a list of numbers, or one
+  numbers,     // a list of numbers, or one, or one of `words`
   matrix,      // a list of examples, each a list of numbers
   memory,      // a number of MiB, GiB or TiB
   padding,     // SAME, VALID or two pairs of numbers
@@ -67,7 +68,8 @@ struct Key {
   double low = 0.0, high = largest_integer;
   bool open_low = false, open_high = false;  // whether the end is excluded
   std::vector<std::string> words = {};       // of a map: what may stand in its place
-  std::size_t length = 0;                    // of a list; 0: any
+  std::vector<std::string> item_words = {};
+  std::size_t length = 0;           // of a list; 0: any
   bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map

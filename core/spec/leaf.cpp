@@ -2,6 +2,7 @@
 #include "core/spec/leaf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -165,6 +166,21 @@ class Leaf {
     return near.empty() ? wrong(value) : misspelt(value, near);
   }
 
+  // One word, or one for each of some names.
+  Node words(const Node& value) const {
+    if (!value.is(Kind::map) || value.keys.empty()) return word(value);
+    Key item = key_;
+    item.type = Type::word;
+    item.words = key_.item_words;
+    Node result = empty_at(value, Kind::map);
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      Node checked = value.items[i].valid() ? Leaf(item, reporter_).word(value.items[i]) : value.items[i];
+      if (!checked.valid()) result.kind = Kind::invalid;
+      result.add(value.keys[i], std::move(checked));
+    }
+    return result;
+  }
+
   Node text(const Node& value) const {
     if (!value.is(Kind::scalar) || value.text.empty()) return wrong(value);
     Node result = value;
@@ -230,6 +246,7 @@ class Leaf {
   }
 
   Node numbers(const Node& value) const {
+    if (value.is(Kind::scalar) && has_word(key_.words, value.text)) return value;
     if (value.is(Kind::scalar)) {
       Node result = empty_at(value, Kind::sequence);
       result.items.push_back(number(value));
@@ -243,7 +260,9 @@ class Leaf {
 
   // A list of texts; one text is a list of one.
   Node texts(const Node& value) const {
-    return list_or_one(value, [&](const Node& item) { return text(item); });
+    Node result = list_or_one(value, [&](const Node& item) { return text(item); });
+    const bool empty = result.is(Kind::sequence) && result.items.empty();
+    return empty && key_.need == Need::required ? wrong_empty(value) : result;
   }
 
   Node files(const Node& value) const {
@@ -320,7 +339,24 @@ class Leaf {
       return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
                               never ? "'never' disables it" : "");
     }
-    return with_text(value, in_units(std::to_string(count.value), unit, units));
+    const std::string written = in_units(std::to_string(count.value), unit, units);
+    if (!has_usual_exponent(digits)) {
+      return reporter_.report(
+          value,
+          name_of(key_) + " '" + text + "' has an exponent that is not from 0 to " + std::to_string(largest_exponent),
+          "write " + written);
+    }
+    return with_text(value, written);
+  }
+
+  // Of a well-formed number.
+  static bool has_usual_exponent(std::string_view number) {
+    const std::size_t mark = number.find_first_of("eE");
+    if (mark == std::string_view::npos) return true;
+    number.remove_prefix(number[mark + 1] == '+' ? mark + 2 : mark + 1);
+    int exponent = 0;
+    const auto result = std::from_chars(number.data(), number.data() + number.size(), exponent);
+    return result.ec == std::errc{} && !number.starts_with('-') && exponent <= largest_exponent;
   }
 
   // "1 step", "12 steps". The units are listed in pairs of singular and plural.
@@ -446,6 +482,7 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::files: return leaf.files(value);
     case Type::npz_split: return leaf.split(value);
     case Type::word: return leaf.word(value);
+    case Type::words: return leaf.words(value);
     case Type::boolean: return leaf.boolean(value);
     case Type::integer: return leaf.integer(value);
     case Type::seed: return leaf.seed(value);

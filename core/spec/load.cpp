@@ -109,6 +109,9 @@ Loaded load(const std::string& path, const Overrides& overrides) {
       refuse_file(path, "this folder has no config.yaml; it is not a run folder",
                   "name a YAML file, or a folder that pmaptrain run wrote");
     }
+    if (!fs::is_regular_file(file, error)) {
+      refuse_file(file, "this is no regular file", "a run folder has its config in it");
+    }
   }
   const std::string directory = fs::absolute(file, error).parent_path().string();
   return load_text(read_file(file), file, directory, overrides);

@@ -52,6 +52,8 @@ constexpr Type type_of(Tag<std::string>) { return Type::text; }
 constexpr Type type_of(Tag<std::vector<Pattern>>) { return Type::texts; }
 constexpr Type type_of(Tag<ColumnName>) { return Type::text; }
 constexpr Type type_of(Tag<std::vector<ColumnName>>) { return Type::texts; }
+constexpr Type type_of(Tag<ClassWeights>) { return Type::numbers; }
+constexpr Type type_of(Tag<MissingCells>) { return Type::words; }
 constexpr Type type_of(Tag<Csv::Files>) { return Type::files; }
 constexpr Type type_of(Tag<std::vector<Duration>>) { return Type::durations; }
 constexpr Type type_of(Tag<std::vector<schedule::Scale>>) { return Type::scales; }

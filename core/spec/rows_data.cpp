@@ -61,14 +61,19 @@ static auto row(Tag<Npz>) {
                              .example = "targets: y"}));
 }
 
-static constexpr std::array<Word<Missing>, 2> words_of(Tag<Missing>) {
-  return {{{"error", Missing::error}, {"mean", Missing::mean}}};
+static constexpr std::array<Word<Unknown>, 2> words_of(Tag<Unknown>) {
+  return {{{"error", Unknown::error}, {"ignore", Unknown::ignore}}};
+}
+
+static constexpr std::array<Word<OnError>, 2> words_of(Tag<OnError>) {
+  return {{{"error", OnError::error}, {"skip", OnError::skip}}};
 }
 
 static auto row(Tag<Csv>) {
   return alternative<Csv>(
       {.path = "csv",
-       .meaning = "Tables of text (CSV, RFC 4180), plain or gzip: one row per example, columns by name.",
+       .meaning = "Tables of text (CSV, RFC 4180), plain or gzip: one row per example, columns by name. Blanks around "
+                  "the names of columns and around numbers are dropped; in other cells they count.",
        .example = "source: {csv: {train: train.csv, test: test.csv, target: label}}\n"
                   "source: {csv: {train: [a.csv, b.csv], inputs: [age, city], target: price, categorical: [city]}}"},
       option(&Csv::train, {.path = "train",
@@ -86,8 +91,9 @@ static auto row(Tag<Csv>) {
       option(&Csv::target, {.path = "target",
                             .need = Need::required,
                             .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
-                                       "names; integers are labels from 0, or numbers for a loss of numbers.",
-                            .example = "target: label"}),
+                                       "names; integers are labels from 0, or numbers for a loss of numbers, which "
+                                       "takes several columns as well.",
+                            .example = "target: label\ntarget: [width, height]"}),
       option(&Csv::weight, {.path = "weight",
                             .meaning = "The column of the weights of examples: loss, gradient and metrics are weighted "
                                        "means.",
@@ -106,9 +112,23 @@ static auto row(Tag<Csv>) {
                                             "each category of the training split, of which one is 1 and the others 0.",
                                  .example = "categorical: [city]"}),
       option(&Csv::missing, {.path = "missing",
-                             .meaning = "Empty cells of numbers (also NA, NaN and the like). error: refuse them; mean: "
-                                        "take the mean of the column in the training split.",
-                             .example = "missing: mean"}));
+                             .fallback = "error",
+                             .words = {"error", "mean", "fill"},
+                             .item_words = {"error", "mean", "category"},
+                             .meaning = "Empty cells of inputs; among numbers also NA, NaN and the like. error: refuse "
+                                        "them; mean: among numbers, the mean of the column in the training split; "
+                                        "fill: the same, and among categories one of their own. Or by column, the "
+                                        "others as error: {age: mean, city: category}.",
+                             .example = "missing: fill\nmissing: {age: mean, city: category}"}),
+      option(&Csv::unknown, {.path = "unknown",
+                             .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
+                                        "take them as none, zeros in all columns of the input, and count them.",
+                             .example = "unknown: ignore"}),
+      option(&Csv::on_error,
+             {.path = "on_error",
+              .meaning = "Rows that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+                         "its share, as long as they are no more than 1 % of a split, or one row.",
+              .example = "on_error: skip"}));
 }
 
 static auto row(Tag<ImageFolder>) {
@@ -140,7 +160,12 @@ static auto row(Tag<ImageFolder>) {
            .meaning = "The height and the width that images are resized to: bilinear, with antialiasing, as Pillow's "
                       "BILINEAR. The ratio of the sides is not kept.",
            .example = "size: [32, 32]",
-           .fallback_text = "the size of the images, which must be the same for all"}));
+           .fallback_text = "the size of the images, which must be the same for all"}),
+      option(&ImageFolder::on_error,
+             {.path = "on_error",
+              .meaning = "Files that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+                         "its share, as long as they are no more than 1 % of a split, or one file.",
+              .example = "on_error: skip"}));
 }
 
 static auto row(Tag<Cifar10>) {
@@ -275,7 +300,11 @@ static auto row(Tag<ValidationShare>) {
               .example = "seed: 1"}),
       option(&ValidationShare::shuffle, {.path = "shuffle",
                                          .meaning = "Whether the examples are chosen at random; false: the last ones.",
-                                         .example = "shuffle: false"}));
+                                         .example = "shuffle: false"}),
+      option(&ValidationShare::stratify,
+             {.path = "stratify",
+              .meaning = "Whether the share is that of each class: at least 1 example of each. For class labels.",
+              .example = "stratify: true"}));
 }
 
 static auto row(Tag<Limit>) {
@@ -306,6 +335,10 @@ static auto row(Tag<Normalize>) {
                                                      .open_low = true,
                                                      .meaning = "One for each channel, or one for all.",
                                                      .example = "std: [0.5]"}));
+}
+
+static constexpr std::array<Word<NormalizeTargets>, 1> words_of(Tag<NormalizeTargets>) {
+  return {{{"auto", NormalizeTargets::automatic}}};
 }
 
 static auto row(Tag<DataSpec>) {
@@ -371,6 +404,15 @@ static auto row(Tag<DataSpec>) {
                       "after data.validation and data.limit; columns of categories stay as they are.",
            .example = "normalize: auto\nnormalize: {mean: [0.5], std: [0.5]}",
            .fallback_text = "none"}),
+      option(&DataSpec::normalize_targets,
+             {.path = "normalize_targets",
+              .words = {"auto"},
+              .meaning = "For a loss of numbers: auto trains on (target - mean) / std, with the mean and the standard "
+                         "deviation of each output over the training split, after data.validation and data.limit, "
+                         "weighted where examples have weights. The loss, and huber.delta with it, is in these units; "
+                         "metrics and predictions are in those of the targets.",
+              .example = "normalize_targets: auto",
+              .fallback_text = "none"}),
       choices(&DataSpec::augment,
               {.path = "augment",
                .meaning = "Random changes of the training images, in the order of the list, before normalize. They "

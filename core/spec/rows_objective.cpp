@@ -3,6 +3,18 @@
 
 namespace pmaptrain::spec {
 
+static Key weights_key() {
+  return {.path = "class_weights",
+          .high = unbounded,
+          .words = {"balanced"},
+          .meaning =
+              "One weight for each class, which scales the loss of examples with that label. The mean still "
+              "divides by the number of examples, not by the sum of the weights. balanced: examples / (classes * "
+              "examples of the class) in the training split, as scikit-learn's class_weight.",
+          .example = "class_weights: [1.0, 5.0]\nclass_weights: balanced",
+          .fallback_text = "1 for every class"};
+}
+
 static auto row(Tag<SoftmaxCrossEntropy>) {
   return alternative<SoftmaxCrossEntropy>(
       {.path = "softmax_cross_entropy",
@@ -18,13 +30,7 @@ static auto row(Tag<SoftmaxCrossEntropy>) {
               .meaning = "Label smoothing: the share of each target's probability mass that is distributed uniformly "
                          "over all classes.",
               .example = "label_smoothing: 0.1"}),
-      option(&SoftmaxCrossEntropy::class_weights,
-             {.path = "class_weights",
-              .high = unbounded,
-              .meaning = "One weight for each class, which scales the loss of examples with that label. The mean still "
-                         "divides by the number of examples, not by the sum of the weights.",
-              .example = "class_weights: [1.0, 5.0]",
-              .fallback_text = "1 for every class"}));
+      option(&SoftmaxCrossEntropy::class_weights, weights_key()));
 }
 
 static auto row(Tag<SigmoidCrossEntropy>) {
@@ -32,7 +38,8 @@ static auto row(Tag<SigmoidCrossEntropy>) {
       {.path = "sigmoid_cross_entropy",
        .meaning = "Binary cross-entropy of sigmoid(logits) and the targets, averaged over the outputs. Targets are "
                   "probabilities from 0 to 1, or labels 0 and 1 for a single output.",
-       .example = "loss: sigmoid_cross_entropy"});
+       .example = "loss: sigmoid_cross_entropy"},
+      option(&SigmoidCrossEntropy::class_weights, weights_key()));
 }
 
 static auto row(Tag<MeanSquaredError>) {

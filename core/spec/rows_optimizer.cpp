@@ -395,7 +395,8 @@ static auto row(Tag<OptimizerSpec>) {
       option(&OptimizerSpec::weight_decay_exclude,
              {.path = "weight_decay_exclude",
               .fallback = "[]",
-              .meaning = "Names of parameters without weight decay; * stands for any characters, dots included.",
+              .meaning = "Names of parameters without weight decay, of which at least one is there; * stands for any "
+                         "characters, dots included.",
               .example = "weight_decay_exclude: [\"*.bias\", \"*.scale\"]"}),
       option(&OptimizerSpec::clip, {.path = "clip",
                                     .high = unbounded,
@@ -417,7 +418,8 @@ static auto row(Tag<OptimizerSpec>) {
           &OptimizerSpec::groups,
           {.path = "groups",
            .fallback = "[]",
-           .meaning = "Settings of some of the parameters. The first group that matches a parameter applies to it.",
+           .meaning = "Settings of some of the parameters. The first group that matches a parameter applies to it, and "
+                      "each group applies to at least one.",
            .example = "groups:\n  - {parameters: \"head.*\", learning_rate_scale: 10.0, weight_decay: 0.0}\n  - "
                       "{parameters: \"conv_*\", freeze: true}",
            .item = "group"}));

@@ -59,14 +59,30 @@ Json integer(const Key& key) { return range("integer", key, largest_integer); }
 // Parameters and data are float32.
 Json number(const Key& key) { return range("number", key, static_cast<double>(FLT_MAX)); }
 
-// A count and its unit, which steps and examples need not have. That a count with an exponent is whole and in its range
-// is beyond a pattern.
+Json seed() { return {{"type", "integer"}, {"minimum", 0}, {"maximum", std::numeric_limits<std::uint64_t>::max()}}; }
+
+// The texts of whole numbers from 1 to 10^12 (largest_integer) that the checks of a config accept.
+std::string count_pattern() {
+  const auto repeated = [](const std::string& text, int least, int most) {
+    return text + "{" + std::to_string(least) + "," + std::to_string(most) + "}";
+  };
+  std::string pattern = "(?:[1-9]" + repeated("[0-9]", 0, 11) + "|1000000000000)(?:\\.0*)?";
+  for (int k = 0; k <= largest_exponent; ++k) {
+    const std::string exponent = "[eE]\\+?0*" + std::to_string(k);
+    const std::string fraction = "(?:\\." + repeated("[0-9]", 0, k) + "0*)?";
+    if (k < largest_exponent) pattern += "|[1-9]" + repeated("[0-9]", 0, 11 - k) + fraction + exponent;
+    if (k > 0) pattern += "|0?\\.(?=0*[1-9])" + repeated("[0-9]", 1, k) + "0*" + exponent;
+    pattern += "|1" + repeated("0", 12 - k, 12 - k) + "(?:\\.0*)?" + exponent;
+  }
+  return pattern;
+}
+
+// A count and its unit, which steps and examples need not have.
 Json duration(const Key& key, bool never) {
   Json alternatives = Json::array();
   if (key.steps) alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
-  const std::string count = "(?:[1-9][0-9]{0,11}|1000000000000)(?:\\.0*)?|[0-9]+(?:\\.[0-9]*)?[eE][+-]?[0-9]+";
   const std::string unit = "(?:" + join(units_of(key), "|") + ")" + (key.steps ? "?" : "");
-  alternatives.push_back({{"type", "string"}, {"pattern", "^\\+?(?:" + count + ") *" + unit + "$"}});
+  alternatives.push_back({{"type", "string"}, {"pattern", "^\\+?(?:" + count_pattern() + ") *" + unit + "$"}});
   if (never) alternatives.push_back({{"const", "never"}});
   return any_of(std::move(alternatives));
 }
@@ -188,7 +204,7 @@ class SchemaWriter {
       case Type::maps: return list_of(map(key), 0);
       case Type::text:
       case Type::path: return text();
-      case Type::texts: return any_of({text(), list_of(text(), 0)});
+      case Type::texts: return any_of({text(), list_of(text(), key.need == Need::required ? 1 : 0)});
       case Type::run_name:
         return {{"type", {"string", "number", "boolean"}},
                 {"pattern", "^(?![- ])(?!\\.{1,2}$)[^/" + unseen + "]*[^/ " + unseen + "]$"},
@@ -199,10 +215,12 @@ class SchemaWriter {
       case Type::files: return any_of({text(), list_of(text(), 1)});
       case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
       case Type::word: return words(key.words);
+      case Type::words:
+        return any_of({words(key.words),
+                       {{"type", "object"}, {"additionalProperties", words(key.item_words)}, {"minProperties", 1}}});
       case Type::boolean: return {{"type", "boolean"}};
       case Type::integer: return key.words.empty() ? integer(key) : any_of({integer(key), words(key.words)});
-      case Type::seed:
-        return {{"type", "integer"}, {"minimum", 0}, {"maximum", std::numeric_limits<std::uint64_t>::max()}};
+      case Type::seed: return seed();
       case Type::number: return number(key);
       case Type::duration: return duration(key, false);
       case Type::interval: return duration(key, true);
@@ -223,7 +241,11 @@ class SchemaWriter {
     return {};
   }
 
-  static Json numbers(const Key& key) { return any_of({number(key), list_of(number(key), 1)}); }
+  static Json numbers(const Key& key) {
+    Json alternatives{number(key), list_of(number(key), 1)};
+    if (!key.words.empty()) alternatives.push_back(words(key.words));
+    return any_of(std::move(alternatives));
+  }
 
   // Nested maps of nested lists, which is why they have names of their own.
   Json tensors(const Key& key) {
@@ -234,13 +256,32 @@ class SchemaWriter {
     return map;
   }
 
-  // Dotted keys, or nested maps of their parts.
+  // Dotted keys, or nested maps of their parts. Of items of lists and in nested maps, the ranges are beyond a schema,
+  // but for seeds, which alone are called so.
   Json varied() {
     Json map{{"$ref", "#/$defs/varied"}};
-    const Json values = list_of({{"type", "number"}}, 1);
-    definitions_["varied"] = {
-        {"type", "object"}, {"additionalProperties", any_of({values, map})}, {"minProperties", 1}};
+    Json dotted = Json::object();
+    for (const Key& key : keys()) {
+      if (!key.varies || is_in_list(key)) continue;
+      dotted[key.path] = list_of(key.type == Type::seed      ? seed()
+                                 : key.type == Type::integer ? integer(key)
+                                                             : number(key),
+                                 1);
+    }
+    definitions_["varied"] = {{"type", "object"},
+                              {"properties", std::move(dotted)},
+                              {"patternProperties", {{"(^|\\.)seed$", any_of({list_of(seed(), 1), map})}}},
+                              {"additionalProperties", any_of({list_of({{"type", "number"}}, 1), map})},
+                              {"minProperties", 1}};
     return map;
+  }
+
+  static bool is_in_list(const Key& key) {
+    for (std::size_t dot = key.path.find('.'); dot != std::string::npos; dot = key.path.find('.', dot + 1)) {
+      const Type above = find_key(key.path.substr(0, dot))->type;
+      if (above == Type::choices || above == Type::maps) return true;
+    }
+    return key.type == Type::scales;
   }
 
   Json map(const Key& key) {

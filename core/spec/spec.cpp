@@ -9,6 +9,13 @@ Npz::Split Npz::complete(const Split& split) const {
   return {split.file, inputs.value_or(""), targets.value_or("")};
 }
 
+Missing MissingCells::of(std::string_view column, bool categorical) const {
+  for (const auto& [name, treatment] : columns) {
+    if (name.text == column) return treatment;
+  }
+  return categorical ? texts : numbers;
+}
+
 std::string to_string(const Source& source) { return Choice<Source>::name(source); }
 std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
 std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
@@ -26,6 +33,15 @@ std::string to_string(const Metric& metric) {
 bool takes_numbers(const Loss& loss) {
   return std::holds_alternative<MeanSquaredError>(loss) || std::holds_alternative<MeanAbsoluteError>(loss) ||
          std::holds_alternative<Huber>(loss);
+}
+
+bool balances_classes(const Loss& loss) {
+  return std::visit(
+      [](const auto& alternative) {
+        if constexpr (requires { alternative.class_weights; }) return alternative.class_weights.balanced;
+        return false;
+      },
+      loss);
 }
 
 bool is_time(const Duration& duration) {

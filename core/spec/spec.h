@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -55,22 +56,34 @@ struct Npz {
   Split complete(const Split& split) const;
 };
 // Tables of text, one row per example.
-enum class Missing { error, mean };
 struct ColumnName {
   std::string text;
   Place place = {};
 };
+// What stands for an empty cell of an input: the mean of the column's numbers, or a category of its own.
+enum class Missing { error, mean, category };
+struct MissingCells {
+  Missing numbers = Missing::error, texts = Missing::error;  // of columns that are not named
+  std::vector<std::pair<ColumnName, Missing>> columns;
+  Missing of(std::string_view column, bool categorical) const;
+};
+// A category that the training split does not have.
+enum class Unknown { error, ignore };
+// Rows and files that cannot be read.
+enum class OnError { error, skip };
 struct Csv {
   using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
   Files train;
   std::optional<Files> validation, test;
   std::optional<std::vector<ColumnName>> inputs;  // none: all columns but target and weight
-  ColumnName target;
+  std::vector<ColumnName> target;                 // at least one; several are the outputs of a regression
   std::optional<ColumnName> weight;
   bool header = true;  // false: columns are named by their number, from 0
   std::string delimiter = ",";
   std::vector<ColumnName> categorical;
-  Missing missing = Missing::error;
+  MissingCells missing;
+  Unknown unknown = Unknown::error;
+  OnError on_error = OnError::error;
 };
 struct SyntheticLinear {
   std::int64_t features = 5;
@@ -94,6 +107,7 @@ struct ImageFolder {
   std::string train;                              // absolute paths
   std::optional<std::string> validation, test;    // of the same classes
   std::optional<std::vector<std::int64_t>> size;  // height and width; none: that of the images, which all have one
+  OnError on_error = OnError::error;
 };
 // The binary version of CIFAR-10.
 struct Cifar10 {
@@ -145,6 +159,7 @@ struct ValidationShare {
   double share = 0.1;
   std::uint64_t seed = 0;  // of its own: the seed of the run does not change the split
   bool shuffle = true;     // false: the last examples
+  bool stratify = false;   // the share of each class
 };
 
 // A number of examples of a split.
@@ -163,6 +178,8 @@ struct Normalize {
   bool automatic = false;         // of the training split, in place of these
 };
 
+enum class NormalizeTargets { automatic };  // of the training split
+
 struct DataSpec {
   Source source;
   BatchSize batch_size;
@@ -173,15 +190,20 @@ struct DataSpec {
   std::optional<ValidationShare> validation;
   Limit limit;
   std::optional<Normalize> normalize;
+  std::optional<NormalizeTargets> normalize_targets;
   std::vector<Augmentation> augment;  // in the order in which they are applied
   std::optional<std::uint64_t> seed;  // none: use the top-level seed
   bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
-  Place source_place, batch_size_place, microbatches_place, normalize_place, remainder_place, validation_place;
+  bool balances_classes = false;      // the loss takes the class weights that balance the training split
+  Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
+      validation_place;
 };
 
 // Whether the source has such a split of its own.
 bool has_own_validation(const Source& source);
 bool has_own_test(const Source& source);
+// Whether rows and files that cannot be read are left out.
+bool skips_errors(const Source& source);
 // Whether examples have weights.
 bool has_weights(const Source& source);
 
@@ -279,11 +301,17 @@ struct ModelSpec {
 };
 
 // ---- loss, metrics --------------------------------------------------------------------------------------------------
+struct ClassWeights {
+  std::vector<double> each;  // one for each class; empty: all 1
+  bool balanced = false;     // those that balance the training split, in place of these
+};
 struct SoftmaxCrossEntropy {
   double label_smoothing = 0.0;
-  std::vector<double> class_weights;  // one for each class; empty: all 1
+  ClassWeights class_weights;
 };
-struct SigmoidCrossEntropy {};
+struct SigmoidCrossEntropy {
+  ClassWeights class_weights;
+};
 struct MeanSquaredError {};
 struct MeanAbsoluteError {};
 struct Huber {
@@ -293,6 +321,8 @@ using Loss = std::variant<SoftmaxCrossEntropy, SigmoidCrossEntropy, MeanSquaredE
 
 // Whether the targets are numbers whatever their type; other losses read integers as labels.
 bool takes_numbers(const Loss& loss);
+// Whether its class weights are those that balance the training split.
+bool balances_classes(const Loss& loss);
 
 namespace metric {
 

@@ -53,6 +53,8 @@ std::string takes(const Key& key) {
     case Type::files: return "a path, or a list of paths";
     case Type::npz_split: return "a path, or a list of two names";
     case Type::word: return (key.words.size() == 1 ? "" : "one of ") + join(key.words, ", ");
+    case Type::words:
+      return "one of " + join(key.words, ", ") + ", or a map of names to one of " + join(key.item_words, ", ");
     case Type::boolean: return "true or false";
     case Type::integer: {
       std::string text = "an integer" + range_of(key, true);
@@ -74,7 +76,11 @@ std::string takes(const Key& key) {
       const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
       return "a list of " + count + "integers" + range_of(key, true);
     }
-    case Type::numbers: return "a list of numbers" + range_of(key, false);
+    case Type::numbers: {
+      std::string text = "a list of numbers" + range_of(key, false);
+      for (const std::string& word : key.words) text += " or '" + word + "'";
+      return text;
+    }
     case Type::matrix: return "a list of lists of numbers";
     case Type::padding: return "SAME, VALID or a list of two pairs of integers" + range_of(key, true);
     case Type::axes: return "a map of one axis to its size, or a list of such maps";

@@ -102,6 +102,22 @@ void store(const Node* node, ColumnName& out) {
   if (node != nullptr) out = {node->text, place_of(*node)};
 }
 void store(const Node* node, std::vector<ColumnName>& out) { store_items(node, out); }
+void store(const Node* node, MissingCells& out) {
+  const auto treatment = [](const std::string& word) {
+    return word == "mean" ? Missing::mean : word == "category" ? Missing::category : Missing::error;
+  };
+  if (node == nullptr) return;
+  out = {};
+  if (node->is(Kind::scalar) && node->text != "error") out.numbers = Missing::mean;
+  if (node->is(Kind::scalar) && node->text == "fill") out.texts = Missing::category;
+  for (std::size_t i = 0; i < node->keys.size(); ++i) {
+    out.columns.emplace_back(ColumnName{node->keys[i].text, place_of(node->keys[i])}, treatment(node->items[i].text));
+  }
+}
+void store(const Node* node, ClassWeights& out) {
+  out.balanced = node != nullptr && node->is(Kind::scalar);
+  if (!out.balanced) store(node, out.each);
+}
 void store(const Node* node, Csv::Files& out) { store_items(node, out); }
 
 void store(const Node* node, Padding& out) {

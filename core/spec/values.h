@@ -31,6 +31,8 @@ void store(const Node* node, FilePair& out);
 void store(const Node* node, Npz::Split& out);
 void store(const Node* node, ColumnName& out);
 void store(const Node* node, std::vector<ColumnName>& out);
+void store(const Node* node, MissingCells& out);
+void store(const Node* node, ClassWeights& out);
 void store(const Node* node, Csv::Files& out);
 void store(const Node* node, Padding& out);
 void store(const Node* node, Mesh& out);

@@ -116,6 +116,16 @@ void large_batch(const Setup& setup, std::vector<std::string>& out) {
                 counted(batch.steps_per_epoch, "step") + "; batch_size: all says that this is meant");
 }
 
+// "column 'age'", or of inputs without names "channel 3 of the inputs", counted from 0.
+std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
+  std::size_t at = 0;
+  for (const data::Encoding::Column& column : encoding.columns) {
+    at += std::max<std::size_t>(1, column.categories.size());
+    if (channel < at) return "column '" + printable(column.name) + "'";
+  }
+  return "channel " + std::to_string(channel) + " of the inputs";
+}
+
 // Adam and its relatives change a parameter by about the learning rate in a step, and outputs begin near 0. The factor
 // is what two hidden layers of 64 were seen to reach.
 void distant_targets(const Setup& setup, std::vector<std::string>& out) {
@@ -124,13 +134,54 @@ void distant_targets(const Setup& setup, std::vector<std::string>& out) {
   const spec::OptimizerSpec& optimizer = setup.member_spec().optimizer;
   const double rate = optimizer.learning_rate.value;
   const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
-  if (model.target.dtype != DType::f32 || model.has_distributions() || optimizer.learning_rate.schedule || is_sgd)
-    return;
+  const bool numbers = spec::takes_numbers(model.loss) && !model.target_statistics;
+  if (!numbers || optimizer.learning_rate.schedule || is_sgd) return;
   const double scale = target_scale(*setup.source.train);
   if (scale <= reach * rate * static_cast<double>(setup.timetable.steps)) return;
   out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
                 compact(rate) + ", " + counted(setup.timetable.steps, "step") +
-                " will hardly reach them; divide the targets, or raise optimizer.learning_rate");
+                " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
+}
+
+// Numbers that a model multiplies as they are. Of much data examples at even distances tell enough.
+void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
+  constexpr double far = 10;
+  constexpr std::int64_t most_numbers = 10'000'000;
+  const data::Dataset& train = *setup.source.train;
+  const data::Field input = train.input();
+  if (setup.model.normalize || input.dtype != DType::f32 || numel(input.shape) == 0) return;
+  const auto numbers = static_cast<std::size_t>(numel(input.shape));
+  const std::size_t channels = input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
+  const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
+  std::vector<float> row(numbers), first;
+  std::vector<std::byte> target(train.target().bytes());
+  std::vector<double> sums(channels), squares(channels);  // of distances from the first example's: they may be far off
+  for (std::int64_t i = 0; i < examples; ++i) {
+    train.read(i * train.size() / examples, reinterpret_cast<std::byte*>(row.data()), target.data());
+    if (first.empty()) first = row;
+    for (std::size_t j = 0; j < numbers; ++j) {
+      const double distance = static_cast<double>(row[j]) - static_cast<double>(first[j % channels]);
+      sums[j % channels] += distance;
+      squares[j % channels] += distance * distance;
+    }
+  }
+  const double count = static_cast<double>(examples) * static_cast<double>(numbers / channels);
+  std::size_t worst = 0;
+  double worst_mean = 0, worst_deviation = 0, distance = far;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double from_first = sums[c] / count, mean = static_cast<double>(first[c]) + from_first;
+    const double deviation = std::sqrt(std::max(0.0, squares[c] / count - from_first * from_first));
+    if (std::max(std::abs(mean), deviation) <= distance) continue;
+    distance = std::max(std::abs(mean), deviation);
+    worst = c;
+    worst_mean = mean;
+    worst_deviation = deviation;
+  }
+  if (distance <= far) return;
+  const std::string which = channels == 1 ? "inputs have" : name_of_input(setup.source.encoding, worst) + " has";
+  out.push_back(which + " the mean " + compact(worst_mean) + " and the standard deviation " + compact(worst_deviation) +
+                ", and nothing brings inputs near 0 and 1" + in_parentheses(setup.spec().data.source_place) +
+                ": such numbers train slowly, or not at all; data.normalize: auto scales them");
 }
 
 void single_device(const Setup& setup, std::vector<std::string>& out) {
@@ -173,6 +224,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   short_duration(setup, found);
   large_batch(setup, found);
   distant_targets(setup, found);
+  distant_inputs(setup, found);
   return found;
 }
 

@@ -17,7 +17,8 @@ double target_scale(const data::Dataset& dataset);
 
 // One sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images whose
 // channels come first, measured numbers that are taken as categories, a duration that was probably meant in epochs, a
-// batch of more than half of the training split, targets that the learning rate does not reach.
+// batch of more than half of the training split, targets that the learning rate does not reach, inputs whose mean or
+// standard deviation is above 10 and that nothing normalises.
 std::vector<std::string> likely_mistakes(const Setup& setup);
 
 }  // namespace pmaptrain::train

@@ -1,11 +1,16 @@
 #include "core/train/checkpoint.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <map>
 
+#include "core/base/text.h"
 #include "core/data/open.h"
+#include "core/train/file_system.h"
 #include "core/train/start.h"
 
 namespace pmaptrain::train {
@@ -23,6 +28,23 @@ data::Bytes open(const std::filesystem::path& path) {
   } catch (const Error& error) {
     throw Error(error.status(),
                 Diagnostic{"data", {}, error.diagnostics().front().message, std::string(not_complete), {}});
+  }
+}
+
+// What `load` gives of the folder of a run's checkpoint. The run may be under way: where it removes the folder
+// meanwhile, `load` is called anew with the one that has its name by then.
+template <class Load>
+auto of_one_checkpoint(const std::filesystem::path& run, const std::string& which, Load&& load) {
+  while (true) {
+    const std::filesystem::path folder = find_checkpoint(run, which);
+    constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    const Directory opened(Descriptor(file_system().open_at(AT_FDCWD, folder.string(), flags)), folder);
+    if (opened.fd() < 0 && errno == ENOENT) continue;
+    try {
+      return load(folder);
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data || opened.whereabouts().in_place) throw;
+    }
   }
 }
 
@@ -50,9 +72,23 @@ CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::str
   return loaded;
 }
 
+std::string list_of(const std::vector<double>& numbers) {
+  std::vector<std::string> items;
+  for (const double number : numbers) items.push_back(exact(number));
+  return "[" + join(items, ", ") + "]";
+}
+
+// What a program that reads the parameters alone must know of them: outputs become targets by these numbers.
+std::map<std::string, std::string> metadata_of(const RunState& state) {
+  const auto& targets = state.encoding.targets;
+  if (!targets) return {};
+  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
+}
+
 // Writes a file of inputs, by the names of their tensors, into a checkpoint, and its checksum into the state.
 void write_file(const Directory& into, const std::string& name, const Program& program,
-                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state) {
+                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
+                const std::map<std::string, std::string>& metadata = {}) {
   std::vector<TensorView> tensors;
   for (const auto& [tensor, input] : inputs) {
     const Type& type = program.type(program.inputs[input].value);
@@ -61,11 +97,12 @@ void write_file(const Directory& into, const std::string& name, const Program& p
     tensors.push_back({std::string(tensor), type.dtype, std::move(shape), {}});
   }
   FileWriter file(into.place(name));
-  write_safetensors(file, tensors, [&](const TensorView& tensor) {
+  const auto write_elements = [&](const TensorView& tensor) {
     for (std::int64_t member = 0; member < std::ssize(state.members); ++member) {
       slices(inputs.at(tensor.name), member, [&](std::span<const std::byte> slice) { file.write(slice); });
     }
-  });
+  };
+  write_safetensors(file, tensors, write_elements, metadata);
   file.close();
   state.checksums[name] = "xxh3:" + file.checksum();
 }
@@ -134,10 +171,11 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
     const Input& found = setup.training->inputs[input];
     (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
   }
-  write_file(into, "params.safetensors", *setup.training, parameters, slices, state);
+  write_file(into, "params.safetensors", *setup.training, parameters, slices, state, metadata_of(state));
   write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
   if (setup.spec().train.ema) {
-    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state);
+    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state,
+               metadata_of(state));
   }
   const std::string text = to_json(state);
   FileWriter file(into.place("state.json"));
@@ -235,6 +273,22 @@ void check_has_best(const RunState& state, std::int64_t member, const std::strin
                                             {}});
 }
 
+std::string default_checkpoint(const spec::Spec& spec, const std::filesystem::path& run, MemberNumber member) {
+  std::error_code ignored;
+  const std::filesystem::path best = run / "checkpoints/best/state.json";
+  if (!spec.train.checkpoint.best || !std::filesystem::exists(best, ignored)) return "last";
+  if (!member) return "best";
+  return has_best(of_one_checkpoint(run, "best", load_run_state), *member) ? "best" : "last";
+}
+
+std::optional<std::string> last_checkpoint(const std::filesystem::path& run) {
+  try {
+    return checkpoint_name(of_one_checkpoint(run, "last", load_run_state).step);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint{folder, load_run_state(folder), {}, {}};
   checkpoint.parameters = load_file(folder, "params.safetensors", checkpoint.state);
@@ -285,11 +339,14 @@ void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, s
   optimizer.file.check_intact();
 }
 
-CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights) {
-  std::error_code ignored;
-  const bool averaged =
-      weights == spec::Weights::ema && std::filesystem::exists(checkpoint / "ema.safetensors", ignored);
-  return averaged ? load_file(checkpoint, "ema.safetensors") : load_parameters(checkpoint);
+CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights) {
+  return of_one_checkpoint(run, which, [&](const std::filesystem::path& folder) {
+    CheckpointWeights loaded{folder, load_run_state(folder), {}};
+    // Whether there are averages is what the state says, not whether their file is there.
+    const bool averaged = weights == spec::Weights::ema && loaded.state.checksums.contains("ema.safetensors");
+    loaded.parameters = load_file(folder, averaged ? "ema.safetensors" : "params.safetensors", loaded.state);
+    return loaded;
+  });
 }
 
 }  // namespace pmaptrain::train

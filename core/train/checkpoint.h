@@ -63,8 +63,16 @@ struct CheckpointFile {
 CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name);
 // params.safetensors
 CheckpointFile load_parameters(const std::filesystem::path& checkpoint);
-// ema.safetensors, where those are asked for and there, else params.safetensors.
-CheckpointFile load_weights(const std::filesystem::path& checkpoint, spec::Weights weights);
+// What evaluation and prediction take from a checkpoint.
+struct CheckpointWeights {
+  std::filesystem::path folder;
+  RunState state;
+  CheckpointFile
+      parameters;  // ema.safetensors, where that is asked for and the checkpoint has it, else params.safetensors
+};
+// Of a run's checkpoint, "last", "best" or a step. The run may be under way: all is of one checkpoint, and where that
+// is removed meanwhile, of the one that has its name by then. Throws what find_checkpoint() throws, and Error (data).
+CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights);
 
 // A whole checkpoint.
 struct Checkpoint {
@@ -87,6 +95,12 @@ bool has_best(const RunState& state, std::int64_t member);
 std::string best_checkpoint(const RunState& state, std::int64_t member);
 // Throws Error (usage) where it has none. `last` is the option or key by which its last ones are chosen.
 void check_has_best(const RunState& state, std::int64_t member, const std::string& last);
+
+// The checkpoint that is meant where none is named: "best" where train.checkpoint.best is configured and it is there,
+// of this member where one is meant, else "last". Throws Error (data).
+std::string default_checkpoint(const spec::Spec& spec, const std::filesystem::path& run, MemberNumber member);
+// "step-00000100": a run's last one; none where there is none that can be read.
+std::optional<std::string> last_checkpoint(const std::filesystem::path& run);
 
 // Gives every input of `group` of an entry its tensor, in one member of the module, but for those `left_out`. Throws
 // Error (data), naming `file`, when one is missing, is left over, or has another element type or shape.

@@ -27,11 +27,14 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
 
 // What another metric or mode found before says nothing about this one.
 void Decisions::restore(const MemberState& state, const std::string& best_mode) {
-  if (best_ && state.best && state.best->metric == spec_.checkpoint.best->metric &&
-      best_mode == spec::to_string(best_->mode)) {
+  const auto continues_best = [&](const std::optional<Best>& best) {
+    return best_ && best && best->metric == spec_.checkpoint.best->metric && best_mode == spec::to_string(best_->mode);
+  };
+  if (continues_best(state.best)) {
     best_->step = state.best->step;
     best_->value = state.best->value;
   }
+  if (continues_best(state.lost_best)) lost_ = BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value};
   if (early_stopping_ && continues(state.early_stopping, *spec_.early_stopping)) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
@@ -44,8 +47,14 @@ std::optional<Best> Decisions::best() const {
   return Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
 }
 
+std::optional<Best> Decisions::better_lost() const {
+  if (!lost_ || !improves(lost_->mode, *lost_->value, best_->value)) return std::nullopt;
+  return Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value};
+}
+
 void Decisions::save(MemberState& state) const {
   state.best = best();
+  state.lost_best = better_lost();
   state.early_stopping = {};
   if (early_stopping_) {
     state.early_stopping = {spec_.early_stopping->metric, spec::to_string(early_stopping_->mode), early_stopping_->best,
@@ -68,7 +77,9 @@ bool Decisions::observe(std::int64_t step, const Measures& measures) {
 }
 
 void Decisions::lose_best(std::int64_t step) {
-  if (best_ && best_->value && best_->step == step) best_ = best_before_;
+  if (!best_ || !best_->value || best_->step != step) return;
+  if (!lost_ || improves(lost_->mode, *best_->value, lost_->value)) lost_ = best_;
+  best_ = best_before_;
 }
 
 bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {

@@ -32,6 +32,8 @@ class Decisions {
 
   // The best evaluation so far.
   std::optional<Best> best() const;
+  // One that was lost and was better than best().
+  std::optional<Best> better_lost() const;
 
   // Of the learning rate (optimizer.reduce_on_plateau).
   double learning_rate_scale() const { return plateau_.scale; }
@@ -45,7 +47,7 @@ class Decisions {
  private:
   const spec::TrainSpec& spec_;
   const std::optional<spec::ReduceOnPlateau>& plateau_spec_;
-  std::optional<BestSoFar> best_, best_before_;
+  std::optional<BestSoFar> best_, best_before_, lost_;
   std::optional<EarlyStopping> early_stopping_;
   PlateauState plateau_;
 };

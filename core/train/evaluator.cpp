@@ -120,8 +120,9 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   std::vector<std::int64_t> members = chosen_members(loaded.spec, member);
   const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const data::Split split = chosen_split(spec.data, name);
-  const std::filesystem::path folder = find_checkpoint(run_dir, checkpoint);
-  const RunState state = load_run_state(folder);
+  const CheckpointWeights trained = load_weights(run_dir, checkpoint, weights);
+  const RunState& state = trained.state;
+  const CheckpointFile& parameters = trained.parameters;
   check_same_members(loaded.spec, state);
   const bool best = checkpoint == "best" && state.is_ensemble;
   if (best && member) check_has_best(state, *member, "--checkpoint last");
@@ -130,9 +131,9 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   const data::Dataset& dataset = *data.of(split);
   const model::Model model = model_of(spec, data, dataset);
   model::check_targets(model, dataset, spec.data.source_place);
+  // In the batches of the run, whose sums are rounded alike; batch_size: all is its training split.
   const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
-                                              data::rows_at_once(spec.data, spec.mesh.mesh, dataset.size()));
-  const CheckpointFile parameters = load_weights(folder, weights);
+                                              data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   source.members = static_cast<std::int64_t>(members.size());
@@ -150,8 +151,7 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
   std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
   for (std::size_t m = 0; m < members.size(); ++m) {
     results[m].member = members[m];
-    results[m].best = best_checkpoint(state, members[m]);
-    results[m].checkpoint = best ? results[m].best : checkpoint_name(state.step);
+    results[m].checkpoint = best ? best_checkpoint(state, members[m]) : checkpoint_name(state.step);
   }
   parameters.file.check_intact();
   return results;

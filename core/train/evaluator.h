@@ -25,8 +25,7 @@ struct Evaluation {
   std::int64_t examples = 0;
   double seconds = 0;  // of all members
   std::int64_t member = 0;
-  // evaluate_checkpoint(): whose parameters these are, and which are the member's best; empty where none are.
-  std::string checkpoint = {}, best = {};
+  std::string checkpoint = {};  // evaluate_checkpoint(): whose parameters these are, "step-00000100"
 };
 
 class Evaluator {

@@ -42,8 +42,8 @@ struct Working {
 struct Progressed {
   std::int64_t step = 0;   // completed, from 1
   std::int64_t epoch = 1;  // the one this step belongs to, from 1
-  // Of one of the last steps, the median of several members; now and then, for consumers that want it.
-  std::optional<double> loss = std::nullopt;
+  // Of one of the last steps, the medians of several members; now and then, for consumers that want them.
+  Measures measures = {};
 };
 
 // At the log interval, and at the first and last step: the batch of this step under the parameters before its update.
@@ -96,7 +96,8 @@ struct Best {
 
 // Of a member at the end.
 struct MemberEnded {
-  std::vector<std::pair<std::string, Measures>> final_measures;  // by split: train, validation, test
+  // By split: of train the means over the epoch so far or just ended, of validation and test the last evaluations.
+  std::vector<std::pair<std::string, Measures>> final_measures;
   std::optional<Best> best;        // of the checkpoints kept for being best, where any are
   std::int64_t steps = 0;          // fewer than the run's where it ended before the others
   std::int64_t steps_skipped = 0;  // among them, those that changed nothing (train.on_nonfinite: skip)
@@ -118,6 +119,7 @@ struct Ended {
   std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
   bool continues = false;                 // --resume goes on with it
   bool is_ensemble = false;
+  bool normalised_targets = false;        // the loss is in units of their standard deviations
   std::vector<MemberEnded> members = {};  // one without an ensemble
   std::int64_t steps_skipped() const {    // by all members
     std::int64_t sum = 0;
@@ -133,8 +135,8 @@ class Consumer {
  public:
   virtual ~Consumer() = default;
   virtual void on(const Event& event) = 0;
-  // Whether it shows the loss of Progressed, which is read for it then.
-  virtual bool wants_live_loss() const { return false; }
+  // Whether it shows the measures of Progressed, which are read for it then.
+  virtual bool wants_live_measures() const { return false; }
 };
 
 }  // namespace pmaptrain::train

@@ -1,6 +1,7 @@
 #include "core/train/file_writer.h"
 
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/train/directory.h"
 #include "core/train/file_system.h"
 
 namespace pmaptrain::train {
@@ -115,6 +117,14 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   }
 }
 
+bool FileWriter::lock() {
+  while (file_system().flock(file_.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return true;
+  }
+  struct stat status = {};
+  return ::fstat(file_.get(), &status) != 0 || status.st_nlink > 0;
+}
+
 void FileWriter::close() {
   flush_to_disk(file_.get(), place_.shown);
   // On some network file systems only close() tells that a write failed.
@@ -157,8 +167,12 @@ std::string beside(const FilePlace& place) {
 
 }  // namespace
 
-Replacement::Replacement(FilePlace place)
-    : place_(std::move(place)), temporary_(beside(place_)), writer_({place_.directory, temporary_, place_.shown}) {}
+Replacement::Replacement(FilePlace place) : place_(std::move(place)) {
+  do {
+    temporary_ = beside(place_);
+    writer_.emplace(FilePlace(place_.directory, temporary_, place_.shown));
+  } while (!writer_->lock());
+}
 
 Replacement::Replacement(FilePlace place, std::span<const std::span<const std::byte>> parts)
     : Replacement(std::move(place)) {
@@ -170,15 +184,36 @@ Replacement::~Replacement() {
   if (!temporary_.empty()) file_system().unlink_at(place_.directory, temporary_);
 }
 
-void Replacement::write(std::span<const std::byte> bytes) { writer_.write(bytes); }
+void Replacement::write(std::span<const std::byte> bytes) { writer_->write(bytes); }
 
-void Replacement::close() { writer_.close(); }
+void Replacement::close() { writer_->close(); }
 
 void Replacement::take_place() {
   if (file_system().rename_at(place_.directory, temporary_, place_.name) != 0) {
     fail_file(place_.shown, "written", errno);
   }
   temporary_.clear();
+}
+
+void remove_abandoned(const FilePlace& place) {
+  const std::filesystem::path path = place.name;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  const Directory directory(Descriptor(file_system().open_at(place.directory, folder.string(), folder_flags)), folder);
+  if (directory.fd() < 0) return;
+  std::vector<std::string> names;
+  try {
+    names = directory.names();
+  } catch (const Error&) {
+    return;
+  }
+  for (const std::string& name : names) {
+    if (!is_temporary_name(name, path.filename().string())) continue;
+    constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
+    const Descriptor file(file_system().open_at(directory.fd(), name, flags));
+    if (!file || file_system().flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    directory.remove_quietly(name);
+  }
 }
 
 void write_whole(const FilePlace& place, std::span<const std::span<const std::byte>> parts) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class FileWriter : public ByteSink {
 
   // Throws Error (failed). Holds no copy of the bytes.
   void write(std::span<const std::byte> bytes) override;
+  // Holds a lock on the file for as long as it is open, where the file system has locks. False where remove_abandoned()
+  // came first.
+  bool lock();
   // Flushes the file to the disk. Throws Error (failed).
   void close();
   // XXH3 of what was written, as 16 hexadecimal digits.
@@ -81,9 +85,13 @@ class Replacement : public ByteSink {
 
  private:
   FilePlace place_;
-  std::string temporary_;  // beside it; empty once it has taken the place
-  FileWriter writer_;      // until close()
+  std::string temporary_;             // beside it; empty once it has taken the place
+  std::optional<FileWriter> writer_;  // until close()
 };
+
+// Removes what replacements of this file left that were under way when their processes were killed; what cannot be
+// removed stays. Those of living processes are locked.
+void remove_abandoned(const FilePlace& place);
 
 // Makes the file hold the concatenated parts, or leaves it as it was: a temporary file beside it, flushed to the disk,
 // then renamed. A device or a pipe is written to. Throws Error (failed) with the path and the system's reason.

@@ -133,7 +133,9 @@ void InitialValues::open() {
   const spec::InitialFrom& from = *spec_.initial_from;
   std::error_code ignored;
   if (std::filesystem::is_directory(from.path, ignored)) {
-    file_ = load_weights(find_checkpoint(from.path, from.checkpoint), from.weights);
+    CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights);
+    file_ = std::move(trained.parameters);
+    if (from.checkpoint == "best") best_ = std::move(trained.state);
   } else {
     file_.path = from.path;
     file_.file = data::map_file(from.path);
@@ -166,11 +168,9 @@ void InitialValues::choose_member(Membership membership) {
     refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.of),
                   choice + ", from which every member starts");
   }
-  std::error_code ignored;
   const std::int64_t chosen = asked.value_or(membership.member);
-  if (spec_.initial_from->checkpoint == "best" && std::filesystem::is_directory(spec_.initial_from->path, ignored)) {
-    const RunState state = load_run_state(std::filesystem::path(file_.path).parent_path());
-    check_has_best(state, chosen,
+  if (best_) {
+    check_has_best(*best_, chosen,
                    "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last");
   }
   whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";

@@ -50,6 +50,7 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   CheckpointFile file_;
+  std::optional<RunState> best_;               // of checkpoints/best, where the file is from there
   std::string whose_;                          // of the members of an ensemble's file, for note()
   std::map<std::string, TensorView> in_file_;  // those that are taken
 };

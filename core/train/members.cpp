@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/train/comparisons.h"
+#include "core/train/record_lines.h"
 #include "core/train/resume.h"
 
 namespace pmaptrain::train {
@@ -129,6 +130,19 @@ void Members::finish(MemberRun& member, std::string kind, std::string why, std::
 bool Members::all_stopped_by_guards() const {
   return std::all_of(members_.begin(), members_.end(),
                      [](const MemberRun& member) { return member.is_stopped_by_guard(); });
+}
+
+std::vector<Warned> Members::lost_best(bool is_ensemble) const {
+  MemberTexts texts;
+  for (const MemberRun& member : members_) {
+    const std::optional<Best> lost = member.decisions.better_lost();
+    if (!lost) continue;
+    texts.add(member.number,
+              "checkpoints/best lacks the best evaluation, " + lost->metric + " " + compact(lost->value) +
+                  " after step " + std::to_string(lost->step) + ": its checkpoint could not be written",
+              false);
+  }
+  return texts.take(is_ensemble);
 }
 
 std::vector<std::int64_t> Members::leave() {

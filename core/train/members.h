@@ -90,6 +90,8 @@ class Members {
   void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);
   bool all_finished() const { return finished_ == std::ssize(members_); }
   bool all_stopped_by_guards() const;
+  // What is told of those whose best evaluation has no checkpoint.
+  std::vector<Warned> lost_best(bool is_ensemble) const;
   // Whether active() has some that are finished, which are to be left behind before the next step.
   bool leaves() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
   // Returns those that this leaves behind.

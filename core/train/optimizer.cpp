@@ -49,6 +49,17 @@ std::string parameters_like(const spec::Pattern& pattern, const std::vector<std:
   return "the parameters are " + join(some, ", ") + more;
 }
 
+// A list for several models may have patterns without a match, but not all of them.
+void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::string>& names) {
+  const std::vector<spec::Pattern>& exclude = optimizer.weight_decay_exclude;
+  if (exclude.empty() ||
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches_any(exclude, name); })) {
+    return;
+  }
+  refuse(exclude.front().place, "no parameter of this model matches weight_decay_exclude",
+         parameters_like(exclude.front(), names));
+}
+
 std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const model::Model& model) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
@@ -62,7 +73,9 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
       }
     }
   }
+  check_exclude(optimizer, names);
   std::vector<Tuning> tuning;
+  std::vector<bool> applies(optimizer.groups.size(), false);
   for (const std::string& name : names) {
     Tuning& own = tuning.emplace_back();
     own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
@@ -70,6 +83,7 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
         std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
                      [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
     if (group != optimizer.groups.end()) {
+      applies[static_cast<std::size_t>(group - optimizer.groups.begin())] = true;
       const std::string at = "groups/" + std::to_string(group - optimizer.groups.begin()) + "/";
       if (group->learning_rate_scale) {
         own.learning_rate_scale = {at + "learning_rate_scale", *group->learning_rate_scale, model.dtype};
@@ -79,6 +93,12 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
     }
     if (own.weight_decay.value == 0.0 || matches_any(optimizer.weight_decay_exclude, name))
       own.weight_decay = {"", 0.0};
+  }
+  for (std::size_t i = 0; i < applies.size(); ++i) {
+    if (applies[i]) continue;
+    refuse(optimizer.groups[i].parameters.front().place,
+           "this group applies to no parameter: groups before it match all that its patterns match",
+           "the first group that matches a parameter applies to it: move this group up, or remove it");
   }
   const bool any = std::any_of(tuning.begin(), tuning.end(), [](const Tuning& own) { return own.trained; });
   if (!any && !tuning.empty()) {

@@ -34,7 +34,8 @@ struct Optimizer {
 
 // Converts the durations of schedules to steps and matches the patterns of groups. A schedule without a duration of its
 // own ends after `schedule_steps`. Throws Error (usage) for what make_schedule refuses, a rate that f32 cannot hold, a
-// pattern that matches no parameter, and groups that freeze every parameter.
+// pattern of a group, or a whole weight_decay_exclude, that matches no parameter, a group that applies to none since
+// those before it do, and groups that freeze every parameter.
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
                          std::int64_t schedule_steps);
 

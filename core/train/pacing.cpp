@@ -80,6 +80,21 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
   return count;
 }
 
+void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last) {
+  if (batch_stays_) {
+    module_.wait(module_.submit(train_entry, slot_, 1, members));
+    return;
+  }
+  loader_.restart(step - 1, step);
+  try {
+    module_.wait(module_.submit(train_entry, loader_.next().slot, 1, members));
+  } catch (...) {
+    loader_.restart(newest, last);
+    throw;
+  }
+  loader_.restart(newest, last);
+}
+
 std::int64_t Pacing::failed_steps() const {
   const auto known = static_cast<std::int64_t>(std::min(count_, tickets_.size()));
   for (std::int64_t failed = 0; failed < known; ++failed) {

@@ -39,6 +39,9 @@ class Pacing {
   // Submits steps of these members after `step`, as many as go together and at most `most`, and returns how many. Waits
   // until no step reads any more what their batches are written over.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
+  // Runs `step` again of these members alone, for its outputs, and waits: a step after which a guard has kept all their
+  // values (train.on_nonfinite: halt) has the same ones. Then the loader is behind `newest` again, and ends at `last`.
+  void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last);
   // How many of the last steps have failed, or have not been run because an earlier one has; then the module's values
   // are undefined, and else those of a whole step. Waits for all.
   std::int64_t failed_steps() const;

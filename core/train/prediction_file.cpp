@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/machine.h"
 #include "core/train/file_writer.h"
 #include "core/train/npy.h"
@@ -37,39 +38,50 @@ std::string cell_of(std::string_view text) {
   return quoted + "\"";
 }
 
-class CsvFile : public PredictionFile {
+// The lines of CSV, which `put` takes in slices.
+class CsvLines : public PredictionFile {
  public:
-  CsvFile(const std::string& path, const Predictions& predictions) : predictions_(predictions), file_(path) {
-    has_files_ = !predictions.inputs->file_of(0).empty();
-    if (has_files_) text_ = "file,";
+  explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
+    has_files_ = predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
+                                                : !predictions.skipped.empty() && !predictions.skipped[0].file.empty();
+    for (const data::TextColumn& id : predictions.ids) text_ += cell_of(id.name) + ",";
+    if (has_files_) text_ += "file,";
     const auto columns = static_cast<std::size_t>(numel(predictions.shape));
     for (std::size_t i = 0; i < columns; ++i) {
       text_ += (i > 0 ? "," : "") + cell_of(column_name(static_cast<std::int64_t>(i)));
     }
+    if (predictions.tells_errors) text_ += ",error";
     text_ += '\n';
   }
 
   void write(std::span<const std::byte> rows) override {
     const std::size_t row_bytes = predictions_.row_bytes();
     for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
-      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(next_)) + ",";
+      append_skipped();
+      for (const data::TextColumn& id : predictions_.ids)
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(example_)) + ",";
       append_row(rows.subspan(at, row_bytes));
+      if (predictions_.tells_errors) text_ += ',';
+      text_ += '\n';
       ++next_;
+      ++example_;
       if (text_.size() >= slice) flush();
     }
   }
 
   void finish() override {
+    append_skipped();
     flush();
-    file_.close();
-    file_.take_place();
   }
 
  private:
   static constexpr std::size_t slice = std::size_t{1} << 20;
 
+  virtual void put(const std::string& text) = 0;
+
   void flush() {
-    file_.write(std::as_bytes(std::span(text_)));
+    put(text_);
     text_.clear();
   }
 
@@ -109,14 +121,52 @@ class CsvFile : public PredictionFile {
         fmt::format_to(std::back_inserter(text_), "{}", element<std::int32_t>(row, i));
       }
     }
-    text_ += '\n';
+  }
+
+  // The rows here that cannot be read: no prediction, and why.
+  void append_skipped() {
+    const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
+    for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_; ++next_, ++next_skipped_) {
+      for (const data::TextColumn& id : predictions_.ids)
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+      if (has_files_) text_ += cell_of(skipped[next_skipped_].file) + ",";
+      text_ += std::string(static_cast<std::size_t>(numel(predictions_.shape)), ',');
+      text_ += cell_of(skipped[next_skipped_].reason) + "\n";
+    }
   }
 
   const Predictions& predictions_;
-  Replacement file_;
   bool has_files_ = false;
-  std::int64_t next_ = 0;
+  std::int64_t next_ = 0, example_ = 0;  // of all rows, and of those that can be read
+  std::size_t next_skipped_ = 0;
   std::string text_;
+};
+
+class CsvFile : public CsvLines {
+ public:
+  CsvFile(const std::string& path, const Predictions& predictions) : CsvLines(predictions), file_(path) {}
+  void finish() override {
+    CsvLines::finish();
+    file_.close();
+    file_.take_place();
+  }
+
+ private:
+  void put(const std::string& text) override { file_.write(std::as_bytes(std::span(text))); }
+
+  Replacement file_;
+};
+
+class CsvStream : public CsvLines {
+ public:
+  CsvStream(std::ostream& stream, const Predictions& predictions) : CsvLines(predictions), stream_(stream) {}
+
+ private:
+  void put(const std::string& text) override {
+    if (!(stream_ << text << std::flush)) fail_running("standard output takes no more");
+  }
+
+  std::ostream& stream_;
 };
 
 // The type and shape of all predictions as an array.
@@ -192,10 +242,15 @@ bool is_prediction_file(const std::string& path) {
 }
 
 std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions) {
+  remove_abandoned(path);
   const std::string extension = extension_of(path);
   if (extension == ".csv") return std::make_unique<CsvFile>(path, predictions);
   if (extension == ".npy") return std::make_unique<NpyFile>(path, predictions);
   return std::make_unique<NpzFile>(path, predictions);
+}
+
+std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions) {
+  return std::make_unique<CsvStream>(stream, predictions);
 }
 
 }  // namespace pmaptrain::train

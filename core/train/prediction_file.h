@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 
@@ -23,12 +24,17 @@ class PredictionFile {
 // Whether a file of this name can be written: its ending is .csv, .npy or .npz.
 bool is_prediction_file(const std::string& path);
 
-// CSV: a header, then a line for each example: of images the name of the file, then the predictions, classes by name.
+// CSV: a header, then a line for each example: columns that are passed through, of images the name of the file, then
+// the predictions, classes by name.
 // Numbers have the fewest digits that read back as the same f32.
 // NPY, and the array "predictions" of an NPZ: [examples, shape...], f32, or i64 of classes by number. An NPZ is held in
-// memory until it is finished; the others are written as they come.
+// memory until it is finished; the others are written as they come. What a process left here that was killed is
+// removed.
 //
 // `predictions` outlives the file. Throws Error: failed, or resource.
 std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions);
+
+// CSV on a stream, which outlives this. Throws Error (failed) where the stream takes no more.
+std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
 
 }  // namespace pmaptrain::train

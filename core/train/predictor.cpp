@@ -53,28 +53,32 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                      const PredictionRequest& request) {
   const std::int64_t member = chosen_member(loaded.spec, request.member);
   const spec::Spec& spec = spec::member_spec(loaded.spec, member);
-  const std::filesystem::path folder = find_checkpoint(run_dir, request.checkpoint);
-  const RunState state = load_run_state(folder);
+  const CheckpointWeights trained = load_weights(run_dir, request.checkpoint, request.weights);
+  const RunState& state = trained.state;
+  const CheckpointFile& parameters = trained.parameters;
   check_same_members(loaded.spec, state);
   const bool best = request.checkpoint == "best" && state.is_ensemble;
   if (best) check_has_best(state, member, "--checkpoint last");
-  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding.statistics);
+  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
+  predictions_.ids = std::move(input.ids);
+  predictions_.skipped = std::move(input.skipped);
+  predictions_.tells_errors = spec::skips_errors(spec.data.source);
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
   predictions_.classes = state.encoding.classes;
-  predictions_.best = best_checkpoint(state, member);
-  predictions_.checkpoint = best ? predictions_.best : checkpoint_name(state.step);
+  predictions_.checkpoint = best ? best_checkpoint(state, member) : checkpoint_name(state.step);
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
-  batch_ = data::plan_evaluation(predictions_.inputs->size(), rows, spec.mesh.mesh.devices());
+  // Where no row can be read, nothing is run.
+  const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
+  batch_ = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
       model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), predictions_.kind)));
-  const CheckpointFile parameters = load_weights(folder, request.weights);
   const Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
   check_memory(estimate_evaluation(backend->needs(source)), batch_);
@@ -85,6 +89,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
 
 void Predictor::run(const Take& take, const std::atomic<int>* stop) {
   const data::Dataset& inputs = *predictions_.inputs;
+  if (inputs.size() == 0) return;
   data::Loader loader(predictions_.inputs, data::Sampler::in_order(batch_.dataset), batch_,
                       batch_slots(*module_, 0, inputs, batch_), {0, batch_.steps_per_epoch});
   const Handle output = module_->output(0, "predictions");

@@ -41,8 +41,10 @@ struct Predictions {
   std::vector<std::string> classes;             // the names of the classes; empty where they are numbers
   bool by_class = false;                        // each example is of one class, as opposed to several at once
   std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
+  std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
+  bool tells_errors = false;                    // of rows and files that cannot be read
+  std::vector<data::SkippedRow> skipped;        // those, which `inputs` does not have
   std::string checkpoint;                       // "step-00000100"
-  std::string best;                             // the member's best one; empty where there is none
 
   std::size_t row_bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };

@@ -29,8 +29,13 @@ class Object {
   }
   template <class T>
   requires(!std::is_floating_point_v<T>) void add(const std::string& key, T value) { json_[key] = std::move(value); }
+  // There may be one for each of many classes: they are appended without a search for another of the name.
   void add(const Measures& measures) {
-    for (const auto& [name, value] : measures) add(name, value);
+    auto& members = json_.get_ref<OrderedJson::object_t&>();
+    for (const auto& [name, value] : measures) {
+      finite_ = finite_ && std::isfinite(value);
+      members.emplace_back(name, std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr));
+    }
   }
   void add(const std::string& key, const Object& object) {
     finite_ = finite_ && object.finite_;
@@ -170,6 +175,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("examples_skipped", ended.examples_skipped);
   summary.add("final", of_members(ended, final_of));
   if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
+  if (ended.normalised_targets) summary.add("normalised_targets", true);
   summary.add("best", of_members(ended, best_of));
   if (ended.is_ensemble) summary.add("members", of_members(ended, end_of));
   summary.add("seconds", ended.seconds);
@@ -228,6 +234,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
       if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();
     }
     ended.test_parameters = json.value("test_parameters", "");
+    ended.normalised_targets = json.value("normalised_targets", false);
     ended.seconds = json.at("seconds").get<double>();
     return ended;
   } catch (const std::exception&) {

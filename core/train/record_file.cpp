@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -24,6 +26,25 @@ std::string kept(const RecordKind& kind) {
 std::size_t line_bytes(std::string_view bytes) {
   const std::size_t end = bytes.find('\n');
   return end == std::string_view::npos ? bytes.size() : end + 1;
+}
+
+std::uint64_t whole_lines(int fd, std::uint64_t bytes, const std::filesystem::path& shown) {
+  std::array<char, 4096> block;
+  while (bytes > 0) {
+    const std::size_t count = std::min<std::uint64_t>(block.size(), bytes);
+    std::size_t read = 0;
+    while (read < count) {
+      const ssize_t got = ::pread(fd, block.data() + read, count - read, static_cast<off_t>(bytes - count + read));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_file(shown, "read", errno);
+      if (got == 0) break;  // it was cut meanwhile
+      read += static_cast<std::size_t>(got);
+    }
+    const std::size_t end = std::string_view(block.data(), read).rfind('\n');
+    if (end != std::string_view::npos) return bytes - count + end + 1;
+    bytes -= count;
+  }
+  return 0;
 }
 
 AppendFile::AppendFile(FilePlace place, Warn warn, RecordKind kind)

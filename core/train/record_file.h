@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ struct RecordKind {
 };
 std::size_t line_bytes(std::string_view bytes);
 inline constexpr RecordKind lines_of_text{"line", line_bytes};
+
+// How many of the first `bytes` of an open file are whole lines. Throws Error (failed), naming `shown`.
+std::uint64_t whole_lines(int fd, std::uint64_t bytes, const std::filesystem::path& shown);
 
 // Training goes on when the file cannot be written (a disk that is full for a moment, a share that is away): records
 // wait in memory and are tried again with the next ones. Of more than `most_waiting` bytes the oldest are given up.

@@ -116,8 +116,9 @@ std::string Line::text() const {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (i > 0) result += "  ";
     result += fields[i].text();
+    if (i > 0 || fields.size() < 2) continue;
     const int width = display_width(result);
-    if (i == 0 && width < lead && fields.size() > 1) result.append(static_cast<std::size_t>(lead - width), ' ');
+    if (width < lead) result.append(static_cast<std::size_t>(lead - width), ' ');
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -121,19 +122,20 @@ std::vector<Row> transposed(const std::vector<Row>& rows) {
 // A row for each split, or where that is too wide one for each measure.
 std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   Row heading{""};
+  std::set<std::string> known;
   for (const auto& [split, measures] : member.final_measures) {
-    for (const auto& measure : measures) {
-      if (std::find(heading.begin(), heading.end(), measure.first) == heading.end()) heading.push_back(measure.first);
+    for (const auto& [name, value] : measures) {
+      if (known.insert(name).second) heading.push_back(name);
     }
   }
   if (heading.size() == 1) return "";
   std::vector<Row> rows{heading};
   for (const auto& [split, measures] : member.final_measures) {
     Row row{split_name(ended, split)};
+    const std::map<std::string, double> values(measures.begin(), measures.end());
     for (std::size_t i = 1; i < heading.size(); ++i) {
-      const auto found = std::find_if(measures.begin(), measures.end(),
-                                      [&, name = heading[i]](const auto& measure) { return measure.first == name; });
-      row.push_back(found == measures.end() ? "-" : compact(found->second));
+      const auto found = values.find(heading[i]);
+      row.push_back(found == values.end() ? "-" : compact(found->second));
     }
     rows.push_back(std::move(row));
   }
@@ -370,6 +372,12 @@ std::string final_report(const Ended& ended, bool color, int columns) {
   text += ended.members.size() == 1
               ? member_report(ended, ended.members.front(), color, columns)
               : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
+  if (ended.normalised_targets) {
+    text += "\n" + wrapped(
+                       "the loss is of normalised targets, in units of their standard deviation; metrics are in the "
+                       "targets' own units",
+                       columns);
+  }
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
   return text;
 }

@@ -277,11 +277,20 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
     if (std::string found = of_list("category", before.categories, after.categories); !found.empty()) {
       return found + " in column '" + after.name + "'";
     }
-    if (before.missing < after.missing || before.missing > after.missing) {
-      return "the mean of column '" + after.name + "' was " + exact(before.missing) + " and is " + exact(after.missing);
+    if (before.missing != after.missing) {
+      return "the mean of column '" + after.name + "' was " + exact(before.missing.value_or(0)) + " and is " +
+             exact(after.missing.value_or(0));
     }
   }
+  const auto is_same_row = [](const data::Encoding::Skipped& a, const data::Encoding::Skipped& b) {
+    return a.split == b.split && a.row == b.row;
+  };
+  if (!std::equal(run.skipped.begin(), run.skipped.end(), now.skipped.begin(), now.skipped.end(), is_same_row)) {
+    return "other rows or files cannot be read";
+  }
+  if (run.class_weights != now.class_weights) return "the numbers of examples of the classes";
   if (run.image != now.image) return "the size of the images";
+  if (run.targets != now.targets) return "the mean or the standard deviation of the targets";
   if (run.statistics == now.statistics) return "";
   if (!run.statistics || !now.statistics) return "normalize: auto";
   for (std::size_t c = 0; c < std::min(run.statistics->mean.size(), now.statistics->mean.size()); ++c) {
@@ -395,12 +404,13 @@ std::optional<Finished> find_finished(const fs::path& run, const RunState& state
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
   const bool finished = stays_finished(state, setup.spec().train);
   const bool evaluates = state.evaluation_is_due && !setup.evaluations.empty();
-  if (!finished && (state.step < steps || evaluates)) return std::nullopt;
+  if (evaluates || (!finished && state.step < steps)) return std::nullopt;
   std::error_code error;
   if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end
   std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
   if (!ended || ended->steps != state.step) return std::nullopt;
-  if (!finished && ended->exit_status != 0) return std::nullopt;  // it failed, or a signal ended it
+  const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
+  if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left something undone
   ended->run_dir = run.string();
   return Finished{*ended, advice(state, setup)};
 }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <functional>
 #include <span>
@@ -18,9 +17,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/train/file_system.h"
 #include "core/train/old_run.h"
+#include "core/train/record_file.h"
 #include "core/train/run_folder_errors.h"
 
 namespace pmaptrain::train {
@@ -29,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string marker_name = ".pmaptrain";
-constexpr std::string_view step_prefix = "step-", best_prefix = "best-";
 constexpr std::string_view marker_line = "pmaptrain run folder\n";
 constexpr std::string_view marker_text =
     "pmaptrain run folder\n"
@@ -143,6 +141,15 @@ bool is_replaced(const fs::path& dir, const fs::path& file) {
   return first == "config.yaml" || is_written_by_a_run(first);
 }
 
+// What a run goes on writing must be files: to open a pipe would wait for its reader.
+void check_files(const fs::path& dir, const Directory& directory) {
+  for (const std::string name : {"metrics.jsonl", "log.txt"}) {
+    struct stat status = {};
+    const bool there = ::fstatat(directory.fd(), name.c_str(), &status, 0) == 0 || directory.has(name);
+    if (there && !S_ISREG(status.st_mode)) fail_not_a_file(dir, name);
+  }
+}
+
 // Throws what the options do not allow.
 void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
   if (!found.there) return;
@@ -156,18 +163,10 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   if (found.problem != 0) fail_run_folder(dir, options.resume ? "continued" : "replaced", found.problem);
   if (found.directory.fd() < 0) fail_not_a_folder(dir, options);
   if (!replaceable) fail_not_ours(dir, options);
-  if (options.resumed) return;
+  if (options.resumed) return check_files(dir, found.directory);
   for (const fs::path& file : options.reads) {
     if (is_replaced(dir, file)) fail_would_remove(file);
   }
-}
-
-// Of digits alone, as far as the type holds them.
-std::optional<std::int64_t> whole_number(std::string_view digits) {
-  std::int64_t value = 0;
-  const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool whole = wrong == std::errc() && end == digits.data() + digits.size() && value >= 0;
-  return whole ? std::optional(value) : std::nullopt;
 }
 
 fs::path normal(const fs::path& dir) {
@@ -183,13 +182,6 @@ fs::path normal(const fs::path& dir) {
   std::string& message = diagnostics.front().message;
   message = fmt::format("the run folder '{}' cannot be {}: {}", dir.string(), done, message);
   throw Error(ExitStatus::resource, std::move(diagnostics));
-}
-
-// Of the folder of checkpoints, where reading it failed.
-void check_readable(const fs::path& checkpoints, const std::error_code& problem) {
-  if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
-  fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
-            "check the permissions of the run folder");
 }
 
 }  // namespace
@@ -340,11 +332,11 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   const std::string best = checkpoints.target("best");
   if (!resumed.best.empty()) {
     lead("best", resumed.best);
-  } else if (best.starts_with(best_prefix) || checkpoint_step(best).value_or(0) > resumed.step) {
+  } else if (is_best_name(best) || checkpoint_step(best).value_or(0) > resumed.step) {
     checkpoints.remove("best");  // of a course that the run does not take
   }
   for (const std::string& name : checkpoints.names()) {
-    if (name.starts_with(best_prefix) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);
+    if (is_best_name(name) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);
   }
 }
 
@@ -359,10 +351,10 @@ void RunFolder::cut_metrics(std::uint64_t bytes) {
   if (size < bytes) {
     warnings_.push_back(
         fmt::format("'{}' has {} bytes, but had {} at the checkpoint: lines are missing", shown.string(), size, bytes));
-  } else if (size > bytes &&
-             file_system().ftruncate(file.get(), status.st_size - static_cast<off_t>(size - bytes)) != 0) {
-    fail_file(shown, "cut", errno);
   }
+  // Of a file that became shorter, half a line may be left, to which the next one would be appended.
+  const std::uint64_t kept = whole_lines(file.get(), std::min(size, bytes), shown);
+  if (kept < size && file_system().ftruncate(file.get(), static_cast<off_t>(kept)) != 0) fail_file(shown, "cut", errno);
 }
 
 void RunFolder::flush_file(const std::string& name) const {
@@ -381,15 +373,6 @@ fs::path RunFolder::present_path() const {
 }
 
 bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
-
-std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", step_prefix, step); }
-
-std::optional<std::int64_t> checkpoint_step(std::string_view name) {
-  if (!name.starts_with(step_prefix)) return std::nullopt;
-  return whole_number(name.substr(step_prefix.size()));
-}
-
-std::string best_name(std::int64_t step) { return fmt::format("{}{:08}", best_prefix, step); }
 
 void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
   commit(checkpoint_name(step), fill);
@@ -442,59 +425,12 @@ void RunFolder::prune_checkpoints(std::int64_t keep) const {
   std::vector<std::int64_t> steps;
   for (const std::string& name : checkpoints.names()) {
     if (const auto found = checkpoint_step(name)) steps.push_back(*found);
-    if (name.starts_with(best_prefix)) remove(name);
+    if (is_best_name(name)) remove(name);
   }
   std::sort(steps.begin(), steps.end());
   for (std::int64_t i = 0; i < std::ssize(steps) - keep; ++i) {
     remove(checkpoint_name(steps[static_cast<std::size_t>(i)]));
   }
-}
-
-std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
-  const fs::path checkpoints = run / "checkpoints";
-  std::error_code error;
-  std::vector<std::int64_t> steps;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error)) {
-    const auto found = checkpoint_step(entry.path().filename().string());
-    if (found) steps.push_back(*found);
-  }
-  check_readable(checkpoints, error);
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
-namespace {
-
-[[noreturn]] void fail_checkpoint(std::string message, std::string help) {
-  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
-}
-
-}  // namespace
-
-fs::path find_checkpoint(const fs::path& run, const std::string& which) {
-  const fs::path checkpoints = run / "checkpoints";
-  std::error_code error;
-  const std::optional<std::int64_t> step = whole_number(which);
-  const bool is_word = which == "last" || which == "best";
-  const fs::path place = checkpoints / (step ? checkpoint_name(*step) : which);
-  if ((step || is_word) && fs::is_directory(place, error)) return checkpoints / place.filename();
-  check_readable(checkpoints, error);
-
-  const std::vector<std::int64_t> steps = checkpoint_steps(run);
-  // A process may have been killed before it made the link.
-  if (which == "last" && !steps.empty()) return checkpoints / checkpoint_name(steps.back());
-  std::vector<std::string> there;
-  there.reserve(steps.size() + 2);
-  for (const std::int64_t value : steps) there.push_back(std::to_string(value));
-  for (const char* const word : {"last", "best"}) {
-    if (fs::is_directory(checkpoints / word, error)) there.emplace_back(word);
-  }
-  if (!fs::is_directory(run, error)) {
-    fail_checkpoint(fmt::format("'{}' is not a run folder: there is no such folder", run.string()),
-                    "runs are written to runs/<name>");
-  }
-  fail_checkpoint(fmt::format("the run '{}' has no checkpoint '{}'", run.string(), which),
-                  there.empty() ? "it has none yet" : "it has " + join(there, ", "));
 }
 
 }  // namespace pmaptrain::train

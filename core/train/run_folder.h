@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/train/directory.h"
+#include "core/train/find_checkpoint.h"
 
 namespace pmaptrain::train {
 
@@ -105,19 +106,5 @@ class RunFolder {
   bool replaces_ = false;  // there is a run in it
   std::vector<std::string> warnings_;
 };
-
-// "step-00000100", and the step of such a name; none of another.
-std::string checkpoint_name(std::int64_t step);
-std::optional<std::int64_t> checkpoint_step(std::string_view name);
-
-// "best-00000100": the best of each member of an ensemble, which are of several steps, the last of them this one.
-std::string best_name(std::int64_t step);
-
-// The steps of a run's checkpoints, ascending. Throws Error (data) when they cannot be read.
-std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run);
-
-// The folder of a run's checkpoint: "last", "best" or a step. Throws Error (usage) that lists the checkpoints there
-// are, or (data) when they cannot be read.
-std::filesystem::path find_checkpoint(const std::filesystem::path& run, const std::string& which);
 
 }  // namespace pmaptrain::train

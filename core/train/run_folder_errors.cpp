@@ -97,6 +97,12 @@ void fail_run_folder(const fs::path& dir, std::string_view done, int error) {
                 "choose another place with --run-dir");
 }
 
+void fail_not_a_file(const fs::path& dir, const std::string& name) {
+  fail_resource(fmt::format("the run folder '{}' cannot be continued: '{}' is no regular file", dir.string(),
+                            (dir / name).string()),
+                "remove or rename it; --resume goes on without what it had");
+}
+
 void fail_moved(const fs::path& dir, const Directory::Whereabouts& found) {
   std::string message, help;
   if (found.removed) {

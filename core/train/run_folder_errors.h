@@ -18,6 +18,8 @@ namespace pmaptrain::train {
 [[noreturn]] void fail_would_remove(const std::filesystem::path& file);
 // Another process writes there.
 [[noreturn]] void fail_taken(const std::filesystem::path& dir);
+// A file of the run that is to go on is a pipe, a device, a folder or a link that leads nowhere. Exit status resource.
+[[noreturn]] void fail_not_a_file(const std::filesystem::path& dir, const std::string& name);
 // "the run folder 'dir' cannot be <done>: <the system's words>"; exit status resource.
 [[noreturn]] void fail_run_folder(const std::filesystem::path& dir, std::string_view done, int error);
 // The folder is not what its path leads to any more. Exit status failed.

@@ -1,11 +1,13 @@
 #include "core/train/run_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/train/evaluator.h"
+#include "core/train/resume.h"
 #include "core/train/start.h"
 #include "core/train/tensorboard.h"
 #include "core/train/values.h"
@@ -26,10 +28,12 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
     first_step_ = resumed->step;
     for (std::size_t m = 0; m < told_.size(); ++m) {
       const MemberState& state = resumed->members[m];
-      told_[m] = {state.logged_step, 0, state.last_step, state.last_epoch, -1, state.measures};
+      const bool is_taken_back = state.last_step && state.last_step->step > state.steps &&
+                                 stays_finished(state, *resumed, setup_.spec().train);
+      told_[m] = {state.logged_step, 0, state.last_step, is_taken_back, state.last_epoch, -1, state.measures};
       logged_step_ = std::max(logged_step_, state.logged_step);
       const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
-      if (told_[m].resumed_step) told_[m].resumed_step->member = number;
+      if (told_[m].last_step) told_[m].last_step->member = number;
       if (told_[m].unreported) told_[m].unreported->member = number;
     }
   }
@@ -52,17 +56,22 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
 void RunReport::save(RunState& state, std::int64_t step) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
-  // The guard is asked after a line: that of a step which it takes back is no part of the state.
-  state.metrics_bytes = logged_step_ > state.step ? bytes_before_line_ : records_->metrics_bytes();
+  // The line of a step that the guard has taken back is no part of the state.
+  const bool cuts_line = logged_step_ > state.step;
+  state.metrics_bytes = cuts_line ? bytes_before_line_ : records_->metrics_bytes();
   for (std::size_t m = 0; m < told_.size(); ++m) {
     const Told& told = told_[m];
     MemberState& member = state.members[m];
-    member.logged_step = told.logged_step > member.steps ? told.logged_before : told.logged_step;
+    member.logged_step = cuts_line && told.logged_step > member.steps ? told.logged_before : told.logged_step;
     member.measures = told.measures;
     member.last_step.reset();
     member.last_epoch.reset();
     if (member.left_behind) continue;
-    if (state.step == step) member.last_step = last_step(step, static_cast<std::int64_t>(m));
+    if (told.is_taken_back) {
+      member.last_step = told.last_step;  // also where it was logged: the line may be cut
+    } else if (state.step == step) {
+      member.last_step = last_step(step, static_cast<std::int64_t>(m));
+    }
     if (told.unreported && told.unreported->step == member.steps) member.last_epoch = told.unreported;
     if (member.steps == step) add_last(member.measures, step, static_cast<std::int64_t>(m));
   }
@@ -70,8 +79,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
 
 // As last_lines() would leave them.
 void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const {
-  auto [lines, epochs] = last_events(step, {&member, 1});
-  if (!lines.empty()) measures["train"] = std::move(lines.front().measures);
+  std::vector<EpochEnded> epochs = last_events(step, {&member, 1}).second;
   if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
 }
 
@@ -126,10 +134,23 @@ double RunReport::output(std::size_t index, std::int64_t member) const {
   return scalar(module_, module_.output(train_entry, index), {0, member});
 }
 
+// The one that a guard took back, or the run's.
+std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
+  const Told& told = told_of(member);
+  return told.is_taken_back ? told.last_step->step : step;
+}
+
+void RunReport::took_back(std::int64_t step, std::int64_t member) {
+  Told& told = told_of(member);
+  told.last_step = logged(step, member);
+  told.is_taken_back = true;
+}
+
 void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
   std::vector<Logged> lines;
   for (const std::int64_t member : members) {
-    lines.push_back(logged(step, member));
+    const Told& told = told_of(member);
+    lines.push_back(told.is_taken_back ? *told.last_step : logged(step, member));
     lines.back().seconds = lines.front().seconds;  // the members took the step together
     lines.back().examples_per_second = lines.front().examples_per_second;
   }
@@ -141,12 +162,13 @@ std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
   std::vector<Logged> lines;
   std::vector<EpochEnded> epochs;
   for (const std::int64_t member : members) {
-    if (step == 0) break;
+    const std::int64_t own = step_of(member, step);
+    if (own == 0) continue;
     const Told& told = told_of(member);
     if (auto line = last_step(step, member)) lines.push_back(std::move(*line));
-    if (told.reported_epoch_at != step) {
-      const bool known = told.unreported && told.unreported->step == step;
-      epochs.push_back(known ? *told.unreported : epoch(step, member));
+    if (told.reported_epoch_at != own) {
+      const bool known = told.unreported && told.unreported->step == own;
+      epochs.push_back(known ? *told.unreported : epoch(own, member));
     }
   }
   std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
@@ -170,10 +192,10 @@ void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> mem
 // None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
 std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
   const Told& told = told_of(member);
-  if (step == 0 || told.logged_step == step) return std::nullopt;
-  if (step == first_step_) {
-    return told.resumed_step && told.resumed_step->step == step ? told.resumed_step : std::nullopt;
-  }
+  const std::int64_t own = step_of(member, step);
+  if (own == 0 || told.logged_step == own) return std::nullopt;
+  if (told.is_taken_back) return told.last_step;
+  if (step == first_step_) return told.last_step && told.last_step->step == own ? told.last_step : std::nullopt;
   return logged(step, member);
 }
 
@@ -200,7 +222,7 @@ void RunReport::note(const std::vector<Logged>& lines) {
   for (const Logged& line : lines) {
     Told& told = told_of(line.member.value_or(0));
     told.logged_before = std::exchange(told.logged_step, line.step);
-    told.measures["train"] = line.measures;
+    if (line.step == 1) told.first_loss = line.measures.front().second;
   }
 }
 
@@ -209,18 +231,26 @@ void RunReport::note(const std::vector<EpochEnded>& epochs) {
     Told& told = told_of(epoch.member.value_or(0));
     told.reported_epoch_at = epoch.step;
     told.measures["train"] = epoch.measures;
+    if (epoch.step % setup_.timetable.steps_per_epoch != 0) continue;
+    if (!told.first_epoch) told.first_epoch = epoch;
+    told.last_epoch = epoch;
   }
 }
 
+// An event for each step: members may have ended at several.
 void RunReport::report(std::vector<Logged> lines) {
   if (lines.empty()) return;
-  const std::int64_t step = lines.front().step;
+  std::map<std::int64_t, std::vector<Logged>> by_step;
+  for (Logged& line : lines) by_step[line.step].push_back(std::move(line));
+  const std::int64_t step = by_step.rbegin()->first;
   logged_at_ = Clock::now();
   logged_examples_ = examples_until(step);
   bytes_before_line_ = records_->metrics_bytes();
   logged_step_ = step;
-  note(lines);
-  emit(std::move(lines));
+  for (auto& [own, of_members] : by_step) {
+    note(of_members);
+    emit(std::move(of_members));
+  }
 }
 
 void RunReport::report(std::vector<EpochEnded> epochs) {
@@ -230,12 +260,10 @@ void RunReport::report(std::vector<EpochEnded> epochs) {
   emit(std::move(epochs));
 }
 
-void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last) {
+void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members) {
   const bool reports = setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
   std::vector<EpochEnded> epochs;
-  if (reports || last) {
-    for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
-  }
+  for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
   if (!reports) {
     for (EpochEnded& epoch : epochs) told_of(epoch.member.value_or(0)).unreported = std::move(epoch);
     epochs.clear();
@@ -288,6 +316,16 @@ void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<
   emit(std::move(events));
 }
 
+std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
+  const Told& told = told_of(member);
+  if (first_step_ > 0 || setup_.spec().model.initial_from || !told.first_loss || !told.last_epoch) return std::nullopt;
+  if (told.first_epoch->epoch == told.last_epoch->epoch) return std::nullopt;
+  const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
+  const LossCourse course{*told.first_loss, loss(*told.last_epoch)};
+  const bool stuck = course.last >= course.first && course.last >= loss(*told.first_epoch);
+  return stuck && std::isfinite(course.first) ? std::optional(course) : std::nullopt;
+}
+
 void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.steps = steps;
   ended.epochs = steps / setup_.timetable.steps_per_epoch;
@@ -300,6 +338,7 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
       if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
     }
   }
+  ended.normalised_targets = setup_.model.target_statistics.has_value();
   ended.seconds = seconds_since(begin_);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -15,6 +16,7 @@
 #include "core/train/run_folder.h"
 #include "core/train/run_state.h"
 #include "core/train/setup.h"
+#include "core/train/worth.h"
 
 namespace pmaptrain::train {
 
@@ -34,19 +36,30 @@ class RunReport {
   // Records that cannot be written say so once, as an event of their own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step, std::optional<double> loss) { emit(Progressed{step, epoch_of(step), loss}); }
-  // The step's measures, of these members, which have taken it.
+  void progressed(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
+  // The step's measures, of these members, which have taken it; of those that a guard took back, those of their own.
   void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
-  // interval only those at its steps are reported; the one at the `last` step is kept for last_lines().
-  void end_epoch(std::int64_t step, std::span<const std::int64_t> members, bool last);
+  // interval only those at its steps are reported; others are kept for last_lines() and save().
+  void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
+  // A guard took back this step of a member and those after it: its last lines are of this one, whose outputs the
+  // module has now.
+  void took_back(std::int64_t step, std::int64_t member);
   // What ends with the last step of these members: that step, unless it has been logged, from the module, or what a
   // resumed state has of it; and the epoch's means so far, unless its end has been reported.
   void last_lines(std::int64_t step, std::span<const std::int64_t> members);
-  // The same of members that the others go on without: in metrics.jsonl alone, since what is shown is of those.
+  // For the totals alone: the epoch's means so far.
+  void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }
+  // The same as last_lines(), of members that the others go on without: in metrics.jsonl alone, since what is shown is
+  // of those.
   void left_behind(std::int64_t step, std::span<const std::int64_t> members);
   // After so many steps of the evaluation's member.
   void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
+
+  // Of a member whose loss never fell: its mean over the last epoch is neither below that over the first one nor below
+  // the first step's. None of a resumed run, whose first step is not known, and of one that began with other parameters
+  // than initial ones.
+  std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
   // Fills in what `steps` steps amount to, of what was told until now; `ended` has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
@@ -58,6 +71,7 @@ class RunReport {
  private:
   std::int64_t epoch_of(std::int64_t step) const;
   std::int64_t examples_until(std::int64_t step) const;
+  std::int64_t step_of(std::int64_t member, std::int64_t step) const;
   Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
                   std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step, std::int64_t member) const;
@@ -85,10 +99,13 @@ class RunReport {
   std::uint64_t bytes_before_line_ = 0;  // the length of the lines before the last step that was logged
   struct Told {
     std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before it
-    std::optional<Logged> resumed_step;               // the last step of the process before, where that was not logged
-    std::optional<EpochEnded> unreported;             // the last epoch, where its end was not reported
-    std::int64_t reported_epoch_at = -1;              // the step of the last epoch's line
-    std::map<std::string, Measures> measures;         // the last ones, by split
+    std::optional<Logged> last_step;  // of a process before, where it was not logged; or the one that was taken back
+    bool is_taken_back = false;
+    std::optional<EpochEnded> unreported;                         // the last epoch, where its end was not reported
+    std::int64_t reported_epoch_at = -1;                          // the step of the last epoch's line
+    std::map<std::string, Measures> measures;                     // the last ones, by split
+    std::optional<double> first_loss = {};                        // of the first step
+    std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones
   };
   Told& told_of(std::int64_t member) { return told_[static_cast<std::size_t>(member)]; }
   const Told& told_of(std::int64_t member) const { return told_[static_cast<std::size_t>(member)]; }

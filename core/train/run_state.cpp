@@ -68,6 +68,7 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("last_epoch", &MemberState::last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
   by_member("best", &MemberState::best);
+  by_member("lost_best", &MemberState::lost_best);
   visit("best_mode", state.best_mode);
   by_member("early_stopping", &MemberState::early_stopping);
   by_member("reduce_on_plateau", &MemberState::plateau);
@@ -140,14 +141,28 @@ OrderedJson stored(const std::optional<LossSums>& watched) {
           {"ended", {number(sums.loss_ended), number(sums.examples_ended)}}};
 }
 
+OrderedJson stored(const std::optional<data::Encoding::Statistics>& statistics) {
+  if (!statistics) return nullptr;
+  return {{"mean", statistics->mean}, {"std", statistics->std}};
+}
+
 OrderedJson stored(const data::Encoding& encoding) {
   OrderedJson columns = OrderedJson::array();
   for (const auto& [name, categories, missing] : encoding.columns) {
-    columns.push_back({{"name", name}, {"categories", categories}, {"missing", missing}});
+    const OrderedJson mean = missing ? OrderedJson(*missing) : OrderedJson(nullptr);
+    columns.push_back({{"name", name}, {"categories", categories}, {"missing", mean}});
   }
-  OrderedJson statistics = nullptr;
-  if (encoding.statistics) statistics = {{"mean", encoding.statistics->mean}, {"std", encoding.statistics->std}};
-  return {{"columns", columns}, {"classes", encoding.classes}, {"image", encoding.image}, {"statistics", statistics}};
+  OrderedJson skipped = OrderedJson::array();
+  for (const auto& [split, row, reason] : encoding.skipped) {
+    skipped.push_back({{"split", split}, {"row", row}, {"reason", reason}});
+  }
+  return {{"columns", columns},
+          {"classes", encoding.classes},
+          {"image", encoding.image},
+          {"statistics", stored(encoding.statistics)},
+          {"targets", stored(encoding.targets)},
+          {"class_weights", encoding.class_weights},
+          {"skipped", skipped}};
 }
 
 OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
@@ -208,19 +223,30 @@ void load(const OrderedJson& json, std::optional<LossSums>& watched) {
   sums.examples_ended = to_number(json.at("ended").at(1));
 }
 
+void load(const OrderedJson& json, std::optional<data::Encoding::Statistics>& statistics) {
+  if (json.is_null()) return;
+  statistics = {json.at("mean").get<std::vector<double>>(), json.at("std").get<std::vector<double>>()};
+}
+
 void load(const OrderedJson& json, data::Encoding& encoding) {
   for (const OrderedJson& column : json.at("columns")) {
-    encoding.columns.push_back({column.at("name").get<std::string>(),
-                                column.at("categories").get<std::vector<std::string>>(),
-                                column.at("missing").get<double>()});
+    const OrderedJson& mean = column.at("missing");
+    encoding.columns.push_back(
+        {column.at("name").get<std::string>(), column.at("categories").get<std::vector<std::string>>(), {}});
+    if (!mean.is_null()) encoding.columns.back().missing = mean.get<double>();
   }
   encoding.classes = json.at("classes").get<std::vector<std::string>>();
   encoding.image = json.at("image").get<std::vector<std::int64_t>>();
-  const OrderedJson& statistics = json.at("statistics");
-  if (statistics.is_null()) return;
-  encoding.statistics.emplace();
-  encoding.statistics->mean = statistics.at("mean").get<std::vector<double>>();
-  encoding.statistics->std = statistics.at("std").get<std::vector<double>>();
+  load(json.at("statistics"), encoding.statistics);
+  // Older checkpoints have none of these.
+  if (json.contains("targets")) load(json.at("targets"), encoding.targets);
+  if (json.contains("skipped")) {
+    for (const OrderedJson& one : json.at("skipped")) {
+      encoding.skipped.push_back(
+          {one.at("split").get<std::string>(), one.at("row").get<std::int64_t>(), one.at("reason").get<std::string>()});
+    }
+  }
+  if (json.contains("class_weights")) encoding.class_weights = json.at("class_weights").get<std::vector<double>>();
 }
 
 void load(const OrderedJson& json, data::Field& field) {
@@ -274,10 +300,12 @@ bool is_shallow(const std::string& text) {
 
 bool is_sane(const data::Encoding& encoding) {
   const std::vector<std::int64_t>& image = encoding.image;
-  const auto& statistics = encoding.statistics;
+  const auto fits = [](const std::optional<data::Encoding::Statistics>& statistics) {
+    return !statistics || statistics->mean.size() == statistics->std.size();
+  };
   return (image.empty() || image.size() == 3) &&
          std::all_of(image.begin(), image.end(), [](std::int64_t size) { return size >= 1 && size <= 65535; }) &&
-         (!statistics || statistics->mean.size() == statistics->std.size());
+         fits(encoding.statistics) && fits(encoding.targets);
 }
 
 // What no run can have left.
@@ -322,6 +350,8 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     if (state.is_ensemble) state.members.resize(json.at("best").size());
     if (state.members.empty()) throw std::invalid_argument("no member");
     const auto by_member = [&](const char* name, auto part) {
+      // A checkpoint that is older than lost_best has none.
+      if (std::string_view(name) == "lost_best" && !json.contains(name)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
         load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
       }

@@ -44,6 +44,7 @@ struct MemberState {
 
   // What evaluations decided (Decisions).
   std::optional<Best> best;
+  std::optional<Best> lost_best;  // better than `best`, but its checkpoint could not be written
   struct Waiting {
     std::string metric, mode;
     std::optional<double> best;

@@ -219,7 +219,8 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
 }
 
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
-                       const std::function<void(const TensorView& tensor)>& write_elements) {
+                       const std::function<void(const TensorView& tensor)>& write_elements,
+                       const std::map<std::string, std::string>& metadata) {
   // Wide elements first, so that each tensor is aligned for its own elements; then by name.
   std::vector<const TensorView*> order;
   for (const TensorView& tensor : tensors) order.push_back(&tensor);
@@ -229,6 +230,7 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
   });
 
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
   std::uint64_t at = 0;
   for (const TensorView* const tensor : order) {
     assert(tensor->name != metadata_key && is_utf8(tensor->name));

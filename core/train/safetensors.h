@@ -46,8 +46,10 @@ Tensors parse_safetensors(const data::Bytes& file, const std::string& path);
 // Writes the tensors, element by element as they are: nothing but the header is copied. The same tensors give the same
 // bytes. Throws what the sink throws.
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors);
-// The same for tensors whose elements are not in memory: `write_elements` gives a tensor's to the sink.
+// The same for tensors whose elements are not in memory: `write_elements` gives a tensor's to the sink. `metadata` is
+// what the header says beside the tensors; readers may pass it over.
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
-                       const std::function<void(const TensorView& tensor)>& write_elements);
+                       const std::function<void(const TensorView& tensor)>& write_elements,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace pmaptrain::train

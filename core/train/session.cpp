@@ -8,7 +8,7 @@
 #include "core/train/checkpoint_writer.h"
 #include "core/train/comparisons.h"
 #include "core/train/evaluations.h"
-#include "core/train/live_loss.h"
+#include "core/train/live_measures.h"
 #include "core/train/members.h"
 #include "core/train/pacing.h"
 #include "core/train/record_lines.h"
@@ -16,6 +16,7 @@
 #include "core/train/run_report.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
+#include "core/train/worth.h"
 
 namespace pmaptrain::train {
 
@@ -38,7 +39,7 @@ class Session::Impl {
 
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
-    live_loss_.emplace(setup_, *module_, consumers);
+    live_measures_.emplace(setup_, *module_, consumers);
     folder_.begin(setup_.loaded.resolved);
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
     try {
@@ -125,7 +126,7 @@ class Session::Impl {
       if (members_->leaves()) report_->left_behind(step_, members_->leave());
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(setup_, timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
-      report_->progressed(step_, live_loss_->submitted(members_->active()));
+      report_->progressed(step_, live_measures_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
     }
@@ -150,7 +151,7 @@ class Session::Impl {
     if (options_.between_steps) options_.between_steps(*module_, step_);
     if (is_due(step_, timetable_.verify_every)) check_replicas();
     if ((epoch_ends || evaluation_is_due_ || saves) && members_->sound().empty()) return;
-    if (epoch_ends) end_epoch(last || evaluation_is_due_);  // an evaluation may end the run
+    if (epoch_ends) end_epoch();
     if (evaluation_is_due_) {
       if (!evaluate_and_save() && saves) save();
     } else if (saves) {
@@ -181,8 +182,8 @@ class Session::Impl {
 
   void log() {
     const auto span = tracer_->span(step_, "log");
+    find_nonfinite();
     report_->log(step_, members_->active());
-    check_finite();
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
       const std::optional<std::string> spike = member.is_finished() ? std::nullopt : member.loss_watch.logged(step_);
@@ -196,16 +197,26 @@ class Session::Impl {
     folder_.check_in_place();
   }
 
-  // One step is replayed where several members have one: that takes seconds.
   void check_finite() {
+    find_nonfinite();
+    emit_told();
+  }
+  // One step is replayed where several members have one: that takes seconds.
+  void find_nonfinite() {
     bool replays = true;
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
       if (member.is_finished() || !member.guards.check_finite(replays)) continue;
       replays = false;
       finish(member, nonfinite, member.guards.reason());
+      // Steps may have been run since, which measured something else.
+      const std::int64_t bad = *member.guards.good_steps() + 1;
+      try {
+        if (bad < step_) pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_));
+        report_->took_back(bad, number);
+      } catch (const Error&) {  // data that cannot be read any more: what the guard has found matters more
+      }
     }
-    emit_told();
   }
   void check_replicas() {
     for (const std::int64_t number : members_->active()) {
@@ -216,12 +227,12 @@ class Session::Impl {
     emit_told();
   }
 
-  void end_epoch(bool last) {
+  void end_epoch() {
     const auto span = tracer_->span(step_, "end of the epoch");
     check_data_unchanged();
     const std::vector<std::int64_t> sound = members_->sound();
     for (const std::int64_t member : sound) (*members_)[member].loss_watch.epoch_ends();
-    report_->end_epoch(step_, sound, last);
+    report_->end_epoch(step_, sound);
   }
 
   // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
@@ -234,6 +245,8 @@ class Session::Impl {
       return false;
     }
     evaluation_is_due_ = false;
+    // Whether the best one before was written must be known before this one is compared with it.
+    if (setup_.spec().train.checkpoint.best) settle();
     bool best = false;
     MemberTexts falls;
     for (const Evaluation& evaluation : evaluations) {
@@ -320,6 +333,8 @@ class Session::Impl {
     emit_told();
     set_status();
     fill_totals(last.step);
+    const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
+    for (const Warned& told : worth_nothing(setup_, ended_, stuck)) report_->emit(told);
     folder_.check_in_place();
     report_->records().flush();
     note_what_is_missing();
@@ -340,23 +355,26 @@ class Session::Impl {
   void set_status() {
     const bool guard = members_->all_stopped_by_guards();
     const bool early = members_->all_finished() && !guard;
-    const bool stopped = !early && (guard || signalled() || step_ < timetable_.steps);
+    const bool stopped = guard || signalled() || (!early && step_ < timetable_.steps);
     ended_.status = stopped ? "stopped" : "done";
+    // What ended the training stays the reason when a signal then leaves the last evaluation undone.
     ended_.reason = guard            ? "guard"
-                    : signalled()    ? "signal"
                     : early          ? "early_stopping"
+                    : signalled()    ? "signal"
                     : !stopped       ? "duration"
                     : step_ < steps_ ? "max_time"
                                      : "max_steps";
+    if (signalled()) ended_.exit_status = 128 + signal();
     if (guard) ended_.exit_status = static_cast<int>(ExitStatus::guard);
-    if (signalled()) ended_.exit_status = 128 + signal();  // the process ends by it, whatever else happened
-    ended_.continues = stopped && !members_->all_finished();
+    ended_.continues = stopped && (!guard || evaluation_is_due_);
   }
 
   // Training is done, but not all that was to be kept of it could be written.
   void note_what_is_missing() {
     ended_.missing = report_->records().missing();
     if (!tracer_->problem().empty()) ended_.missing.push_back(tracer_->problem());
+    for (const Warned& lost : members_->lost_best(setup_.spec().ensemble.has_value()))
+      ended_.missing.push_back(lost.text);
     if (ended_.missing.empty() || ended_.exit_status != 0) return;
     ended_.status = "failed";
     ended_.reason = "error";
@@ -427,7 +445,10 @@ class Session::Impl {
     ended_.reason = "error";
     ended_.exit_status = exit_status;
     const std::int64_t failed = pacing_->failed_steps();
-    if (failed == 0) add_results();
+    if (failed == 0) {
+      add_results();
+      report_->note_epoch(step_, members_->active());
+    }
     fill_totals(step_ - failed);
     if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and that is told already
     Records& records = report_->records();
@@ -452,7 +473,7 @@ class Session::Impl {
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
   MemberTexts told_;  // not yet emitted
-  std::optional<LiveLoss> live_loss_;
+  std::optional<LiveMeasures> live_measures_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
   std::optional<Pacing> pacing_;

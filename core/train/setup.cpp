@@ -89,7 +89,7 @@ std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model&
 }  // namespace
 
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split) {
-  return model::make_model(spec, split.input(), split.target(), DType::f32, source.encoding.statistics);
+  return model::make_model(spec, split.input(), split.target(), DType::f32, source.encoding);
 }
 
 namespace {

@@ -45,6 +45,15 @@ TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which
               .status == 0);
   const Finished best = call({"eval", folder / "run", "--checkpoint", "best"});
   CHECK(best.status == 0);
+  // The default, with a note; a member without a best one has its last one.
+  const Finished by_default = call({"eval", folder / "run"});
+  CHECK(by_default.err ==
+        "note: this is the best checkpoint, of each member its own; --checkpoint last takes the last one, "
+        "step-00000006\n" +
+            best.err);
+  CHECK(contains(by_default.out, ", best checkpoint step-00000002 of "));
+  CHECK(contains(call({"eval", folder / "run", "--member", "2"}).out, ", best checkpoint step-00000002 of "));
+  CHECK(contains(call({"eval", folder / "run", "--member", "0"}).out, ", last checkpoint step-00000006 of "));
   CHECK(best.err ==
         "warning: member 0 has no best checkpoint and is left out: no evaluation gave it a best value; --checkpoint "
         "last has the parameters after the last step\n");

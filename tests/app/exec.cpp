@@ -118,6 +118,10 @@ TEST_CASE("exec names every input without a value, its type and the shape that i
   CHECK(contains(shape.err, "has shape (3,); input 'x' is f32[3]{devices}: an array of shape (4, 3), float32"));
   CHECK(call({"exec", program, "--input", "x=nothing.npy"}).status == 3);
   CHECK(contains(call({"exec", program, "--input", "y=" + file}).err, "the program has no input 'y'"));
+  const Finished twice = call({"exec", program, "--input", "w=" + file, "--input", "w=" + file});
+  CHECK(twice.status == 2);
+  CHECK(contains(twice.err, "error: the input 'w' has a value already: '" + file + "'\n"));
+  CHECK(contains(twice.err, "  help: keep one of the two\n"));
   CHECK(contains(call({"exec", program, "--mesh", "devices"}).err, "--mesh takes AXIS=N, not 'devices'"));
   CHECK(contains(call({"exec", program, "--mesh", "devices=0"}).err, "axis 'devices' needs an integer size"));
 }

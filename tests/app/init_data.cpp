@@ -49,7 +49,8 @@ TEST_CASE("init csv finds the target, categories, missing cells and columns that
   CHECK(contains(config, "target: price "));
   CHECK(contains(config, "inputs: [rooms, city]\n"));
   CHECK(contains(config, "categorical: [city] "));
-  CHECK(contains(config, "missing: mean "));
+  CHECK(contains(config, "missing: fill "));
+  CHECK(contains(config, "unknown: ignore "));
   CHECK(contains(config, "- dense: 1 "));
   CHECK(contains(config, "loss: mean_squared_error\n"));
 }
@@ -189,7 +190,52 @@ TEST_CASE("init for data never replaces a file, and says what it needs", "[app]"
   CHECK(contains(one.err, "has one column, expected the inputs and a target"));
 }
 
-TEST_CASE("init csv takes many integers as numbers, and gives large targets a large rate", "[app]") {
+TEST_CASE("init csv writes a config that runs for few rows and empty columns", "[app]") {
+  const TemporaryFolder folder;
+  for (int rows = 2; rows <= 17; ++rows) {
+    INFO(rows << " rows");
+    const std::string data = folder.write(
+        "few.csv",
+        "x,none,y\n" + rows_of(rows, [](int i) { return std::to_string(i % 3) + ".5,," + std::to_string(i) + ".25"; }));
+    const std::string config = written(folder, "csv", data);
+    CHECK(contains(config, "# Left out of the inputs: none (it is empty).\n"));
+    const Finished run = call({"run", folder / "own.yaml", "--run-dir", folder / "run", "--overwrite", "--max-steps",
+                               "2", "--progress", "none"});
+    INFO(run.err);
+    CHECK(run.status == 0);
+  }
+}
+
+TEST_CASE("init says in a sentence about the data why no config would train on it", "[app]") {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& table) {
+    const Finished init = call({"init", "csv", folder.write("t.csv", table), folder / "own.yaml"});
+    CHECK(init.status == 3);
+    CHECK_FALSE(contains(init.err, "own.yaml"));
+    CHECK_FALSE(std::filesystem::exists(folder / "own.yaml"));
+    std::string text = init.err;
+    const std::string prefix = folder / "";
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
+      text.erase(at, prefix.size());
+    return text;
+  };
+  CHECK(
+      refusal("x,y\n1.5,2.5\n") ==
+      "error: no config would train on 't.csv': validation: a share of 0.1 is 1 of the 1 training example, so none is "
+      "left to train on\n");
+  CHECK(refusal("x,y\n") == "error: 't.csv' has no rows but its header\n");
+  CHECK(refusal("x,y\n1,\n2,\n") ==
+        "error: column 'y' of 't.csv', the target, is empty\n  help: the target is the last column, or one that is "
+        "called 'target' or 'label'\n");
+  CHECK(
+      refusal("x,y\n1,2\n2\n") ==
+      "error: 't.csv', line 3 has 1 cell, but the header has 2\n  help: a row has a cell for each column, an empty one "
+      "where there is nothing\n");
+  CHECK(refusal("x,y\n1,a\n2,a\n") ==
+        "error: the target of 't.csv' is 'a' in every example, so there is nothing to learn\n");
+}
+
+TEST_CASE("init csv takes many integers as numbers, and normalises targets that are numbers", "[app]") {
   const TemporaryFolder folder;
   const std::string line =
       written(folder, "csv", folder.write("line.csv", "x,y\n" + rows_of(400, [](int i) {
@@ -203,12 +249,12 @@ TEST_CASE("init csv takes many integers as numbers, and gives large targets a la
                                                           return std::to_string(i % 6) + ".5," +
                                                                  std::to_string(500000 + 1000 * (i % 90));
                                                         })));
-  CHECK(contains(prices, "learning_rate: 10 "));
-  CHECK(contains(prices, "large, because targets are: about 5.4"));
-  const std::string small = folder.write("small.yaml", prices);
-  CHECK(contains(call({"validate", small, "--set", "optimizer.learning_rate=0.0001"}).err,
-                 "will hardly reach them; divide the targets, or raise optimizer.learning_rate"));
-  CHECK_FALSE(contains(call({"validate", small}).err, "will hardly reach them"));
+  CHECK(contains(prices, "learning_rate: 0.001\n"));
+  CHECK(contains(prices, "  normalize_targets: auto "));
+  const std::string own = folder.write("prices.yaml", prices);
+  CHECK(contains(call({"validate", own, "--set", "data.normalize_targets=null"}).err,
+                 "will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation"));
+  CHECK_FALSE(contains(call({"validate", own}).err, "will hardly reach them"));
 }
 
 TEST_CASE("how data is converted is a note of validate and of a run, and no warning", "[app][process]") {

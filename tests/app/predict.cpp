@@ -1,4 +1,7 @@
 // predict: what it reads, what it writes, and what it refuses.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -6,7 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "core/base/descriptor.h"
 #include "core/data/array.h"
+#include "core/train/file_writer.h"
 #include "core/train/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
@@ -107,7 +112,7 @@ TEST_CASE("predict finds the columns of a table by name, without its target and 
   run.folder.write("bad.csv", "city,age\nOslo,20\nParis,21\n");
   CHECK(run.refusal(3, "bad.csv") ==
         "'bad.csv', line 3, column 'city': 'Paris' is a category that the training split does not have | it has Oslo, "
-        "Rome");
+        "Rome; unknown: ignore takes it as none of them");
   run.folder.write("bad.csv", "city\nOslo\n");
   CHECK(run.refusal(3, "bad.csv") == "'bad.csv' has no column 'age' | its columns are 'city'");
   run.folder.write("bad.csv", "age,city\nold,Oslo\n");
@@ -142,11 +147,48 @@ TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY a
   CHECK(data::read_integer(classes, 1) == 0);
 }
 
+TEST_CASE("predict passes columns through with --id, and writes CSV to standard output", "[app]") {
+  const Shop run;
+  CHECK(run.csv("new.csv", {"--id", "id"}).starts_with("id,prediction\nx0,\"yes, twice\"\nx1,no\n"));
+  CHECK(run.csv("new.csv", {"--id", "id", "--id", "city"}).starts_with("id,city,prediction\nx0,Rome,\"yes, twice\"\n"));
+  const Finished written = call({"predict", run.dir, "--input", run.folder / "new.csv", "--output", "-", "--id", "id"});
+  CHECK(written.status == 0);
+  CHECK(written.out == run.csv("new.csv", {"--id", "id"}));
+  CHECK(run.refusal(3, "new.csv", {"--id", "ids"}) == "'new.csv' has no column 'ids' | did you mean 'id'?");
+  CHECK(run.refusal(2, "new.csv", {"--id", "id"}, "none.npy") ==
+        "arrays have no columns for texts | write a .csv file");
+  run.folder.write("odd.csv", "city,id,age\nOslo,\" a,b\",20\n");
+  CHECK(run.csv("odd.csv", {"--id", "id"}) == "id,prediction\n\" a,b\",no\n");
+  run.folder.write("pink.csv", "city,age\nPink,20\n");
+  const Finished ignored = run.predict("pink.csv", "pink-out.csv", {"--set", "data.source.csv.unknown=ignore"});
+  CHECK(ignored.status == 0);
+  CHECK(contains(ignored.err,
+                 "note: inputs: 1 cell has a category that the training split does not have, and counts as none"));
+}
+
+TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and says why", "[app]") {
+  const Shop run;
+  run.folder.write("rough.csv", "city,id,age\nRome,x0,old\nOslo,x1,21\nOslo\nRome,\"x,3\",23\nRome,x4,\"2\"4\n");
+  const std::vector<std::string> skip{"--set", "data.source.csv.on_error=skip", "--id", "id"};
+  const std::string at = "'" + run.folder / "rough.csv" + "', line ";
+  CHECK(run.csv("rough.csv", skip) == "id,prediction,error\nx0,,\"" + at +
+                                          "2, column 'age': 'old' is no number\"\nx1,no,\n,,\"" + at +
+                                          "4 has 1 cell, but the header has 3\"\n\"x,3\",\"yes, twice\",\nx4,,\"" + at +
+                                          "6: after the quoted '2' comes other text\"\n");
+  // Also where no row can be read.
+  run.folder.write("old.csv", "city,age\nOslo,old\n");
+  CHECK(run.csv("old.csv", {"--set", "data.source.csv.on_error=skip"}).starts_with("prediction,error\n,\"'"));
+  CHECK(contains(run.refusal(3, "rough.csv", {"--set", "data.source.csv.on_error=skip"}, "none.npy"),
+                 "3 inputs cannot be read, and an array has no place to say so: "));
+  CHECK(run.csv("new.csv", {"--set", "data.source.csv.on_error=skip"})
+            .starts_with("prediction,error\n\"yes, twice\",\n"));
+}
+
 TEST_CASE("predict replaces an output only with --overwrite, and leaves none of a failure", "[app]") {
   const Shop run;
   const Finished done = run.predict("new.csv", "out.csv");
   CHECK(done.status == 0);
-  CHECK(test::contains(done.out, "out.csv: classes of 5 examples (step-00000060 of "));
+  CHECK(test::contains(done.out, "out.csv: classes of 5 examples (last checkpoint step-00000060 of "));
   run.folder.write("out.csv", "mine");
   CHECK(run.refusal(2, "new.csv", {}, "out.csv") == "'out.csv' exists | --overwrite replaces it");
   CHECK(test::read_text(run.folder / "out.csv") == "mine");
@@ -172,7 +214,7 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   CHECK(test::listing(run.folder.path()).find(".tmp-") == std::string::npos);
 }
 
-TEST_CASE("predict and eval take the last checkpoint, say where the best one is another, and take that", "[app]") {
+TEST_CASE("predict and eval take the best checkpoint where one is kept, say which, and take another one", "[app]") {
   Run run;
   run.folder.write("shop.csv", shop(48, true));
   run.folder.write("new.csv", shop(5, false));
@@ -183,30 +225,34 @@ TEST_CASE("predict and eval take the last checkpoint, say where the best one is 
     options.insert(options.end(), {"--overwrite", "--as", "probabilities"});
     const Finished done = run.predict("new.csv", "out.csv", options);
     REQUIRE(done.status == 0);
-    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind("(step-")) + done.err);
+    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind('(')) + done.err);
   };
   const std::string note =
-      "note: this is the last checkpoint, step-00000060; --checkpoint best takes the best one, step-00000006\n";
+      "note: this is the best checkpoint, step-00000006; --checkpoint last takes the last one, step-00000060\n";
   const std::string of_run = " of " + run.dir + ")\n";
-  const auto [last, told] = predicted({});
-  CHECK(told == "(step-00000060" + of_run + note);
-  CHECK(predicted({"--checkpoint", "last"}) == std::pair(last, "(step-00000060" + of_run));
-  const auto [best, told_best] = predicted({"--checkpoint", "best"});
-  CHECK(told_best == "(step-00000006" + of_run);
+  const auto [best, told] = predicted({});
+  CHECK(told == "(best checkpoint step-00000006" + of_run + note);
+  CHECK(predicted({"--checkpoint", "best"}) == std::pair(best, "(best checkpoint step-00000006" + of_run));
+  const auto [last, told_last] = predicted({"--checkpoint", "last"});
+  CHECK(told_last == "(last checkpoint step-00000060" + of_run);
   CHECK(best != last);
-  CHECK(predicted({"--checkpoint", "6"}).first == best);
-  CHECK(predicted({"--weights", "ema"}).first == last);
+  CHECK(predicted({"--checkpoint", "6"}) == std::pair(best, "(checkpoint step-00000006" + of_run));
+  CHECK(predicted({"--weights", "ema"}).first == best);
   const std::string raw = predicted({"--weights", "raw"}).first;
   CHECK(raw != last);
   CHECK(raw != best);
 
   const Finished eval = call({"eval", run.dir});
   CHECK(eval.err == note);
-  CHECK(test::contains(eval.out, "step-00000060 of"));
+  CHECK(test::contains(eval.out, ", best checkpoint step-00000006 of " + run.dir + ")\n"));
   CHECK(call({"eval", run.dir, "--json"}).err == note);
-  const Finished eval_best = call({"eval", run.dir, "--checkpoint", "best"});
-  CHECK(eval_best.err.empty());
-  CHECK(test::contains(eval_best.out, "step-00000006 of"));
+  const Finished eval_last = call({"eval", run.dir, "--checkpoint", "last"});
+  CHECK(eval_last.err.empty());
+  CHECK(test::contains(eval_last.out, ", last checkpoint step-00000060 of"));
+
+  // A best one is configured, and not there: no evaluation, or a run folder that lost it.
+  fs::remove(fs::path(run.dir) / "checkpoints/best");
+  CHECK(predicted({}) == std::pair(last, "(last checkpoint step-00000060" + of_run));
 }
 
 TEST_CASE("without averaged weights, and with a best checkpoint that is the last, predict has nothing to tell",
@@ -385,4 +431,26 @@ TEST_CASE("predict names the file of each image, and resizes as the run does", "
   CHECK(run.csv("new/b.png") == "file,prediction\nb.png,dog\n");
   run.folder.write("new/notes.txt", "notes");
   CHECK(run.refusal(3, "new").starts_with("'new/notes.txt' is neither a PNG nor a JPEG image"));
+  CHECK(contains(run.csv("new", {"--set", "data.source.image_folder.on_error=skip"}),
+                 "file,prediction,error\nb.png,dog,\nnotes.txt,,'" + run.folder / "new/notes.txt" +
+                     "' is neither a PNG nor a JPEG image: it begins with 6e 6f 74 65\n\"z,1.png\",a cat,\n"));
+}
+
+TEST_CASE("predict removes what one that was killed left beside its output, and nothing else", "[app]") {
+  const Shop run;
+  const std::string left = run.folder.write(".tmp-out.csv-0123456789abcdef", "half");
+  const std::string used = run.folder.write(".tmp-out.csv-00000000000000aa", "of a process that lives");
+  const std::string other = run.folder.write(".tmp-out.csv.gz-0123456789abcdef", "another file's");
+  const std::string mine = run.folder.write(".tmp-out.csv-notes", "mine");
+  const Descriptor writer(::open(used.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(::flock(writer.get(), LOCK_EX | LOCK_NB) == 0);
+  CHECK(run.predict("new.csv", "out.csv").status == 0);
+  CHECK_FALSE(fs::exists(left));
+  for (const std::string& kept : {used, other, mine}) CHECK(fs::exists(kept));
+  // Of a file that is being written no other process removes the temporary one.
+  train::Replacement replacement(train::FilePlace(run.folder / "new.npy"));
+  train::remove_abandoned(run.folder / "new.npy");
+  replacement.close();
+  replacement.take_place();
+  CHECK(fs::exists(run.folder / "new.npy"));
 }

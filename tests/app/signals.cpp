@@ -122,6 +122,27 @@ TEST_CASE("a signal in a long step is told at once, with what another one does",
   }
 }
 
+TEST_CASE("a run that a guard stops ends with its status, also where a signal made it look", "[app][process]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  // A parameter is not finite after some twenty steps, and nothing looks before the signal comes.
+  const std::string config =
+      folder.write("diverging.yaml",
+                   "mesh: {axes: {devices: 1}}\n"
+                   "data: {source: {synthetic_linear: {features: 1, examples_per_device: 3000000}}, batch_size: 1}\n"
+                   "model: {layers: [dense: 1]}\nloss: mean_squared_error\n"
+                   "optimizer: {sgd: {}, learning_rate: 100.0}\ntrain: {duration: 9 epochs, log_every: never}\n");
+  Process process({"run", config, "--run-dir", run});
+  REQUIRE(process.wait_for("loss"));
+  sleep(20);
+  process.send(SIGTERM);
+  const Finished result = process.wait();
+  CHECK(result.signal == 0);
+  CHECK(result.status == 5);
+  CHECK(summary(run)["reason"] == "guard");
+  CHECK(summary(run)["exit_status"] == 5);
+}
+
 TEST_CASE("two signals in quick succession end a run by the first, with a checkpoint and the report",
           "[app][process]") {
   for (const std::uint32_t round : pmaptrain::test::some_seeds(2, 20, 4)) {

@@ -408,3 +408,15 @@ TEST_CASE("a config in a folder whose name has the reserved characters makes a r
   INFO(evaluated.err);
   CHECK(evaluated.status == 0);
 }
+
+TEST_CASE("a pipe in the place of a run folder's config is refused, and nobody waits for its writer", "[app]") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "config.yaml").c_str(), 0600) == 0);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"eval", folder.path().string()}, {"run", folder.path().string(), "--resume"}}) {
+    const Finished result = call(arguments);
+    CHECK(result.status == 2);
+    CHECK(result.err ==
+          folder / "config.yaml" + ": error: this is no regular file\n  help: a run folder has its config in it\n");
+  }
+}

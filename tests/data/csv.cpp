@@ -1,12 +1,11 @@
 // Tables of text: their cells, columns and encoding, and what is said about those that are wrong.
 #include "core/data/csv.h"
 
-#include <cstring>
-
 #include "core/data/csv_reader.h"
 #include "core/data/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/tables.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -26,63 +25,21 @@ Rows rows_of(const std::string& text, char delimiter = ',') {
   return rows;
 }
 
-// Files, and the source that reads them.
-struct Tables {
-  TemporaryFolder folder;
-  spec::DataSpec data;
-
-  explicit Tables(const std::string& train, const std::string& test = "") {
-    spec::Csv csv;
-    csv.train = {folder.write("train.csv", train)};
-    if (!test.empty()) csv.test = {folder.write("test.csv", test)};
-    csv.target = {"y"};
-    data.source = csv;
-    data.source_place = {"a.yaml", 3, 5, 1, ""};
-  }
-  spec::Csv& csv() { return std::get<spec::Csv>(data.source); }
-  data::Source open(const data::Encoding* known = nullptr, std::optional<data::Split> only = std::nullopt) const {
-    return data::open(data, 0, 1, only, known);
-  }
-  // The message and the help, without the folder of the files.
-  std::string refusal(const data::Encoding* known = nullptr) const {
-    std::string text =
-        error_of([&] { open(known, known != nullptr ? std::optional(data::Split::test) : std::nullopt); });
-    const std::string prefix = folder / "";
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) {
-      text.erase(at, prefix.size());
-    }
-    return text;
-  }
-};
-
-std::vector<float> input_of(const data::Dataset& dataset, std::int64_t index) {
-  std::vector<float> values(static_cast<std::size_t>(numel(dataset.input().shape)));
-  std::vector<std::byte> target(dataset.target().bytes());
-  dataset.read(index, reinterpret_cast<std::byte*>(values.data()), target.data());
-  return values;
-}
-template <class T>
-T target_of(const data::Dataset& dataset, std::int64_t index) {
-  T value = {};
-  REQUIRE(dataset.target().bytes() == sizeof(T));
-  dataset.read(index, nullptr, reinterpret_cast<std::byte*>(&value));
-  return value;
-}
-
 }  // namespace
 
-TEST_CASE("the cells of a CSV file are those that RFC 4180 says, without blanks around them", "[data]") {
+TEST_CASE("the cells of a CSV file are those that RFC 4180 says, with the blanks around them", "[data]") {
   CHECK(rows_of("a,b\n1,2\n") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,b\r\n1,2\r\n") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,b\n1,2") == Rows{{"a", "b"}, {"1", "2"}});
   CHECK(rows_of("a,\n,\n") == Rows{{"a", ""}, {"", ""}});
   CHECK(rows_of(",") == Rows{{"", ""}});
   CHECK(rows_of("a\n\n\r\nb\n\n") == Rows{{"a"}, {"b"}});
-  CHECK(rows_of(" a , b c\t\n") == Rows{{"a", "b c"}});
+  CHECK(rows_of(" a , b c\t\n") == Rows{{" a ", " b c\t"}});
+  CHECK(rows_of(" , \n") == Rows{{" ", " "}});
   CHECK(rows_of(R"("a,b","say ""hi""","")") == Rows{{"a,b", "say \"hi\"", ""}});
   CHECK(rows_of("\" a \", \"b\nc\" ,d\n") == Rows{{" a ", "b\nc", "d"}});
   CHECK(rows_of(R"(5" disk,a"b)") == Rows{{"5\" disk", "a\"b"}});
-  CHECK(rows_of("a\t b \t\"c\td\"\n\t\t\n", '\t') == Rows{{"a", "b", "c\td"}, {"", "", ""}});
+  CHECK(rows_of("a\t b \t\"c\td\"\n\t\t\n", '\t') == Rows{{"a", " b ", "c\td"}, {"", "", ""}});
   CHECK(rows_of("a;b,c", ';') == Rows{{"a", "b,c"}});
   CHECK(rows_of("") == Rows{});
 }
@@ -108,9 +65,9 @@ TEST_CASE("cells that RFC 4180 does not allow are refused with their line", "[da
 
 TEST_CASE("a cell is a number in every spelling of one, and in no other", "[data]") {
   using Kind = data::CellNumber::Kind;
-  const std::pair<const char*, double> numbers[] = {{"0", 0},      {"-1.5", -1.5}, {"+2", 2},         {".5", 0.5},
-                                                    {"5.", 5},     {"1e3", 1000},  {"1E-2", 0.01},    {"007", 7},
-                                                    {"1e-400", 0}, {"-0.0", 0},    {"3.4e38", 3.4e38}};
+  const std::pair<const char*, double> numbers[] = {
+      {"0", 0},      {"-1.5", -1.5}, {"+2", 2},  {".5", 0.5},   {" 4", 4},   {"4\t ", 4},       {"5.", 5},
+      {"1e3", 1000}, {"1E-2", 0.01}, {"007", 7}, {"1e-400", 0}, {"-0.0", 0}, {"3.4e38", 3.4e38}};
   for (const auto& [text, value] : numbers) {
     INFO(text);
     const data::CellNumber found = data::to_number(text);
@@ -142,6 +99,17 @@ TEST_CASE("a cell is a number in every spelling of one, and in no other", "[data
     INFO(text);
     CHECK(data::to_number(text).kind == Kind::text);
   }
+}
+
+TEST_CASE("blanks are kept in categories and classes, and not in numbers and names of columns", "[data]") {
+  Tables tables(" c , x,\ty\na , 1 ,no\na, 2.5, no\n");
+  tables.csv().categorical = {{"c"}};
+  const data::Source source = tables.open();
+  CHECK(source.encoding.columns[0].name == "c");
+  CHECK(source.encoding.columns[0].categories == std::vector<std::string>{"a", "a "});
+  CHECK(source.encoding.classes == std::vector<std::string>{" no", "no"});
+  CHECK(input_of(*source.train, 0) == std::vector<float>{0, 1, 1});
+  CHECK(input_of(*source.train, 1) == std::vector<float>{1, 0, 2.5F});
 }
 
 TEST_CASE("columns are found by name, texts become classes and categories in sorted order", "[data]") {
@@ -204,15 +172,15 @@ TEST_CASE("several files of a split follow one another, and their columns go by 
 TEST_CASE("a table without a header names its columns by number", "[data]") {
   Tables tables("5,1,a\n6,2,b\n");
   tables.csv().header = false;
-  tables.csv().target = {"2"};
+  tables.csv().target = {{"2"}};
   const data::Source source = tables.open();
   CHECK(source.train->size() == 2);
   CHECK(input_of(*source.train, 0) == std::vector<float>{5, 1});
-  tables.csv().target = {"y"};
+  tables.csv().target = {{"y"}};
   CHECK(tables.refusal() ==
         "'train.csv' has no column 'y' | with header: false columns are named by their number: 0 to 2");
   tables.folder.write("train.csv", "u,v,y\n5,1,2\n");
-  tables.csv().target = {"2"};
+  tables.csv().target = {{"2"}};
   CHECK(tables.refusal() ==
         "'train.csv', line 1, column '0': 'u' is no number | if the first line has the names of the "
         "columns, set header: true");
@@ -223,7 +191,7 @@ TEST_CASE("missing numbers are refused, or become the mean of the training examp
   CHECK(tables.refusal() ==
         "'train.csv', line 3, column 'x': the cell is empty, expected a number | missing: mean takes the mean of the "
         "column; or remove the row");
-  tables.csv().missing = spec::Missing::mean;
+  tables.csv().missing.numbers = spec::Missing::mean;
   // The last example is kept aside, so it has no share in the means.
   tables.data.validation = spec::ValidationShare{0.25, 0, false};
   tables.data.normalize = spec::Normalize{{}, {}, true};
@@ -252,7 +220,9 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   Tables tables("c,y\nred,a\nblue,b\n", "c,y\nred,a\n\ngreen,b\n");
   tables.csv().categorical = {{"c"}};
   const std::string unseen =
-      "'test.csv', line 4, column 'c': 'green' is a category that the training split does not have | it has blue, red";
+      "'test.csv', line 4, column 'c': 'green' is a category that the training split does not have | it has blue, red; "
+      "unknown: "
+      "ignore takes it as none of them";
   CHECK(tables.refusal() == unseen);
   const data::Encoding known = [&] {
     spec::DataSpec train = tables.data;
@@ -267,18 +237,18 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   CHECK(tables.refusal() == "'test.csv', line 2, column 'y': the cell is empty, expected a target | remove the row");
   tables.folder.write("test.csv", "c,y\n,a\n");
   CHECK(tables.refusal() ==
-        "'test.csv', line 2, column 'c': the cell is empty, expected a category | write a category of its own, such as "
-        "unknown");
+        "'test.csv', line 2, column 'c': the cell is empty, expected a category | missing: fill makes a category "
+        "of empty cells; or write one, such as unknown");
 }
 
 TEST_CASE("the inputs of another file are read by the encoding of a checkpoint, in its order and without a target",
           "[data]") {
   Tables tables("a,c,y\n1,red,no\n,blue,yes\n3,red,yes\n");
   tables.csv().categorical = {{"c"}};
-  tables.csv().missing = spec::Missing::mean;
+  tables.csv().missing.numbers = spec::Missing::mean;
   const data::Source source = tables.open();
   const auto inputs = [&](const std::string& text) {
-    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding);
+    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding).dataset;
   };
   const auto read = [](const data::Dataset& dataset, std::int64_t index) {
     std::vector<float> values(3);
@@ -428,7 +398,7 @@ TEST_CASE("a table cut anywhere is refused, or has the rows before the cut", "[d
 TEST_CASE("a table whose file is truncated while it is read is said to be", "[data]") {
   const TemporaryFolder folder;
   spec::Csv csv;
-  csv.target = {"y"};
+  csv.target = {{"y"}};
   std::string text = "x,y\n";
   while (text.size() < 3 * 4096) text += "1,0\n";
   const data::TableText file = data::open_table(folder.write("t.csv", text));

@@ -11,6 +11,9 @@
 #include <thread>
 
 #include "core/data/array_dataset.h"
+#include "core/data/csv_reader.h"
+#include "core/data/image_files.h"
+#include "core/data/inspect.h"
 #include "core/data/loader.h"
 #include "core/data/open.h"
 #include "tests/catch.h"
@@ -207,4 +210,25 @@ TEST_CASE("numbers beyond float32 are refused with their place, as inputs and as
   // The largest double that rounds to a float; and what is infinite before does not overflow.
   CHECK(refusal({0x1.fffffefffffffp127, 2, 3, 1e-300}, {1, 2}) == "accepted");
   CHECK(contains(refusal({1, 2, -INFINITY, NAN}, {1, 2}), "x' has -infinity at [1,0] | remove the example"));
+}
+
+TEST_CASE("a table that is no text is refused by its first block, however large it is", "[data]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("holes.csv", "x,y\n1,2\n");
+  std::filesystem::resize_file(path, std::uintmax_t{20} << 30);
+  const std::string refused = "'" + path + "' has a zero byte at offset 8, expected text | save it as CSV, in UTF-8";
+  CHECK(error_of([&] { data::read_text(path); }) == refused);
+  CHECK(error_of([&] { data::find_columns(path); }) == refused);
+  const std::string zipped = folder.write("holes.csv.gz", gzip("x,y\n" + std::string(std::size_t{1} << 20, '\0')));
+  CHECK(contains(error_of([&] { data::read_text(zipped); }), "has a zero byte at offset 4, expected text"));
+}
+
+TEST_CASE("a file that is no image is refused by its first block, however large it is", "[data]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "photos/cats");
+  const std::string path = folder.write("photos/cats/large.png", "hello");
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 42);
+  data::ImageFiles files = data::list_image_files(folder / "photos");
+  CHECK(
+      contains(error_of([&] { data::read_heads(files); }), "is neither a PNG nor a JPEG image: it begins with 68 65"));
 }

@@ -98,6 +98,36 @@ TEST_CASE("statistics are those of the training examples that are left", "[data]
   CHECK(known.encoding == source.encoding);
 }
 
+TEST_CASE("the statistics of targets are those of the population that is left, weighted where examples have weights",
+          "[data]") {
+  const TemporaryFolder folder;
+  spec::Csv csv;
+  csv.train = {folder.write("t.csv", "x,y,w\n1,2e5,1\n2,2e5,1\n3,200004,2\n4,7,5\n5,9,1\n")};
+  csv.target = {{"y"}};
+  spec::DataSpec data;
+  data.batch_size = spec::BatchAll{};
+  data.numeric_targets = true;
+  data.normalize_targets = spec::NormalizeTargets::automatic;
+  data.validation = spec::ValidationShare{0.2, 0, false};
+  data.limit.train = spec::Amount{3, false, {}};
+  csv.inputs = {{{"x"}}};
+  data.source = csv;
+  const auto targets = data::open(data, 0, 1).encoding.targets;
+  REQUIRE(targets);
+  CHECK(std::abs(targets->mean[0] - (200000 + 4.0 / 3)) < 1e-9);
+  CHECK(std::abs(targets->std[0] - std::sqrt(32.0 / 9)) < 1e-9);
+  csv.weight = {"w"};
+  data.source = csv;
+  const data::Source weighted = data::open(data, 0, 1);
+  CHECK(*weighted.encoding.targets == data::Encoding::Statistics{{200002}, {2}});
+  // Another split alone takes them from the training split.
+  CHECK(data::open(data, 0, 1, data::Split::validation).encoding == weighted.encoding);
+  // Equal targets, whatever the weights.
+  csv.train = {folder.write("t.csv", "x,y,w\n1,7,0\n2,0.1,0.3\n2,0.1,0.7\n3,0.1,0.11\n4,0.1,5\n5,0.1,1\n")};
+  data.source = csv;
+  CHECK(*data::open(data, 0, 1).encoding.targets == data::Encoding::Statistics{{static_cast<double>(0.1F)}, {1}});
+}
+
 TEST_CASE("a NaN in the inputs is found when they are measured", "[data]") {
   const TemporaryFolder folder;
   spec::DataSpec data;

@@ -16,9 +16,9 @@ spec::Csv options(bool header) {
   spec::Csv csv;
   csv.train = {path};
   csv.header = header;
-  csv.target = {header ? "y" : "2"};
+  csv.target = {{header ? "y" : "2"}};
   csv.categorical = {{header ? "c" : "1"}};
-  csv.missing = spec::Missing::mean;
+  csv.missing = {spec::Missing::mean, spec::Missing::category, {}};
   return csv;
 }
 
@@ -28,7 +28,8 @@ void read(const data::TableText& file, const spec::Csv& csv, data::TargetKind ki
   require(table.rows >= 1, "a table has a row");
   plant_bug(table.texts.entries().size() == 1 && table.rows > 1, file.text.view());
   const data::Encoding encoding = data::learn(columns, table);
-  data::TableDataset dataset(std::move(table), encoding, csv.target.text, path, kind == data::TargetKind::numbers);
+  data::TableDataset dataset(std::move(table), encoding, csv.target, path, kind == data::TargetKind::numbers,
+                             spec::Unknown::error);
   std::vector<float> example(static_cast<std::size_t>(numel(dataset.input().shape)));
   std::vector<std::byte> target(dataset.target().bytes());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {

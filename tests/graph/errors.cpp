@@ -408,6 +408,12 @@ TEST_CASE("a program of many equations is read in time that grows with its lengt
   CHECK(error_of(text) == "accepted");
 }
 
+TEST_CASE("an axis stands in a set once", "[graph]") {
+  CHECK(error_of("mesh a=2 b=2\nbatch %x:f32[]{a, a}\n") == "axis 'a' is named twice");
+  CHECK(error_of("mesh a=2 b=2\nbatch %x:f32[]{a, b}\n%y = psum[axes={b, a, b}] %x\n") == "axis 'b' is named twice");
+  CHECK(error_of("mesh a=2 b=2\nbatch %x:f32[]{a, b}\n%y = psum[axes={b, a}] %x\n") == "accepted");
+}
+
 TEST_CASE("an axis that is given from outside needs a device", "[graph]") {
   CHECK(error_of("mesh a=2\n", {{"a", 0}}) == "axis 'a' needs at least 1 device");
 }

@@ -74,6 +74,11 @@ TEST_CASE("convolutions are close to exact for every size, stride, padding and s
                            Sizes{5, 9, 9, 17, 1, 1, 33, {1, 1}, {{0, 0}, {0, 0}}},    // 1x1
                            Sizes{1, 7, 7, 16, 7, 7, 16, {1, 1}, {{0, 0}, {0, 0}}},    // window of the whole image
                            Sizes{2, 8, 8, 4, 3, 3, 8, {1, 1}, {{4, 5}, {3, 6}}},      // padding over window
+                           Sizes{2, 19, 21, 3, 9, 11, 4, {1, 1}, {{4, 4}, {5, 5}}},   // kernels of tiles:
+                           Sizes{1, 13, 14, 8, 33, 33, 16, {1, 1}, {{16, 16}, {16, 16}}},  // larger than the image
+                           Sizes{2, 30, 25, 4, 17, 2, 6, {3, 1}, {{8, 9}, {0, 1}}},        // in one dimension
+                           Sizes{2, 24, 33, 6, 8, 15, 4, {2, 2}, {{7, 0}, {0, 14}}, {2, 2}, 2},
+                           Sizes{1, 9, 9, 5, 40, 12, 4, {2, 1}, {{40, 40}, {30, 3}}},  // taps always on padding
                            Sizes{2, 16, 17, 8, 3, 3, 16, {1, 1}, {{2, 2}, {3, 3}}, {2, 3}},
                            Sizes{2, 19, 16, 16, 3, 2, 8, {2, 3}, {{1, 0}, {0, 2}}, {3, 2}},
                            Sizes{2, 12, 12, 16, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
@@ -115,6 +120,7 @@ TEST_CASE("an example's bits in a convolution do not depend on the examples besi
   }
   for (const Sizes& v : {Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},
                          Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
+                         Sizes{4, 14, 14, 8, 11, 11, 8, {1, 1}, {{5, 5}, {5, 5}}},
                          Sizes{4, 14, 14, 32, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32}}) {
     CAPTURE(v);
     CHECK(test::same_bits_alone(v.conv(), {{v.x(), v.kernel()}, 3, {true, false}}, Devices::merged));
@@ -130,6 +136,21 @@ TEST_CASE("a large convolution takes the library's kernel and says its name", "[
   CHECK(kernel->implementation() != "reference");
 }
 #endif
+
+TEST_CASE("the gradients of a convolution with a large kernel are no reference's", "[ops]") {
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+  for (const std::int64_t k : {9, 17, 33}) {
+    INFO(k);
+    const Sizes s{2, 28, 28, 8, k, k, 8, {1, 1}, {{k / 2, k / 2}, {k / 2, k / 2}}};
+    const auto implementation = [&](const auto& op, const Shape& a, const Shape& b) {
+      const auto kernel = test::cpu_kernel(op, {{a, b}});
+      return kernel == nullptr ? "reference" : kernel->implementation();
+    };
+    CHECK(implementation(s.input_grad(), s.kernel(), s.y()).find("ref") == std::string::npos);
+    CHECK(implementation(s.kernel_grad(), s.x(), s.y()).find("ref") == std::string::npos);
+  }
+#endif
+}
 
 TEST_CASE("a convolution that does not fit says which sizes meet", "[ops]") {
   const auto refusal = [](const Conv& op, const Shape& x, const Shape& kernel) {

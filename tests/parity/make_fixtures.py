@@ -179,7 +179,9 @@ def softmax_cross_entropy(options, y, t):
 
 
 def sigmoid_cross_entropy(options, y, t):
-    return jnp.mean(optax.sigmoid_binary_cross_entropy(y, t.astype(y.dtype).reshape(y.shape)), axis=1)
+    losses = jnp.mean(optax.sigmoid_binary_cross_entropy(y, t.astype(y.dtype).reshape(y.shape)), axis=1)
+    weights = options.get("class_weights")
+    return losses * jnp.asarray(weights, y.dtype)[t] if weights else losses
 
 
 LOSSES = {

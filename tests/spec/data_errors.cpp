@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 
@@ -108,6 +109,33 @@ c.yaml:1:75: error: std takes a list of numbers greater than 0, not '0'
     1 | data: {source: fashion_mnist, batch_size: 128, normalize: {mean: [], std: 0}}
       |                                                                           ^
   help: for example std: [0.5]
+)");
+}
+
+TEST_CASE("normalize_targets is for losses of numbers and for data without true parameters", "[spec]") {
+  CHECK(
+      errors_of(R"(data: {source: fashion_mnist, batch_size: 128, normalize_targets: auto}
+model: {layers: [flatten, {dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+      R"(c.yaml:1:67: error: normalize_targets is for targets that are numbers; the loss, softmax_cross_entropy, is one of classes
+    1 | data: {source: fashion_mnist, batch_size: 128, normalize_targets: auto}
+      |                                                                   ^~~~
+  help: remove it, or use a loss of numbers, such as mean_squared_error
+)");
+  CHECK(
+      errors_of(R"(data: {source: synthetic_linear, batch_size: 128, normalize_targets: auto}
+model: {layers: [{dense: 1}]}
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+      R"(c.yaml:1:70: error: normalize_targets does not go with synthetic_linear, whose true parameters are those of its targets as they are
+    1 | data: {source: synthetic_linear, batch_size: 128, normalize_targets: auto}
+      |                                                                      ^~~~
+  help: remove it
 )");
 }
 
@@ -224,8 +252,9 @@ TEST_CASE("validation shares and limits are bound, and written out in the resolv
   CHECK_FALSE(loaded.spec.data.limit.test->batches);
   CHECK(loaded.spec.data.limit.test->count == 1000);
   CHECK_FALSE(loaded.spec.data.limit.validation);
-  CHECK(loaded.resolved.find("validation: {share: 0.25, seed: 3, shuffle: true}\n  limit: {train: 1 batch, test: 1000 "
-                             "examples}\n") != std::string::npos);
+  CHECK(loaded.resolved.find(
+            "validation: {share: 0.25, seed: 3, shuffle: true, stratify: false}\n  limit: {train: 1 batch, test: 1000 "
+            "examples}\n") != std::string::npos);
   CHECK(spec::load_text(loaded.resolved, "c.yaml", "/base", {}).resolved == loaded.resolved);
 }
 
@@ -277,4 +306,104 @@ c.yaml:11:14: error: normalize takes auto or a map of options, not 'standard'
         normalize: auto
         normalize: {mean: [0.5], std: [0.5]}
 )");
+}
+
+TEST_CASE("missing names inputs, and treats each as what it holds", "[spec]") {
+  CHECK(errors_of(R"(data:
+  source:
+    csv:
+      train: a.csv
+      inputs: [x, z, c]
+      target: y
+      categorical: [c]
+      missing: {y: mean, u: mean, c: mean, x: category, z: fill}
+  batch_size: 8
+model: {layers: [{dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:8:60: error: missing takes one of error, mean, category, not 'fill'
+    8 |       missing: {y: mean, u: mean, c: mean, x: category, z: fill}
+      |                                                            ^~~~
+  help: for example missing: fill
+)");
+  CHECK(errors_of(R"(data:
+  source:
+    csv:
+      train: a.csv
+      inputs: [x, z, c]
+      target: y
+      categorical: [c]
+      missing: {y: mean, u: mean, c: mean, x: category}
+  batch_size: 8
+model: {layers: [{dense: 10}]}
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)") ==
+        R"(c.yaml:8:17: error: the column 'y' is the target; missing is for inputs
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                 ^
+  help: remove it
+c.yaml:8:26: error: the column 'u' is no input; missing is for inputs
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                          ^
+  help: remove it
+c.yaml:8:38: error: the column 'c' is categorical, and categories have no mean
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                                      ^~~~
+  help: write category: empty cells are then a category of their own
+c.yaml:8:47: error: the column 'x' has numbers, and no categories
+    8 |       missing: {y: mean, u: mean, c: mean, x: category}
+      |                                               ^~~~~~~~
+  help: write mean; or list the column in categorical
+)");
+}
+
+TEST_CASE("several targets are for a loss of numbers, and each is named once", "[spec]") {
+  const auto errors = [](const std::string& targets, const std::string& loss) {
+    return errors_of("data: {source: {csv: {train: a.csv, target: " + targets + R"(}}, batch_size: 8}
+model: {layers: [{dense: 2}]}
+loss: )" + loss + R"(
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)");
+  };
+  CHECK(errors("[a, b]", "mean_squared_error").empty());
+  CHECK(errors("[a, b]", "softmax_cross_entropy") ==
+        R"(c.yaml:1:45: error: several targets are numbers; the loss, softmax_cross_entropy, is one of classes
+    1 | data: {source: {csv: {train: a.csv, target: [a, b]}}, batch_size: 8}
+      |                                             ^~~~~~
+  help: name one column, or use a loss of numbers, such as mean_squared_error
+)");
+  CHECK(errors("[a, a]", "mean_squared_error") ==
+        R"(c.yaml:1:49: error: the column 'a' is already a target
+    1 | data: {source: {csv: {train: a.csv, target: [a, a]}}, batch_size: 8}
+      |                                                 ^
+  help: remove it here, or there
+)");
+  CHECK(errors("[]", "mean_squared_error") ==
+        R"(c.yaml:1:45: error: target is empty
+    1 | data: {source: {csv: {train: a.csv, target: []}}, batch_size: 8}
+      |                                             ^~
+  help: for example target: label
+)");
+}
+
+TEST_CASE("stratify is for classes that are chosen at random", "[spec]") {
+  const auto errors = [](const std::string& validation, const std::string& loss) {
+    return errors_of("data: {source: {csv: {train: a.csv, target: y}}, batch_size: 8, validation: " + validation + R"(}
+model: {layers: [{dense: 2}]}
+loss: )" + loss + R"(
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 1 step}
+)");
+  };
+  CHECK(errors("{share: 0.1, stratify: true}", "softmax_cross_entropy").empty());
+  CHECK(test::contains(errors("{share: 0.1, stratify: true}", "huber"),
+                       ": error: stratify is for classes; the loss, huber, takes numbers\n"));
+  CHECK(test::contains(errors("{share: 0.1, stratify: true, shuffle: false}", "softmax_cross_entropy"),
+                       ": error: stratify chooses examples of each class, but shuffle: false takes the last ones\n"));
+  CHECK(errors("{share: 0.1, stratify: false, shuffle: false}", "huber").empty());
 }

@@ -166,7 +166,7 @@ TEST_CASE("options of losses and metrics are stored, and metrics are resolved as
   };
   const Spec spec = loaded("{softmax_cross_entropy: {label_smoothing: 0.1, class_weights: [1, 2]}}", "[]").spec;
   CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).label_smoothing == 0.1);
-  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).class_weights == std::vector<double>{1, 2});
+  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).class_weights.each == std::vector<double>{1, 2});
   CHECK(std::get<Huber>(loaded("huber", "[]").spec.loss).delta == 1.0);
   CHECK(std::get<Huber>(loaded("{huber: 2.5}", "[]").spec.loss).delta == 2.5);
   const Loaded metrics =

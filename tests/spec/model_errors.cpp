@@ -20,6 +20,11 @@ train: {duration: 1 step}
     3 |     - cnv: {features: 3}
       |       ^~~
   help: did you mean 'conv'?
+c.yaml:3:7: error: kernel_size is missing in cnv
+    3 |     - cnv: {features: 3}
+      |       ^~~
+  help: add it, for example:
+        kernel_size: [3, 3]
 c.yaml:4:7: error: unknown layer 'relo'
     4 |     - relo
       |       ^~~~
@@ -96,7 +101,7 @@ train: {duration: 1 step}
     3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
       |                                                 ^
   help: for example label_smoothing: 0.1
-c.yaml:3:68: error: class_weights takes a list of numbers of at least 0, not '-1'
+c.yaml:3:68: error: class_weights takes a list of numbers of at least 0 or 'balanced', not '-1'
     3 | loss: {softmax_cross_entropy: {label_smoothing: 1, class_weights: [-1]}}
       |                                                                    ^~
   help: for example class_weights: [1.0, 5.0]

@@ -65,6 +65,15 @@ c.yaml:1:114: error: boundaries_and_scales takes a list of pairs of a duration a
 )");
 }
 
+TEST_CASE("a group names at least one parameter", "[spec]") {
+  CHECK(errors_of(base_with("optimizer: {sgd: {}, learning_rate: 0.1, groups: [{parameters: []}]}")) ==
+        R"(c.yaml:1:64: error: parameters is empty
+    1 | optimizer: {sgd: {}, learning_rate: 0.1, groups: [{parameters: []}]}
+      |                                                                ^~
+  help: for example parameters: "head.*"
+)");
+}
+
 TEST_CASE("nesterov needs momentum under rmsprop too", "[spec]") {
   CHECK(errors_of(base_with("optimizer: {rmsprop: {nesterov: true}, learning_rate: 0.1}")) ==
         R"(c.yaml:1:33: error: nesterov needs a momentum greater than 0

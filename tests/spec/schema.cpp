@@ -81,6 +81,23 @@ TEST_CASE("quotes do not change the words that a key accepts", "[spec]") {
         "  help: quoted values are text: remove the quotes, 2\n");
 }
 
+TEST_CASE("a count has an exponent that the schema's pattern knows", "[spec]") {
+  CHECK(errors_of(base_with("train: {duration: 100e-2 steps}")) ==
+        "c.yaml:1:19: error: duration '100e-2 steps' has an exponent that is not from 0 to 12\n"
+        "    1 | train: {duration: 100e-2 steps}\n"
+        "      |                   ^~~~~~~~~~~~\n"
+        "  help: write 1 step\n");
+  CHECK(errors_of(base_with("train: {duration: 0.00000000000001e15}")) ==
+        "c.yaml:1:19: error: duration '0.00000000000001e15' has an exponent that is not from 0 to 12\n"
+        "    1 | train: {duration: 0.00000000000001e15}\n"
+        "      |                   ^~~~~~~~~~~~~~~~~~~\n"
+        "  help: write 10 steps\n");
+  for (const char* count : {"1e3", "2.50e+01", ".5e1 steps", "1e012", "10e11 steps"}) {
+    INFO(count);
+    CHECK(errors_of(base_with(std::string("train: {duration: ") + count + "}")).empty());
+  }
+}
+
 TEST_CASE("an alternative that needs a value may not be null", "[spec]") {
   CHECK(errors_of("data: {source: fashion_mnist, batch_size: 128}\n"
                   "model: {layers: [flatten, {dense: 10}], init: {from: null}}\n"

@@ -1,7 +1,12 @@
 // What a run leaves can be read back, evaluates to the same, and is not believed when it is damaged.
 #include "core/train/checkpoint.h"
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <map>
+#include <span>
+#include <thread>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -80,7 +85,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   flip_byte(parameters, static_cast<std::streamoff>(fs::file_size(parameters)) - 3);
   auto [status, diagnostic] = error_of(setup, root / "run");
   CHECK(status == ExitStatus::data);
-  CHECK(diagnostic.message == "'" + (root / "run/checkpoints/last/params.safetensors") +
+  CHECK(diagnostic.message == "'" + (root / "run/checkpoints/step-00000004/params.safetensors") +
                                   "' is damaged: it does not have the checksum that state.json gives");
   CHECK(diagnostic.help == "use another checkpoint of the run");
 
@@ -101,7 +106,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   std::tie(status, diagnostic) = error_of(setup, root / "run");
   CHECK(status == ExitStatus::data);
   CHECK(diagnostic.message ==
-        "cannot open '" + (root / "run/checkpoints/last/params.safetensors") + "': No such file or directory");
+        "cannot open '" + (root / "run/checkpoints/step-00000004/params.safetensors") + "': No such file or directory");
   CHECK(diagnostic.help == "the checkpoint is not complete: use another one of the run");
 }
 
@@ -134,4 +139,57 @@ TEST_CASE("a checkpoint of another model is refused with the tensor that does no
   CHECK(refusal("model.layers=[{conv: {features: 3, kernel_size: [3, 3]}}, relu, {max_pool: {window_shape: [2, 2], "
                 "strides: [2, 2]}}, flatten, {dense: 3}, {dense: 3}]") ==
         "params.safetensors' has no tensor 'dense_1.kernel'");
+}
+
+TEST_CASE("weights are of one checkpoint, whatever a run under way writes and removes meanwhile", "[train]") {
+  const TemporaryFolder root;
+  const fs::path run = root / "run";
+  train_setup_in(run, setup_of_text(small_images, {"train.ema={decay: 0.9}", "train.checkpoint.every=2 steps"}));
+  // Two checkpoints, which the run writes in turn: that of step 4 at even steps.
+  std::map<std::int64_t, std::map<std::string, std::string>> files;
+  for (const std::int64_t step : {2, 4}) {
+    for (const char* name : {"params.safetensors", "ema.safetensors", "state.json"}) {
+      files[step][name] = read_text(run / "checkpoints" / train::checkpoint_name(step) / name);
+    }
+  }
+  const auto written_at = [](std::int64_t step) { return step % 2 == 0 ? 4 : 2; };
+  train::RunFolderOptions options;
+  options.overwrite = true;
+  const train::RunFolder folder = train::RunFolder::claim(run, options);
+  folder.link_checkpoint("best", train::checkpoint_name(4));
+  std::atomic<bool> stop = false;
+  std::string problem, problem_of_writer;
+  std::thread writer([&] {
+    try {
+      for (std::int64_t step = 5; !stop; ++step) {
+        folder.commit_checkpoint(step, [&](const train::Directory& into) {
+          for (const auto& [name, text] : files.at(written_at(step))) test::write_text(into.path() / name, text);
+        });
+        folder.link_checkpoint("best", train::checkpoint_name(step));
+        folder.prune_checkpoints(1);
+      }
+    } catch (const std::exception& error) {
+      problem_of_writer = error.what();
+    }
+  });
+  for (int i = 0; i < 300 && problem.empty(); ++i) {
+    try {
+      const bool raw = i % 3 == 0;
+      const auto loaded =
+          train::load_weights(run, i % 2 == 0 ? "last" : "best", raw ? spec::Weights::raw : spec::Weights::ema);
+      const std::int64_t step = written_at(train::checkpoint_step(loaded.folder.filename().string()).value());
+      const std::string& file = files.at(step).at(raw ? "params.safetensors" : "ema.safetensors");
+      const auto bytes = std::as_bytes(std::span(file));
+      const auto found = loaded.parameters.file.view();
+      if (loaded.state.step != step || !std::equal(found.begin(), found.end(), bytes.begin(), bytes.end())) {
+        problem = "parts of several checkpoints";
+      }
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  stop = true;
+  writer.join();
+  CHECK(problem == "");
+  CHECK(problem_of_writer == "");
 }

@@ -1,11 +1,15 @@
 // Every truncation and every flipped bit of a checkpoint is found; the one before is used then.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "core/base/error.h"
+#include "core/train/npy.h"
+#include "core/train/predictor.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -40,6 +44,9 @@ class Damage {
  private:
   TemporaryFolder root_;
 };
+
+// What is told of a file that is gone: the data error of a call.
+std::string told(const std::function<void()>& call) { return test::refusal(call, ExitStatus::data); }
 
 const std::vector<std::string> files = {"params.safetensors", "optimizer.safetensors", "ema.safetensors", "state.json"};
 
@@ -91,4 +98,35 @@ TEST_CASE("a run without a whole checkpoint is refused with the file that is dam
     CHECK(diagnostic.message.find((older / "ema.safetensors").string()) != std::string::npos);
     CHECK(diagnostic.help == "--overwrite begins the run anew");
   }
+}
+
+TEST_CASE("weights whose file is gone are refused, and no others are taken in their place", "[train]") {
+  const Damage damage;
+  const spec::Loaded loaded = spec::load(damage.run().string(), {});
+  const TemporaryFolder folder;
+  train::write_npy(folder / "new.npy", {DType::f32, {1, 6, 6, 1}, std::vector<std::byte>(36 * sizeof(float))});
+  for (const auto& [file, weights] : {std::pair{"ema.safetensors", "ema"}, std::pair{"params.safetensors", "raw"}}) {
+    const fs::path path = damage.newest() / file;
+    const auto chosen = weights == std::string("ema") ? spec::Weights::ema : spec::Weights::raw;
+    const std::string whole = read_text(path);
+    for (const bool loops : {false, true}) {
+      INFO(file << (loops ? " is a loop of links" : " is missing"));
+      fs::remove(path);
+      if (loops) fs::create_symlink(path.filename(), path);
+      const std::string expected = "cannot open '" + path.string() +
+                                   (loops ? "': Too many levels of symbolic links" : "': No such file or directory") +
+                                   " | the checkpoint is not complete: use another one of the run";
+      CHECK(told([&] { train::evaluate_checkpoint(loaded, damage.run(), "last", "test", chosen); }) == expected);
+      train::PredictionRequest request;
+      request.input.path = folder / "new.npy";
+      request.weights = chosen;
+      CHECK(told([&] { train::Predictor(loaded, damage.run(), request); }) == expected);
+      const std::string from = "model.init.from={path: " + damage.run().string() + ", weights: " + weights + "}";
+      CHECK(told([&] { setup_of_text(small_images, {from}); }) == expected);
+      CHECK(train::find_resume_point(damage.run())->checkpoint.state.step == 2);
+    }
+    fs::remove(path);
+    test::write_text(path, whole);
+  }
+  CHECK(train::evaluate_checkpoint(loaded, damage.run(), "last").front().checkpoint == "step-00000004");
 }

@@ -1,4 +1,5 @@
 // Runs that end, or are stopped, at awkward moments.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -39,6 +40,7 @@ TEST_CASE("a run that a signal stops between two lines has looked at its last st
                   options);
   CHECK(trained.ended.steps < 200);
   CHECK(trained.ended.reason == "guard");
+  CHECK(trained.ended.exit_status == 5);
   CHECK(numbers(trained.state.at("step")).front() == static_cast<double>(trained.ended.steps));
 }
 
@@ -103,6 +105,30 @@ TEST_CASE("a best checkpoint that could not be written is not the best", "[train
   REQUIRE(trained.result().best);
   CHECK(trained.result().best->step > 3);
   CHECK(fs::read_symlink(root / "run/checkpoints/best") == train::checkpoint_name(trained.result().best->step));
+}
+
+TEST_CASE("a run that could not keep its best evaluation fails, though only the link could not be written", "[train]") {
+  const TemporaryFolder root;
+  train::SessionOptions options;
+  options.between_steps = [&](Module&, std::int64_t step) {
+    if (step == 1) fs::create_directories(root / "run/checkpoints/best/in the way");
+  };
+  const Trained trained = train_setup_in(
+      root / "run",
+      setup_of_text(small_images,
+                    {"train.checkpoint={every: never, best: {metric: loss}}", "train.eval_every=2 steps"}),
+      options);
+  CHECK(trained.ended.status == "failed");
+  CHECK(trained.ended.exit_status == 1);
+  CHECK_FALSE(trained.result().best);
+  REQUIRE(trained.ended.missing.size() == 1);
+  CHECK(trained.ended.missing.front().starts_with("checkpoints/best lacks the best evaluation, loss "));
+  CHECK(trained.ended.missing.front().ends_with(" after step 4: its checkpoint could not be written"));
+  const auto warnings = trained.of<train::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [&](const train::Warned& warned) {
+    return warned.text == "a checkpoint could not be written: '" + (root / "run/checkpoints/best") +
+                              "' cannot be written: Is a directory; training goes on";
+  }));
 }
 
 TEST_CASE("a run whose best checkpoint is lost ends with the last parameters, and says so", "[train]") {

@@ -11,6 +11,7 @@
 #include "core/train/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
+#include "tests/session_run.h"
 #include "tests/slice.h"
 #include "tests/train/long_run.h"
 #include "tests/train/test_file_systems.h"

@@ -101,6 +101,40 @@ TEST_CASE("a pattern that matches nothing is refused with the nearest names", "[
   }
 }
 
+TEST_CASE("a group that applies to no parameter, since those before it do, is refused at its place", "[train]") {
+  const std::string message =
+      "this group applies to no parameter: groups before it match all that its patterns match | the first group that "
+      "matches a parameter applies to it: move this group up, or remove it";
+  CHECK(refused("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"*\", learning_rate_scale: 2.0}, "
+                "{parameters: \"head.*\", learning_rate_scale: 3.0}]}") == message);
+  CHECK(refused("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"*.kernel\", freeze: true}, "
+                "{parameters: [\"head.kernel\", \"dense_0.k*\"], learning_rate_scale: 3.0}]}") == message);
+  CHECK(refused("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"head.*\", learning_rate_scale: 3.0}, "
+                "{parameters: \"*\", learning_rate_scale: 2.0}]}") == "accepted");
+  try {
+    setup_of_text(
+        with_optimizer("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"*\"}, {parameters: \"x*\"}, "
+                       "{parameters: \"head.*\"}]}"));
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().message == "no parameter of this model matches 'x*'");
+    CHECK(error.diagnostics().front().place.column == 85);
+  }
+}
+
+TEST_CASE("weight_decay_exclude is refused where none of its patterns matches", "[train]") {
+  const auto with_exclude = [](const std::string& patterns) {
+    return refused("{adamw: {}, learning_rate: 0.01, weight_decay_exclude: " + patterns + "}");
+  };
+  CHECK(with_exclude("[\"*.scale\", \"*.biass\"]") ==
+        "no parameter of this model matches weight_decay_exclude | the parameters are dense_0.kernel, dense_0.bias, "
+        "head.kernel, head.bias");
+  CHECK(with_exclude("hed.bias") ==
+        "no parameter of this model matches weight_decay_exclude | did you mean 'head.bias'?");
+  CHECK(with_exclude("[\"*.scale\", \"*.bias\"]") == "accepted");
+  CHECK(with_exclude("[]") == "accepted");
+}
+
 TEST_CASE("frozen parameters have no slots, and nothing replaces them", "[train]") {
   const train::Setup with = setup_of_text(with_optimizer(frozen)), without = setup_of_text(with_optimizer(trained));
   CHECK(inputs_named(*without.training, "adam.mu/dense_0") == 2);

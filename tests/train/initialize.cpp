@@ -215,12 +215,13 @@ TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
     for (const model::Parameter& parameter : setup.model.parameters) {
       found[parameter.name] = {setup.model.dtype, parameter.shape, values.of(parameter)};
     }
-    CHECK(setup.loaded.notes.back() == values.note());
+    CHECK(setup.source.notes.back() == values.note());
     return std::pair(found, values.note());
   };
   const auto [whole, note] = initial(run);
   CHECK(whole == first.parameters);
-  CHECK(note == "model.init.from took 4 of the 4 parameters from " + run + "/checkpoints/last/params.safetensors");
+  CHECK(note ==
+        "model.init.from took 4 of the 4 parameters from " + run + "/checkpoints/step-00000004/params.safetensors");
   CHECK(initial("{path: " + run + ", checkpoint: 4}").first == first.parameters);
 
   // Another head.
@@ -228,12 +229,14 @@ TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
       initial("{path: " + run + ", exclude: [dense_0.*]}", {"model.layers.4.dense.features=7"});
   CHECK(body.at("conv_0.kernel") == first.parameters.at("conv_0.kernel"));
   CHECK(body.at("dense_0.kernel").shape == Shape{27, 7});
-  CHECK(note_of_body == "model.init.from took 2 of the 4 parameters from " + run +
-                            "/checkpoints/last/params.safetensors; drawn: dense_0.kernel, dense_0.bias; left in the "
-                            "file: dense_0.bias, dense_0.kernel");
+  CHECK(note_of_body ==
+        "model.init.from took 2 of the 4 parameters from " + run +
+            "/checkpoints/step-00000004/params.safetensors; drawn: dense_0.kernel, dense_0.bias; left in the "
+            "file: dense_0.bias, dense_0.kernel");
   CHECK(test::refusal([&] { initial(run, {"model.layers.4.dense.features=7"}); }, ExitStatus::data) ==
         run +
-            "/checkpoints/last/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7] | change the "
+            "/checkpoints/step-00000004/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7] | "
+            "change the "
             "layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"dense_0.bias\"]}}");
   CHECK(test::refusal([&] { initial("{path: " + run + ", checkpoint: 3}"); }, ExitStatus::usage) ==
         "the run '" + run + "' has no checkpoint '3' | it has 4, last");

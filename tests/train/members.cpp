@@ -289,6 +289,42 @@ TEST_CASE("an ensemble that is stopped and continued has the bits of one that is
   }
 }
 
+TEST_CASE("members that are not finite at several steps between two lines have the lines of their own", "[train]") {
+  const TemporaryFolder root;
+  const auto train_until = [&](const std::string& name, std::optional<std::int64_t> stop) {
+    train::SessionOptions options;
+    options.max_steps = stop;
+    options.between_steps = [](Module& module, std::int64_t step) {
+      damage(0, 2)(module, step);
+      damage(2, 3)(module, step);
+    };
+    std::optional<train::ResumePoint> point = train::find_resume_point(root / name);
+    if (point) {
+      const train::RunState& state = point->checkpoint.state;
+      options.folder.resume = true;
+      options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+      options.resume = &*point;
+    }
+    const std::vector<std::string> set = {"train.duration=8 steps", "train.eval_every=8 steps",
+                                          "train.early_stopping=null"};
+    return train_setup_in(root / name, setup_of_text(ensemble, set), options);
+  };
+  const Trained whole = train_until("whole", std::nullopt);
+  std::vector<std::vector<std::int64_t>> steps(3);
+  for (const train::Logged& line : whole.of<train::Logged>()) {
+    steps[static_cast<std::size_t>(*line.member)].push_back(line.step);
+  }
+  CHECK(steps[0] == std::vector<std::int64_t>{1, 3});
+  CHECK(steps[1] == std::vector<std::int64_t>{1, 4, 8});
+  CHECK(steps[2] == std::vector<std::int64_t>{1, 4});
+  for (const std::int64_t stop : {4, 6}) {
+    INFO("stopped at step " << stop);
+    const std::string name = "parts" + std::to_string(stop);
+    train_until(name, stop);
+    CHECK(train_until(name, std::nullopt).metrics == whole.metrics);
+  }
+}
+
 train::Tensors initial_values(const train::Setup& setup, std::int64_t member) {
   const spec::Spec& spec = setup.member_spec(member);
   const train::InitialValues values(setup.model, spec.model, spec.seed, setup.membership(member));
@@ -301,7 +337,7 @@ train::Tensors initial_values(const train::Setup& setup, std::int64_t member) {
 
 TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or a run without", "[train]") {
   const TemporaryFolder root;
-  const std::string run = root / "run", file = run + "/checkpoints/last/params.safetensors";
+  const std::string run = root / "run", file = run + "/checkpoints/step-00000003/params.safetensors";
   train_setup_in(run, setup_of_text(ensemble, {"train.duration=3 steps", "train.ema=null"}));
   const train::Tensors all = train::read_safetensors(file);
   const auto from = [](const std::string& text) { return "model.init={from: " + text + "}"; };
@@ -312,7 +348,7 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
   for (const std::string& text : {run, file}) {
     const train::Setup setup = setup_of_text(ensemble, {from(text)});
     for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == slices(all, m));
-    CHECK(test::contains(setup.loaded.notes.back(), "each member its own"));
+    CHECK(test::contains(setup.source.notes.back(), "each member its own"));
     const train::Setup one = setup_of_text(ensemble, {from("{path: " + text + ", member: 2}")});
     for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(one, m) == slices(all, 2));
     CHECK(initial_values(alone_from("{path: " + text + ", member: 1}"), 0) == slices(all, 1));
@@ -337,7 +373,7 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
   for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == trained.parameters);
   CHECK(test::refusal([&] { alone_from("{path: " + own + ", member: 0}"); }, ExitStatus::usage) ==
         own +
-            "/checkpoints/last/params.safetensors is not of an ensemble, and has no members | leave out "
+            "/checkpoints/step-00000003/params.safetensors is not of an ensemble, and has no members | leave out "
             "model.init.from.member");
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 void check_stages(const std::string& file, const train::Setup& setup) {
   std::string all;
-  for (const auto& [name, stage] : {std::pair{"model", train::Stage::model}, std::pair{"grad", train::Stage::grad},
-                                    std::pair{"synchronised", train::Stage::synchronised},
-                                    std::pair{"final", train::Stage::final}}) {
+  for (const auto& [name, stage] :
+       {std::pair{"model", train::Stage::model}, std::pair{"grad", train::Stage::grad},
+        std::pair{"synchronised", train::Stage::synchronised}, std::pair{"final", train::Stage::final}}) {
     all += std::string("# ") + name + "\n" + to_text(train::program_at(setup, stage)) + "\n";
   }
   all += "# what runs\n" + to_text(*setup.training);

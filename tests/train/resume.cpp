@@ -1,6 +1,8 @@
 // Whether a config may continue a run, what a finished run says, and what continuing leaves in the folder.
 #include "core/train/resume.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -385,4 +387,47 @@ TEST_CASE("a run goes on with other devices, says so, and comes close to the one
     REQUIRE(found.size() == expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 1e-5);
   }
+}
+
+TEST_CASE("a metrics.jsonl that became shorter is cut back to whole lines, which a warning says", "[train]") {
+  const TemporaryFolder root;
+  const std::string metrics = root / "run/metrics.jsonl";
+  train_setup_in(root / "run", setup_of_text(small_images, saving()), until(2));
+  const std::string whole =
+      read_text(metrics).substr(0, train::find_resume_point(root / "run")->checkpoint.state.metrics_bytes);
+  const std::size_t line = whole.find('\n') + 1;
+  for (const std::size_t size : {whole.size() - 1, whole.size() - 7, line + 1, line, line - 1, std::size_t{0}}) {
+    INFO(size << " of " << whole.size() << " bytes are left");
+    fs::remove_all(root / "again");
+    fs::copy(root / "run", root / "again", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    fs::resize_file(root / "again/metrics.jsonl", size);
+    const Trained resumed = resume_in(root / "again", saving());  // which parses each line
+    CHECK(resumed.ended.steps == 4);
+    CHECK(resumed.of<train::Warned>().front().text ==
+          "'" + (root / "again/metrics.jsonl") + "' has " + std::to_string(size) + " bytes, but had " +
+              std::to_string(whole.size()) + " at the checkpoint: lines are missing");
+    const std::string left = whole.substr(0, size);
+    CHECK(read_text(root / "again/metrics.jsonl").starts_with(left.substr(0, left.rfind('\n') + 1)));
+  }
+}
+
+TEST_CASE("a run is not continued where a pipe stands for one of its files, and nobody waits for its reader",
+          "[train]") {
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup_of_text(small_images, saving()), until(2));
+  for (const char* const name : {"metrics.jsonl", "log.txt"}) {
+    const fs::path file = fs::path(root / "run") / name, aside = root / name;
+    fs::rename(file, aside);
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    try {
+      resume_in(root / "run", saving());
+      FAIL("it was continued");
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::resource);
+      CHECK(error.diagnostics().front().message ==
+            "the run folder '" + (root / "run") + "' cannot be continued: '" + file.string() + "' is no regular file");
+    }
+    fs::rename(aside, file);
+  }
+  CHECK(resume_in(root / "run", saving()).ended.steps == 4);
 }

@@ -193,7 +193,7 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   CHECK(entries_in(checkpoints) == 3);  // two steps and a link
 
   folder.link_checkpoint("best", "step-00000100");
-  CHECK(find_checkpoint(folder.path(), "best") == checkpoints / "best");
+  CHECK(find_checkpoint(folder.path(), "best") == checkpoints / "step-00000100");
   CHECK(find_checkpoint(folder.path(), "200") == checkpoints / "step-00000200");
   const auto [status, error] = folder_error([&] { find_checkpoint(folder.path(), "300"); });
   CHECK(status == ExitStatus::usage);
@@ -393,7 +393,7 @@ TEST_CASE("of many processes that begin a run in one empty folder at once, one w
     }
     CHECK(winners >= 1);
     CHECK(read_text(dir / ".pmaptrain").starts_with("pmaptrain run folder\n"));
-    CHECK(find_checkpoint(dir, "last") == dir / "checkpoints/last");
+    CHECK(find_checkpoint(dir, "last") == dir / "checkpoints/step-00000001");
     for (const auto& entry : fs::directory_iterator(dir)) {
       CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
     }

@@ -44,6 +44,9 @@ RunState state_with_everything() {
   state.encoding.classes = {"", "no", "[[[["};
   state.encoding.image = {32, 28, 3};
   state.encoding.statistics = {{{0.1, 1e-300}, {1.0 / 3.0, 2}}};
+  state.encoding.targets = {{{2e5}, {1.0 / 7.0}}};
+  state.encoding.class_weights = {0.1, 3};
+  state.encoding.skipped = {{"train", 1, "'t.csv', line 3, column 'x': 'Paris' is no number"}};
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
@@ -100,6 +103,7 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32}; })));
   CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32, -1, 3}; })));
   CHECK(is_refused(with([](RunState& s) { s.encoding.statistics->std.pop_back(); })));
+  CHECK(is_refused(with([](RunState& s) { s.encoding.targets->mean.pop_back(); })));
   CHECK(is_refused("{\"a\": " + std::string(200'000, '[')));
 }
 
@@ -113,6 +117,21 @@ TEST_CASE("a state without an encoding, from before there was one, has an empty 
   const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
   CHECK(found.encoding == data::Encoding{});
   CHECK(found.step == 17);
+}
+
+TEST_CASE("a state from before targets were normalised and classes balanced says nothing of either", "[train]") {
+  RunState state;
+  state.encoding.classes = {"a"};
+  std::string text = train::to_json(state);
+  for (const std::string part :
+       {",\n    \"targets\": null", ",\n    \"class_weights\": []", ",\n    \"skipped\": []"}) {
+    REQUIRE(text.find(part) != std::string::npos);
+    text.erase(text.find(part), part.size());
+  }
+  text.erase(text.find(",\n  \"checksum\""));
+  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  CHECK(found.encoding == state.encoding);
 }
 
 TEST_CASE("a state of many columns is read in one pass", "[train]") {

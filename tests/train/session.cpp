@@ -251,7 +251,8 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
         ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
         std::to_string(good) +
         " (train.on_nonfinite: halt); replayed on device 0, the first result that is not finite "));
-    CHECK(trained.of<train::Logged>().back().step == trained.of<train::Progressed>().back().step);
+    CHECK(trained.of<train::Logged>().back().step == good + 1);
+    CHECK(trained.of<train::EpochEnded>().back().step <= good + 1);
     train::SessionOptions options;
     options.max_steps = good;
     const Trained up_to = train_setup(setup, options);
@@ -272,7 +273,7 @@ TEST_CASE("nothing is evaluated after a bad step, whenever it is noticed", "[tra
   for (const train::Evaluated& evaluated : trained.of<train::Evaluated>()) CHECK(evaluated.step <= good);
   // The run ends at the first step at which anything would have looked.
   CHECK(trained.of<train::Progressed>().back().step <= good + 2);
-  CHECK(trained.of<train::Logged>().back().step == trained.of<train::Progressed>().back().step);
+  CHECK(trained.of<train::Logged>().back().step == good + 1);
 }
 
 TEST_CASE("layers may be called like what a step keeps", "[train]") {
@@ -319,5 +320,22 @@ TEST_CASE("neither the mean gradient nor the new parameters are kept beside what
     // The sum of gradients, and a byte for each element of the update that is checked.
     const cpu::Plan plan = cpu::make_plan(setup.training);
     CHECK(static_cast<double>(plan.kept.shared + plan.passing.shared) <= size * (copies + 1.25) + 64);
+  }
+}
+
+TEST_CASE("the report's measures of train are means over the epoch, whatever the interval of lines is", "[train]") {
+  // Three steps to an epoch: runs that end with one, and within one.
+  for (const char* const steps : {"6 steps", "7 steps"}) {
+    std::vector<train::Measures> found;
+    for (const char* const log_every : {"never", "1 steps", "4 steps", "6 steps", "7 steps"}) {
+      INFO(steps << ", log_every " << log_every);
+      const Trained trained = train_setup(setup_of_text(
+          small_images, {std::string("train.duration=") + steps, std::string("train.log_every=") + log_every}));
+      const auto& [split, measures] = trained.result().final_measures.front();
+      CHECK(split == "train");
+      CHECK(measures == trained.of<train::EpochEnded>().back().measures);
+      found.push_back(measures);
+    }
+    for (const train::Measures& measures : found) CHECK(measures == found.front());
   }
 }

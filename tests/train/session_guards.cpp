@@ -1,8 +1,11 @@
 // Runs with steps that are not finite, and the guards that halt them or leave such steps out.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <optional>
 
 #include "core/train/optimizer.h"
+#include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -229,4 +232,49 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   const Trained without = train_setup(setup_of_text(text, {backend, "data.source.values.inputs=[[1], [2], [3], [4]]",
                                                            "data.source.values.targets=[[1], [2], [3], [4]]"}));
   CHECK(without.parameters == trained.parameters);
+}
+
+TEST_CASE("the last lines of a halted run are of the step that was not finite, whenever it is found", "[train]") {
+  const std::string text = R"(mesh: {axes: {a: 2}}
+data:
+  source: {values: {inputs: [[1], [2], [3], [2], [-1.0e+30], [1], [3], [4], [5], [1], [2], [2], [1], [1], [3], [2]],
+                    targets: [[1], [2], [3], [2], [1], [1], [3], [4], [5], [1], [2], [2], [1], [1], [3], [2]]}}
+  batch_size: 2
+  shuffle: false
+model: {layers: [{dense: 1}, {dropout: 0.1}], init: {values: {dense_0: {kernel: [[2.0]], bias: [0.5]}}}}
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: {linear: {init_value: 0.01, end_value: 0.001, transition: 8 steps}}}
+train: {duration: 6 steps}
+)";
+  const std::string backend = any_backend();
+  train::SessionOptions stops_there;
+  stops_there.max_steps = 3;
+  const Trained interrupted = train_setup(setup_of_text(text, {backend, "train.log_every=never"}), stops_there);
+  for (const char* const log_every : {"never", "2 steps", "4 steps", "6 steps"}) {
+    const TemporaryFolder root;
+    INFO(log_every);
+    const train::Setup setup = setup_of_text(text, {backend, std::string("train.log_every=") + log_every});
+    const Trained halted = train_setup_in(root / "run", setup);
+    CHECK(halted.ended.reason == "guard");
+    CHECK(halted.ended.steps == 2);
+    CHECK(halted.of<train::Logged>().back().step == 3);
+    CHECK(halted.of<train::EpochEnded>().back().step == 3);
+    CHECK(halted.of<train::EpochEnded>().back().examples == 4);
+    const auto last_lines = [](const Trained& trained) {
+      REQUIRE(trained.metrics.size() >= 2);
+      return std::vector(trained.metrics.end() - 2, trained.metrics.end());
+    };
+    CHECK(last_lines(halted) == last_lines(interrupted));
+
+    // A process that was killed before it wrote the summary has written the lines, or not.
+    std::filesystem::remove(root / "run/summary.json");
+    std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+    train::SessionOptions options;
+    options.resume = &*point;
+    options.folder.resume = true;
+    options.folder.resumed = {2, "", point->checkpoint.state.metrics_bytes};
+    const Trained again = train_setup_in(root / "run", setup, options);
+    CHECK(again.ended.reason == "guard");
+    CHECK(again.metrics == halted.metrics);
+  }
 }

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -33,6 +35,19 @@ class Watched : public data::Dataset {
   std::shared_ptr<const data::Dataset> whole_;
   std::function<void()> tell_;
 };
+
+// Trains a setup, or continues what is there with it.
+Trained continue_in(const fs::path& run, const train::Setup& setup, train::SessionOptions options = {}) {
+  std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  if (point) {
+    const train::RunState& state = point->checkpoint.state;
+    CHECK_FALSE(train::find_finished(run, state, setup, std::nullopt));
+    options.resume = &*point;
+    options.folder.resume = true;
+    options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  }
+  return train_setup_in(run, setup, options);
+}
 
 }  // namespace
 
@@ -111,4 +126,72 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
     CHECK(summary["exit_status"] == 128 + SIGTERM);
     CHECK_FALSE(summary["final"].contains("test"));
   }
+}
+
+TEST_CASE("after early stopping a signal in the last evaluation leaves that to --resume", "[train]") {
+  const TemporaryFolder root;
+  const std::vector<std::string> set = {"data.validation=0.25", "train.eval_every=1 step",
+                                        "optimizer.learning_rate=1.0e-30",  // nothing improves
+                                        "train.early_stopping={metric: loss, patience: 1}"};
+  const Trained whole = train_setup_in(root / "whole", setup_of_text(small_images, set));
+  REQUIRE(whole.ended.reason == "early_stopping");
+
+  std::atomic<int> stop = 0;
+  train::SessionOptions options;
+  options.stop = &stop;
+  train::Setup setup = setup_of_text(small_images, set);
+  REQUIRE(setup.evaluations.size() == 2);
+  auto& test = setup.evaluations.back().dataset;
+  test = std::make_shared<Watched>(test, [&] { stop = SIGTERM; });
+  const train::Ended stopped = train_setup_in(root / "run", setup, options).ended;
+  CHECK(stopped.status == "stopped");
+  CHECK(stopped.reason == "early_stopping");
+  CHECK(stopped.exit_status == 128 + SIGTERM);
+  CHECK(stopped.continues);
+  CHECK(stopped.test_parameters.empty());
+
+  const Trained resumed = continue_in(root / "run", setup_of_text(small_images, set));
+  CHECK(resumed.ended.status == "done");
+  CHECK(resumed.ended.reason == "early_stopping");
+  CHECK(resumed.ended.exit_status == 0);
+  CHECK(resumed.result().final_measures == whole.result().final_measures);
+  CHECK(resumed.same_bits(whole));
+}
+
+TEST_CASE("after a guard has stopped a run a signal changes neither its status nor what --resume makes up for",
+          "[train]") {
+  const TemporaryFolder root;
+  const train::Setup setup =
+      setup_of_text(small_images, {"train.duration=8 steps", "train.eval_every=1 step",
+                                   "train.loss_spike={factor: 3.0, window: 2 steps, action: halt}"});
+  std::int64_t step_now = 0;
+  train::SessionOptions options;
+  options.between_steps = [&](Module& module, std::int64_t step) {
+    step_now = step;
+    if (step != 3) return;
+    const std::vector<float> large = {500.0F, -500.0F, 0.0F};
+    module.wait(module.write(module.input("dense_0.bias"), {every_device, 0}, std::as_bytes(std::span(large))));
+  };
+  const Trained whole = train_setup_in(root / "whole", setup, options);
+  REQUIRE(whole.ended.reason == "guard");
+  REQUIRE(whole.ended.steps == 4);
+  REQUIRE(whole.of<train::Evaluated>().size() == 4);
+
+  std::atomic<int> stop = 0;
+  options.stop = &stop;
+  train::Setup watched = setup;
+  auto& test = watched.evaluations.front().dataset;
+  test = std::make_shared<Watched>(test, [&] {
+    if (step_now == 4) stop = SIGTERM;
+  });
+  const Trained stopped = train_setup_in(root / "run", watched, options);
+  CHECK(stopped.ended.reason == "guard");
+  CHECK(stopped.ended.exit_status == 5);
+  CHECK(stopped.of<train::Evaluated>().size() == 3);
+
+  const Trained resumed = continue_in(root / "run", setup);
+  CHECK(resumed.ended.reason == "guard");
+  CHECK(resumed.ended.exit_status == 5);
+  CHECK(resumed.result().final_measures == whole.result().final_measures);
+  CHECK(resumed.same_bits(whole));
 }

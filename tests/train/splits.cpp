@@ -112,6 +112,24 @@ TEST_CASE("eval takes test, then validation, and any split by its name", "[train
   CHECK(train::evaluate_checkpoint(without_test, run, "last").front().split == "validation");
 }
 
+TEST_CASE("eval takes the batches of the run, and so its sums, where the batch is the whole training split",
+          "[train]") {
+  for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
+           {"data.microbatches=3", "data.remainder=mask"},
+           {"data.microbatches=2", "data.remainder=mask", "data.validation=0.3"},
+           {"data.source.synthetic_images.test=100"},
+       }) {
+    INFO(set.front());
+    const TemporaryFolder root;
+    std::vector<std::string> all = set;
+    all.emplace_back("data.batch_size=all");
+    const train::Setup setup = setup_of_text(small_images, all);
+    const Trained trained = train_setup_in(root / "run", setup);
+    const auto found = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test");
+    CHECK(found.front().measures == trained.of<train::Evaluated>().back().measures);
+  }
+}
+
 TEST_CASE("eval on test needs no training data", "[train]") {
   const TemporaryFolder root;
   const auto write = [&](const char* name, std::vector<unsigned char> header, const std::string& content) {

@@ -6,6 +6,7 @@
 #include "core/kernel/onednn.h"
 #include "core/kernel/vector_convert.h"
 #include "core/ops/conv/depthwise.h"
+#include "core/ops/conv/tiled.h"
 #include "core/ops/reduce/vector_fold.h"
 #endif
 
@@ -82,6 +83,13 @@ struct Library {
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
   const bool known = is_f32(request) || (request.operands[0].dtype == DType::bf16 && has_bf16_instructions());
   return known && g.flops() >= least_operations;
+}
+
+// Whether the library has no primitive of its own kind for a gradient, and the kernel's size may be the reason. Its
+// references take a hundred times as long.
+bool is_better_in_tiles(const onednn::PrimitiveDesc& desc, const CpuRequest& request, const ConvGeometry& g) {
+  const bool lacks = !desc || onednn::implementation_of(desc).starts_with("ref");
+  return lacks && is_f32(request) && request.results[0].dtype == DType::f32 && takes_tiles(g);
 }
 
 // Images of fewer channels take a primitive of the library's that sums the bias's gradient in a slow pass of its own
@@ -177,6 +185,7 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
       conv_geometry(name, request.results[0].shape, request.operands[0].shape, strides, padding, dilation, groups);
   if (takes_depthwise(g, true)) return is_f32(request) ? make_depthwise_input_grad(request, g) : nullptr;
   if (!worthwhile(request, g)) return nullptr;
+  const ConvGeometry of_device = g;
   const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
   if (merged) g.n *= request.devices;
   const DType dtype = request.operands[0].dtype;
@@ -188,6 +197,7 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
       library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  if (is_better_in_tiles(desc, request, g)) return make_tiled_input_grad(request, of_device);
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
@@ -222,6 +232,11 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
       library_sum ? library.bias.get() : nullptr, library.y.get(), library.strides, library.dilations, library.low,
       library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  if (is_better_in_tiles(desc, request, g)) {
+    auto kernel = make_tiled_kernel_grad(request, g);
+    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
+    return kernel;
+  }
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, false);

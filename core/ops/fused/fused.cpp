@@ -64,7 +64,8 @@ std::optional<Spread> spread_of(const Broadcast& broadcast) {
   for (std::size_t d = 0; d < broadcast.shape.size(); ++d) {
     const bool kept = next < broadcast.dims.size() && broadcast.dims[next] == static_cast<std::int64_t>(d);
     if (kept) ++next;
-    if (broadcast.shape[d] == 1) continue;
+    // Dimension 0 may be rows, of which a call may have more.
+    if (broadcast.shape[d] == 1 && d > 0) continue;
     if (kept && !before && !inside) return std::nullopt;
     if (kept) {
       before = false;

@@ -46,7 +46,7 @@ struct Spread {
   std::int64_t size = 1;
 };
 
-// Null where the operand's dimensions do not stay adjacent.
+// Null where the operand's dimensions do not stay adjacent, whatever the size of dimension 0.
 std::optional<Spread> spread_of(const Broadcast& broadcast);
 
 }  // namespace pmaptrain::ops

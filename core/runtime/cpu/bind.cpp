@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/saturate.h"
+#include "core/ops/collective/collective.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -323,14 +324,17 @@ void Bound::bind(const Done& done, const Instruction& instruction, Binding to, s
   const Buffer& result = buffer(done.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
   const Type* const type = to.list.flat(result.dtype, elements);
+  Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    const std::vector<Address> addends = addends_of(done, device, to.extent);
     if (is_scattered(done.equation->op)) {
+      const Members& members = group_of(device, done.equation->op.axes(), groups, to.list,
+                                        [&] { return addends_of(done, device, to.extent); });
       into.push_back(
-          {&instruction, exchange_of({done.equation, 0, done.operand, done.result}, device, addends, i, to)});
+          {&instruction, exchange_of({done.equation, 0, done.operand, done.result}, device, members, i, to)});
       continue;
     }
+    const std::vector<Address> addends = addends_of(done, device, to.extent);
     const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange, to.list.addresses.size(),
                          type, addends.size()};
     to.list.add(addends, slice_of(done.result, i, to.extent));
@@ -345,31 +349,57 @@ Address Bound::slice_of(int index, std::int64_t i, const Extent& extent) const {
   return slice;
 }
 
+template <class Addresses>
+Bound::Members& Bound::group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list,
+                                Addresses&& addresses) const {
+  const Mesh& mesh = plan_.program->mesh;
+  const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
+  if (is_new) {
+    const std::vector<Address> all = addresses();
+    group->second = {list.add(all), all.size(), {}};
+  }
+  return group->second;
+}
+
 // For the `i`-th instance of the result, which is that of `device`.
-RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, const std::vector<Address>& members,
-                               std::int64_t i, Binding to) {
+RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
+                               Binding to) {
   const Equation& equation = *exchange.equation;
-  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, to.list.addresses.size()};
+  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, members.at};
   command.operand = &plan_.program->type(equation.operands[exchange.index]);
   command.result = &plan_.program->type(equation.results[exchange.index]);
-  command.members = members.size();
+  command.members = members.count;
   command.member = plan_.program->mesh.position(device, equation.op.axes());
-  to.list.add(members, slice_of(exchange.result, i, to.extent));
+  command.to = to.list.add(slice_of(exchange.result, i, to.extent));
   return command;
 }
 
-// Of each instance of the result: that of a member of the operands' group.
+// Of each instance of the result: that of a member of the operands' group. What is the same for all members is computed
+// once.
 void Bound::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
-  const Buffer& operand = buffer(exchange.operand);
+  const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
+  const AxisSet along = exchange.equation->op.axes();
+  const bool is_same = exchange.equation->op.as<ops::AllGather>() != nullptr;
+  Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    std::vector<Address> members;
-    for (std::int64_t other : mesh.group(device, exchange.equation->op.axes())) {
-      const std::size_t slice = count_of(mesh.position(other, operand.axes));
-      members.push_back({base_of(operand), operand.offset + slice * operand.slice_bytes()});
+    Members& members = group_of(device, along, groups, to.list, [&] {
+      std::vector<Address> all;
+      for (std::int64_t other : mesh.group(device, along)) {
+        const std::size_t slice = count_of(mesh.position(other, operand.axes));
+        all.push_back({base_of(operand), operand.offset + slice * operand.slice_bytes()});
+      }
+      return all;
+    });
+    if (is_same && members.first) {
+      CopyRuns copy{to.list.add(slice_of(exchange.result, *members.first, to.extent)), result.slice_bytes(), 1};
+      to.list.add(slice_of(exchange.result, i, to.extent));
+      into.push_back({&instruction, copy});
+    } else {
+      members.first = i;
+      into.push_back({&instruction, exchange_of(exchange, device, members, i, to)});
     }
-    into.push_back({&instruction, exchange_of(exchange, device, members, i, to)});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,8 +63,17 @@ class Bound {
   std::size_t slices_between(const Buffer& b, const Extent& extent) const;
   CopyRuns copy_of(const Copy& copy, Binding to);
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
-  RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const std::vector<Address>& members,
-                          std::int64_t i, Binding to);
+  // What the instances of a collective's group read in common: addresses of a list. A list has them once, since they
+  // are as many as the instances are.
+  struct Members {
+    std::size_t at = 0, count = 0;
+    std::optional<std::int64_t> first;  // instance of the extent whose result is bound
+  };
+  using Groups = std::map<std::int64_t, Members>;  // by the place of a group among all
+  template <class Addresses>
+  Members& group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list, Addresses&& addresses) const;
+  RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
+                          Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
   // What the instance of a result that `device` holds is made from.
   std::vector<Address> addends_of(const Done& done, std::int64_t device, const Extent& extent) const;

@@ -24,7 +24,7 @@ void run(Reduce& command, CommandList& list, std::byte*) {
 void run(RunExchange& command, CommandList& list, std::byte*) {
   for (std::size_t m = 0; m < command.members; ++m) list.members[m] = {command.operand, list.pointers[command.at + m]};
   const std::span<const ConstArray> members = std::span(list.members).first(command.members);
-  const Array result{command.result, list.pointers[command.at + command.members]};
+  const Array result{command.result, list.pointers[command.to]};
   command.function(command.op, {{&members, 1}, command.member, {&result, 1}});
 }
 

@@ -53,10 +53,10 @@ struct Reduce {  // `members` of them, then the result
   const Type* type = nullptr;  // of the list
   std::size_t members = 0;
 };
-struct RunExchange {  // `members` operands of a group, then the result of its member `member`
+struct RunExchange {  // `members` operands of a group, and elsewhere the result of its member `member`
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
-  std::size_t at = 0;
+  std::size_t at = 0, to = 0;
   const Type *operand = nullptr, *result = nullptr;  // of the program
   std::size_t members = 0;
   std::int64_t member = 0;
@@ -92,10 +92,16 @@ struct CommandList {
     pointers.push_back(nullptr);
     return addresses.size() - 1;
   }
-  // The members of a reduction, then its result.
-  void add(const std::vector<Address>& of, const Address& result) {
+  // The members of a reduction or a collective: where the first is.
+  std::size_t add(const std::vector<Address>& of) {
+    const std::size_t first = addresses.size();
     members.resize(std::max(members.size(), of.size()));
     for (const Address& member : of) add(member);
+    return first;
+  }
+  // The members of a reduction, then its result.
+  void add(const std::vector<Address>& of, const Address& result) {
+    add(of);
     add(result);
   }
 };

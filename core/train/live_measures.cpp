@@ -1,4 +1,4 @@
-#include "core/train/live_loss.h"
+#include "core/train/live_measures.h"
 
 #include <algorithm>
 
@@ -13,9 +13,9 @@ constexpr double interval = 0.1;  // seconds
 
 }  // namespace
 
-LiveLoss::LiveLoss(const Setup& setup, Module& module, std::span<Consumer* const> consumers)
+LiveMeasures::LiveMeasures(const Setup& setup, Module& module, std::span<Consumer* const> consumers)
     : is_wanted_(std::any_of(consumers.begin(), consumers.end(),
-                             [](const Consumer* consumer) { return consumer->wants_live_loss(); })),
+                             [](const Consumer* consumer) { return consumer->wants_live_measures(); })),
       setup_(setup),
       module_(module) {
   for (const std::size_t mean : setup.roles.means) {
@@ -27,7 +27,7 @@ LiveLoss::LiveLoss(const Setup& setup, Module& module, std::span<Consumer* const
   members_.reserve(members);
 }
 
-LiveLoss::~LiveLoss() {
+LiveMeasures::~LiveMeasures() {
   if (!pending_) return;
   try {
     module_.wait(*pending_);
@@ -35,11 +35,11 @@ LiveLoss::~LiveLoss() {
   }
 }
 
-std::optional<double> LiveLoss::submitted(std::span<const std::int64_t> members) {
-  std::optional<double> loss;
-  if (!is_wanted_) return loss;
+Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
+  Measures arrived;
+  if (!is_wanted_) return arrived;
   if (pending_ && module_.done(*pending_)) {
-    loss = median();
+    arrived = medians();
     pending_.reset();
   }
   const Clock::time_point now = coarse_now();
@@ -47,10 +47,10 @@ std::optional<double> LiveLoss::submitted(std::span<const std::int64_t> members)
     asked_ = now;
     read(members);
   }
-  return loss;
+  return arrived;
 }
 
-void LiveLoss::read(std::span<const std::int64_t> members) {
+void LiveMeasures::read(std::span<const std::int64_t> members) {
   members_.assign(members.begin(), members.end());
   std::span<std::byte> rest(bytes_);
   for (const std::int64_t member : members_) {
@@ -62,9 +62,9 @@ void LiveLoss::read(std::span<const std::int64_t> members) {
   }
 }
 
-double LiveLoss::median() const {
+Measures LiveMeasures::medians() const {
   module_.wait(*pending_);  // it is done: throws what has failed
-  std::vector<double> losses;
+  std::vector<Measures> of_members;
   std::span<const std::byte> rest(bytes_);
   for (std::size_t m = 0; m < members_.size(); ++m) {
     std::vector<std::vector<double>> means;
@@ -73,9 +73,16 @@ double LiveLoss::median() const {
       means.push_back(numbers(rest.first(size), module_.type(mean).dtype));
       rest = rest.subspan(size);
     }
-    losses.push_back(model::finish_measures(setup_.model, means).front().second);
+    of_members.push_back(model::finish_measures(setup_.model, means));
   }
-  return losses.size() == 1 ? losses.front() : spread_of("loss", losses, members_).median;
+  Measures medians = of_members.front();
+  if (of_members.size() == 1) return medians;
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    std::vector<double> values;
+    for (const Measures& measures : of_members) values.push_back(measures[i].second);
+    medians[i].second = spread_of(medians[i].first, values, members_).median;
+  }
+  return medians;
 }
 
 }  // namespace pmaptrain::train

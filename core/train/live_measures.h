@@ -1,4 +1,4 @@
-// The loss while training goes on, whatever the log interval is.
+// The measures of batches while training goes on, whatever the log interval is.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace pmaptrain::train {
 
-// Reads the loss of a step at most every tenth of a second, and never waits for it.
-class LiveLoss {
+// Reads the measures of a step at most every tenth of a second, and never waits for it.
+class LiveMeasures {
  public:
   // Reads nothing where no consumer wants it. Setup and module outlive this.
-  LiveLoss(const Setup& setup, Module& module, std::span<Consumer* const> consumers);
+  LiveMeasures(const Setup& setup, Module& module, std::span<Consumer* const> consumers);
 
   // Waits for what is read.
-  ~LiveLoss();
-  LiveLoss(const LiveLoss&) = delete;
-  LiveLoss& operator=(const LiveLoss&) = delete;
+  ~LiveMeasures();
+  LiveMeasures(const LiveMeasures&) = delete;
+  LiveMeasures& operator=(const LiveMeasures&) = delete;
 
-  // After a step of these members was submitted: reads its loss if it is time to. Returns the loss that has arrived
-  // since the last call, of several members the median.
-  std::optional<double> submitted(std::span<const std::int64_t> members);
+  // After a step of these members was submitted: reads its measures if it is time to. Returns those that have arrived
+  // since the last call, of several members the medians; empty where none have.
+  Measures submitted(std::span<const std::int64_t> members);
 
  private:
   void read(std::span<const std::int64_t> members);
-  double median() const;
+  Measures medians() const;
 
   const bool is_wanted_;
   const Setup& setup_;

@@ -1,0 +1,29 @@
+#include "core/data/skipped.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace pmaptrain::data {
+
+void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,
+                  Encoding& encoding, std::vector<std::string>& notes) {
+  if (skipped.empty()) return;
+  const std::int64_t found = std::ssize(skipped), most = std::max<std::int64_t>(1, count / 100);
+  const std::string& first = skipped.front().reason;
+  if (found > most) {
+    fail_data(
+        fmt::format("{} of the {} {} of the {} split cannot be read, and on_error: skip leaves out at most {}; the "
+                    "first: {}",
+                    with_commas(found), with_commas(count), what, name_of(split), with_commas(most), first),
+        "repair them; on_error: error says more about the first");
+  }
+  notes.push_back(fmt::format("{}: {} of {} {} cannot be read and {} left out; the first: {}", name_of(split),
+                              with_commas(found), with_commas(count), what, found == 1 ? "is" : "are", first));
+  for (const SkippedRow& row : skipped) encoding.skipped.push_back({std::string(name_of(split)), row.row, row.reason});
+}
+
+}  // namespace pmaptrain::data

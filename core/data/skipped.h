@@ -1,0 +1,24 @@
+// Rows and files that cannot be read, which `on_error: skip` leaves out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace pmaptrain::data {
+
+struct SkippedRow {
+  std::int64_t row = 0;  // among all rows, or files
+  std::string reason;
+  std::string file = {};  // of an image
+};
+
+// Notes what was left out of the `count` rows or files of a split, and adds it to the encoding. Throws Error (data) for
+// more than a hundredth of them, and more than one. `what` is "rows" or "files".
+void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,
+                  Encoding& encoding, std::vector<std::string>& notes);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,201 @@
+#include "core/train/worth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/train/members.h"
+#include "core/train/record_lines.h"
+
+namespace pmaptrain::train {
+namespace {
+
+std::optional<double> measure(const Measures& measures, const std::string& name) {
+  const auto found = std::find_if(measures.begin(), measures.end(), [&](const auto& one) { return one.first == name; });
+  return found != measures.end() ? std::optional(found->second) : std::nullopt;
+}
+
+std::string what_helps(const Setup& setup) {
+  const bool scales = setup.model.normalize.has_value() || setup.model.input.dtype != DType::f32;
+  return std::string(scales ? "" : "data.normalize: auto, ") +
+         "another optimizer.learning_rate or a longer train.duration may help";
+}
+
+// The targets of a split, example by example.
+class Targets {
+ public:
+  explicit Targets(const data::Dataset& dataset) : dataset_(dataset), row_(dataset.target().bytes()) {}
+
+  template <class T, class Use>
+  void for_each(Use&& use) {
+    for (std::int64_t i = 0; i < dataset_.size(); ++i) {
+      dataset_.read(i, nullptr, row_.data());
+      for (std::size_t j = 0; j * sizeof(T) < row_.size(); ++j) {
+        T value;
+        std::memcpy(&value, row_.data() + j * sizeof(T), sizeof(T));
+        use(j, value, static_cast<double>(dataset_.weight(i)));
+      }
+    }
+  }
+  std::size_t outputs() const { return row_.size() / sizeof(float); }
+
+ private:
+  const data::Dataset& dataset_;
+  std::vector<std::byte> row_;
+};
+
+struct Majority {
+  std::size_t label = 0;
+  double share = 0;
+};
+
+Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
+  std::vector<double> counts(static_cast<std::size_t>(classes));
+  Targets(dataset).for_each<std::int32_t>([&](std::size_t, std::int32_t label, double weight) {
+    if (label >= 0 && label < classes) counts[static_cast<std::size_t>(label)] += weight;
+  });
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
+}
+
+// The mean over outputs of the mean square of the distance from the mean.
+double variance_of(const data::Dataset& dataset) {
+  Targets targets(dataset);
+  std::vector<double> means(targets.outputs()), squares(targets.outputs());
+  double weights = 0;
+  targets.for_each<float>([&](std::size_t j, float value, double weight) {
+    means[j] += weight * static_cast<double>(value);
+    if (j == 0) weights += weight;
+  });
+  for (double& mean : means) mean /= weights;
+  targets.for_each<float>([&](std::size_t j, float value, double weight) {
+    const double distance = static_cast<double>(value) - means[j];
+    squares[j] += weight * distance * distance;
+  });
+  return std::accumulate(squares.begin(), squares.end(), 0.0) / (weights * static_cast<double>(squares.size()));
+}
+
+// The mean over outputs of the mean distance from the median. Of weighted examples it is not known.
+std::optional<double> deviation_of(const data::Dataset& dataset) {
+  if (dataset.is_weighted()) return std::nullopt;
+  Targets targets(dataset);
+  std::vector<std::vector<float>> values(targets.outputs());
+  targets.for_each<float>([&](std::size_t j, float value, double) { values[j].push_back(value); });
+  double sum = 0;
+  for (std::vector<float>& of_output : values) {
+    const auto middle = of_output.begin() + std::ssize(of_output) / 2;
+    std::nth_element(of_output.begin(), middle, of_output.end());
+    const auto median = static_cast<double>(*middle);
+    double distances = 0;
+    for (const float value : of_output) distances += std::abs(static_cast<double>(value) - median);
+    sum += distances / static_cast<double>(of_output.size());
+  }
+  return sum / static_cast<double>(values.size());
+}
+
+// The words of a measure and of what one prediction for all examples has.
+std::string compared(const std::string& name, const std::string& split, double found, const std::string& constant,
+                     double of_constant, bool one) {
+  return name + " on " + split + (one ? ", " + compact(found) + "," : "") + " is no better than that of predicting " +
+         constant + " for every example, " + compact(of_constant);
+}
+
+std::string class_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
+                       const Measures& measures, bool one) {
+  const std::optional<double> accuracy = measure(measures, "accuracy");
+  // With weights of classes, frequent ones are meant to be missed.
+  const auto has_weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
+    bool has = false;
+    if constexpr (requires { loss.class_weights; })
+      has = loss.class_weights.balanced || !loss.class_weights.each.empty();
+    return has;
+  };
+  const bool balances = std::visit(has_weights, setup.model.loss);
+  if (!accuracy || balances || !setup.model.has_labels() || setup.model.has_sequences()) return "";
+  const Majority most = majority_of(dataset, setup.model.classes());
+  constexpr double rounding = 1e-6;
+  if (!(most.share < 1) || !(*accuracy <= most.share + rounding)) return "";
+  const std::vector<std::string>& names = setup.source.encoding.classes;
+  const std::string name =
+      most.label < names.size() ? "'" + printable(names[most.label]) + "'" : "class " + std::to_string(most.label);
+  return compared("accuracy", split, *accuracy, name, most.share, one);
+}
+
+std::string number_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
+                        const Measures& measures, bool one) {
+  if (setup.model.target.dtype != DType::f32 || setup.model.classes() > 0 || setup.model.has_distributions()) return "";
+  const auto of_loss = [&](const char* metric, bool is_the_loss) {
+    const std::optional<double> found = measure(measures, metric);
+    // With data.normalize_targets a loss is in units of the targets' standard deviation.
+    return found || !is_the_loss || setup.model.target_statistics ? found : measure(measures, "loss");
+  };
+  if (const std::optional<double> r2 = measure(measures, "r2")) {
+    if (!(*r2 <= 0) || !(variance_of(dataset) > 0)) return "";
+    return compared("r2", split, *r2, "their mean", 0, one);
+  }
+  constexpr const char* square = "mean_squared_error";
+  if (const auto found = of_loss(square, std::holds_alternative<spec::MeanSquaredError>(setup.model.loss))) {
+    const double variance = variance_of(dataset);
+    return variance > 0 && *found >= variance ? compared(square, split, *found, "their mean", variance, one) : "";
+  }
+  constexpr const char* distance = "mean_absolute_error";
+  if (const auto found = of_loss(distance, std::holds_alternative<spec::MeanAbsoluteError>(setup.model.loss))) {
+    const double deviation = deviation_of(dataset).value_or(0);
+    return deviation > 0 && *found >= deviation ? compared(distance, split, *found, "their median", deviation, one)
+                                                : "";
+  }
+  return "";
+}
+
+// What is told of a member; empty where nothing is.
+std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& member,
+                    const std::optional<LossCourse>& stuck) {
+  const bool one = ended.members.size() == 1;
+  if (stuck) {
+    return "the loss never fell" +
+           (one ? ": it was " + compact(stuck->first) + " in the first step, and its mean over the last epoch is " +
+                      compact(stuck->last)
+                : "") +
+           "; " + what_helps(setup);
+  }
+  if (member.final_measures.empty()) return "";
+  const auto& [split, measures] = member.final_measures.back();
+  // Means over an epoch are of parameters on their way: those of the first one, or of a part, say little of the last.
+  if (split == "train" && (ended.epochs < 2 || ended.steps % setup.timetable.steps_per_epoch != 0)) return "";
+  const data::Dataset& dataset = *setup.source.of(data::split_named(split).value());
+  std::string text = class_text(setup, dataset, split, measures, one);
+  if (text.empty()) text = number_text(setup, dataset, split, measures, one);
+  return text.empty() ? "" : text + "; " + what_helps(setup);
+}
+
+}  // namespace
+
+std::vector<Warned> worth_nothing(const Setup& setup, const Ended& ended,
+                                  const std::function<std::optional<LossCourse>(std::int64_t member)>& stuck) {
+  constexpr std::int64_t few_steps = 20;
+  if (ended.status != "done" || ended.steps < few_steps) return {};
+  MemberTexts texts;
+  try {
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      const MemberEnded& member = ended.members[m];
+      if (!member.reason.empty() && member.reason != early_stopping) continue;  // stopped by a guard
+      const auto number = static_cast<std::int64_t>(m);
+      const std::string text = text_of(setup, ended, member, stuck(number));
+      if (!text.empty()) texts.add(number, text, false);
+    }
+  } catch (const Error&) {
+    return {};  // the data was read before: whoever needs it says what is wrong by now
+  }
+  return texts.take(setup.spec().ensemble.has_value());
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,96 @@
+// Cells of tables that say nothing: empty ones, and categories that the training split does not have.
+#include "core/data/csv.h"
+#include "tests/catch.h"
+#include "tests/data/tables.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+spec::MissingCells fill() { return {spec::Missing::mean, spec::Missing::category, {}}; }
+
+}  // namespace
+
+TEST_CASE("missing: fill takes the mean of numbers, and of categories a category of its own", "[data]") {
+  Tables tables("x,c,y\n1,red,0\n,,1\n3,NA,0\n", "x,c,y\nNA,,0\n");
+  tables.csv().categorical = {{"c"}};
+  tables.csv().missing = fill();
+  const data::Source source = tables.open();
+  // In texts only empty cells are missing.
+  CHECK(source.encoding.columns[1].categories == Names{"", "NA", "red"});
+  CHECK(input_of(*source.train, 0) == std::vector<float>{1, 0, 0, 1});
+  CHECK(input_of(*source.train, 1) == std::vector<float>{2, 1, 0, 0});
+  CHECK(input_of(*source.train, 2) == std::vector<float>{3, 0, 1, 0});
+  CHECK(input_of(*source.test, 0) == std::vector<float>{2, 1, 0, 0});
+  tables.csv().missing = {spec::Missing::mean, spec::Missing::error, {}};
+  CHECK(tables.refusal() ==
+        "'train.csv', line 3, column 'c': the cell is empty, expected a category | missing: fill makes a category of "
+        "empty cells; or write one, such as unknown");
+}
+
+TEST_CASE("missing cells are treated by column where columns are named, the others are refused", "[data]") {
+  Tables tables("x,z,c,y\n1,5,red,0\n,7,,1\n");
+  tables.csv().categorical = {{"c"}};
+  tables.csv().missing.columns = {{{"x"}, spec::Missing::mean}, {{"c"}, spec::Missing::category}};
+  CHECK(input_of(*tables.open().train, 1) == std::vector<float>{1, 7, 1, 0});
+  tables.folder.write("train.csv", "x,z,c,y\n1,,red,0\n2,7,,1\n");
+  CHECK(tables.refusal() ==
+        "'train.csv', line 2, column 'z': the cell is empty, expected a number | missing: mean takes the mean of the "
+        "column; or remove the row");
+  // Only the columns whose mean is asked for need one.
+  tables.csv().missing.columns = {{{"z"}, spec::Missing::mean}, {{"c"}, spec::Missing::category}};
+  CHECK(input_of(*tables.open().train, 0) == std::vector<float>{1, 7, 0, 1});
+  tables.csv().missing.columns.push_back({{"zz", {"a.yaml", 9, 3, 2, ""}}, spec::Missing::mean});
+  CHECK(tables.refusal() == "'train.csv' has no column 'zz' | did you mean 'z'?");
+}
+
+TEST_CASE("a mean that the run did not take is not made up for other data", "[data]") {
+  Tables tables("x,y\n1,0\n3,1\n", "x,y\n,0\n");
+  const data::Encoding known = [&] {
+    spec::DataSpec train = tables.data;
+    std::get<spec::Csv>(train.source).test.reset();
+    return data::open(train, 0, 1).encoding;
+  }();
+  CHECK_FALSE(known.columns[0].missing);
+  tables.csv().missing.numbers = spec::Missing::mean;
+  CHECK(tables.refusal(&known) ==
+        "missing asks for the mean of column 'x', which the checkpoint does not have: the run was trained without "
+        "missing "
+        "numbers in it | fill the cells, or train a run with missing: fill");
+}
+
+TEST_CASE("unknown: ignore takes a category that the training split does not have as none, and counts it", "[data]") {
+  Tables tables("c,x,y\nred,1,0\nblue,2,1\n", "c,x,y\nred,1,0\ngreen,2,1\n,3,1\n");
+  tables.csv().categorical = {{"c"}};
+  tables.csv().missing = fill();
+  CHECK(
+      tables.refusal() ==
+      "'test.csv', line 3, column 'c': 'green' is a category that the training split does not have | it has blue, red; "
+      "unknown: ignore takes it as none of them");
+  tables.csv().unknown = spec::Unknown::ignore;
+  const data::Source source = tables.open();
+  CHECK(input_of(*source.test, 0) == std::vector<float>{0, 1, 1});
+  CHECK(input_of(*source.test, 1) == std::vector<float>{0, 0, 2});
+  // Training has no empty cells, so there is no category of them.
+  CHECK(input_of(*source.test, 2) == std::vector<float>{0, 0, 3});
+  CHECK(source.notes ==
+        Names{"test: 2 cells have a category that the training split does not have, and count as none of them"});
+  const auto inputs = data::open_inputs(tables.csv(), tables.folder.write("new.csv", "x,c\n5,pink\n"), source.encoding);
+  CHECK(input_of(*inputs.dataset, 0) == std::vector<float>{0, 0, 5});
+  CHECK(inputs.notes ==
+        Names{"inputs: 1 cell has a category that the training split does not have, and counts as none of them"});
+  tables.csv().unknown = spec::Unknown::error;
+  tables.folder.write("test.csv", "c,x,y\n,1,0\n");
+  CHECK(tables.refusal() ==
+        "'test.csv', line 2, column 'c': an empty cell is a category that the training split does not have | it has "
+        "blue, red; unknown: ignore takes it as none of them");
+  // A class must be known.
+  tables.csv().unknown = spec::Unknown::ignore;
+  tables.folder.write("train.csv", "c,x,y\nred,1,a\nblue,2,b\n");
+  tables.folder.write("test.csv", "c,x,y\nred,1,d\n");
+  CHECK(tables.refusal() ==
+        "'test.csv', line 2, column 'y': 'd' is a class that the training split does not have | it has a, b");
+}

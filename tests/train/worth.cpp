@@ -1,0 +1,159 @@
+// What is told before and after a run that trains badly: inputs far from 0 and 1, and a result that is worth nothing.
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+// The warnings of a run that ask whether its result is worth anything.
+std::vector<std::string> told(const train::Setup& setup, train::SessionOptions options = {}) {
+  std::vector<std::string> texts;
+  for (const train::Warned& warned : train_setup(setup, std::move(options)).of<train::Warned>()) {
+    const bool judges = warned.text.find("is no better than") != std::string::npos ||
+                        warned.text.find("the loss never fell") != std::string::npos;
+    if (judges) texts.push_back(warned.text);
+  }
+  return texts;
+}
+
+// Ten examples whose inputs say nothing of their targets.
+std::string blind(const std::string& targets, const std::string& rest) {
+  return "data: {source: {values: {inputs: [[0], [0], [0], [0], [0], [0], [0], [0], [0], [0]], targets: " + targets +
+         "}}, batch_size: 5, normalize: {mean: [0.0], std: [1.0]}}\nmesh: {axes: {devices: 1}}\n" + rest;
+}
+
+const std::string numbers_told = "[[1], [2], [3], [4], [5], [6], [7], [8], [9], [20]]";
+// A classifier of such examples, seven of which are of the same class.
+train::Setup classifier(
+    const TemporaryFolder& folder, std::vector<std::string> set = {},
+    const std::string& rows = "0,no\n0,yes\n0,yes\n0,yes\n0,no\n0,yes\n0,yes\n0,no\n0,yes\n0,yes\n") {
+  folder.write("t.csv", "x,label\n" + rows);
+  return setup_of_text("data: {source: {csv: {train: " + folder / "t.csv" +
+                           ", target: label}}, batch_size: 5, normalize: {mean: [0.0], std: [1.0]}}\n"
+                           "mesh: {axes: {devices: 1}}\nmodel: {layers: [dense: 2]}\nloss: softmax_cross_entropy\n"
+                           "metrics: [accuracy]\noptimizer: {adam: {}, learning_rate: 0.1}\n"
+                           "train: {duration: 30 epochs, log_every: never}\n",
+                       std::move(set));
+}
+
+std::string regression(const std::string& loss, const std::string& metrics) {
+  return "model: {layers: [dense: 1]}\nloss: " + loss + "\nmetrics: " + metrics +
+         "\noptimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 30 epochs, log_every: never}\n";
+}
+
+const std::string help = "; another optimizer.learning_rate or a longer train.duration may help";
+
+}  // namespace
+
+TEST_CASE("a classifier that is no better than its most frequent class is told as such", "[train]") {
+  const TemporaryFolder folder;
+  const auto found = told(classifier(folder));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front() ==
+        "accuracy on train, 0.7000, is no better than that of predicting 'yes' for every example, 0.7000" + help);
+  // Frequent classes that are meant to be missed; one class, of which nothing can be said.
+  for (const char* const weights : {"[2.0, 1.0]", "balanced"}) {
+    const std::string loss = "loss={softmax_cross_entropy: {class_weights: " + std::string(weights) + "}}";
+    CHECK(told(classifier(folder, {loss})).empty());
+  }
+  CHECK(told(classifier(folder, {"data.limit={train: 5}"}, "0,yes\n0,yes\n0,yes\n0,yes\n0,yes\n0,no\n")).empty());
+  // A part of an epoch, a few steps, and a run that was stopped, say little.
+  CHECK(told(classifier(folder, {"train.duration=59 steps"})).empty());
+  CHECK(told(classifier(folder, {"train.duration=9 epochs"})).empty());
+  train::SessionOptions options;
+  options.max_steps = 40;
+  CHECK(told(classifier(folder), options).empty());
+}
+
+TEST_CASE("a regression that is no better than the mean or the median is told as such", "[train]") {
+  const auto begin_of = [](const std::string& loss, const std::string& metrics) {
+    const auto found = told(setup_of_text(blind(numbers_told, regression(loss, metrics))));
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().ends_with(help));
+    return found.front().substr(0, found.front().find(','));
+  };
+  CHECK(begin_of("mean_squared_error", "[r2]") == "r2 on train");
+  CHECK(begin_of("mean_squared_error", "[]") == "mean_squared_error on train");
+  CHECK(begin_of("huber", "[mean_squared_error]") == "mean_squared_error on train");
+  CHECK(begin_of("mean_absolute_error", "[]") == "mean_absolute_error on train");
+  const auto of_mean = told(setup_of_text(blind(numbers_told, regression("mean_squared_error", "[]"))));
+  CHECK(of_mean.front().find("is no better than that of predicting their mean for every example, 26.250; ") !=
+        std::string::npos);
+  // A loss in other units than the targets is compared with nothing.
+  CHECK(told(setup_of_text(blind("[[0.01], [0.02], [0.03], [0.04], [0.05], [0.06], [0.07], [0.08], [0.09], [0.2]]",
+                                 regression("mean_squared_error", "[]")),
+                           {"data.normalize_targets=auto"}))
+            .empty());
+  CHECK(told(setup_of_text(
+                 blind("[[3], [3], [3], [3], [3], [3], [3], [3], [3], [3]]", regression("mean_squared_error", "[r2]"))))
+            .empty());
+}
+
+TEST_CASE("a loss that never fell is told with what helps", "[train]") {
+  const auto found = told(setup_of_text(small_images, {"train.duration=8 epochs", "optimizer.learning_rate=1.0e-30"}));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().starts_with("the loss never fell: it was 1."));
+  CHECK(found.front().find(" in the first step, and its mean over the last epoch is 1.") != std::string::npos);
+  CHECK(found.front().ends_with(help));
+}
+
+TEST_CASE("members whose results are worth nothing are told together", "[train]") {
+  const auto found = told(setup_of_text(
+      small_images, {"mesh.axes=[{trials: 3}, {devices: 2}]", "train.duration=8 epochs",
+                     "ensemble={axis: trials, vary: {optimizer.learning_rate: [1.0e-30, 0.01, 1.0e-31]}}"}));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().starts_with("members 0, 2: the loss never fell; "));
+}
+
+TEST_CASE("runs that train well are not told that they are worth nothing", "[train]") {
+  for (int seed = 0; seed < 5; ++seed) {
+    INFO("seed " << seed);
+    const std::string seeded = "seed=" + std::to_string(seed);
+    CHECK(told(setup_of_text(small_images, {seeded, "train.duration=8 epochs"})).empty());
+    CHECK(told(setup_of_text(small_images, {seeded, "train.duration=8 epochs", "data.validation=0.25",
+                                            "loss={softmax_cross_entropy: {label_smoothing: 0.1}}"}))
+              .empty());
+    // One epoch of small batches, and a batch of everything.
+    for (const char* const batch : {"data.batch_size=4", "data.batch_size=all"}) {
+      CHECK(told(setup_of_text(
+                     "data: {source: {synthetic_linear: {features: 3, examples_per_device: 100, noise: 0.1}}}\n"
+                     "mesh: {axes: {devices: 2}}\nmodel: {layers: [dense: 1]}\nloss: mean_squared_error\n"
+                     "metrics: [r2]\noptimizer: {adam: {}, learning_rate: 0.05}\ntrain: {duration: 200 steps}\n",
+                     {seeded, batch}))
+                .empty());
+    }
+  }
+}
+
+TEST_CASE("inputs far from 0 and 1 that nothing normalises are told before training, with their column", "[train]") {
+  const TemporaryFolder folder;
+  std::string table = "age,city,area,price\n";
+  for (int i = 0; i < 20; ++i) {
+    table += std::to_string(i % 9) + "," + (i % 3 == 0 ? "Rome" : "Oslo") + "," + std::to_string(100 + 10 * i) + "," +
+             std::to_string(i % 5) + "\n";
+  }
+  folder.write("t.csv", table);
+  const std::string text = "data: {source: {csv: {train: " + folder / "t.csv" +
+                           ", target: price, categorical: [city]}}, batch_size: 4}\nmesh: {axes: {devices: 2}}\n"
+                           "model: {layers: [dense: 1]}\nloss: mean_squared_error\n"
+                           "optimizer: {adam: {}, learning_rate: 0.05}\ntrain: {duration: 30 steps}\n";
+  const auto warnings = [&](std::vector<std::string> set) {
+    std::vector<std::string> found = setup_of_text(text, std::move(set)).warnings;
+    std::erase_if(found,
+                  [](const std::string& warning) { return warning.find(" has the mean ") == std::string::npos; });
+    return found;
+  };
+  const auto found = warnings({});
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().starts_with("column 'area' has the mean 195.00 and the standard deviation 57.663, and nothing "));
+  CHECK(found.front().ends_with(": such numbers train slowly, or not at all; data.normalize: auto scales them"));
+  CHECK(warnings({"data.normalize=auto"}).empty());
+  for (const std::string& config : shipped_configs()) {
+    INFO(config);
+    CHECK(setup_of_config(config).warnings.empty());
+  }
+}
