@@ -133,7 +133,10 @@ struct Column {
   // Among texts, NA and the like are texts.
   bool has_missing() const { return texts > 0 ? empty > 0 : missing > 0; }
   std::string decimal_comma, with_signs;  // one of them
-  bool counts_rows = true;                // holds 0, 1, 2, ... or 1, 2, 3, ...
+  std::string text;                       // the first one, and its line
+  std::int64_t text_line = 0;
+  bool has_leading_zero = false;  // "0,579"
+  bool counts_rows = true;        // holds 0, 1, 2, ... or 1, 2, 3, ...
   double first = 0;
   Words values;  // different ones, as long as they are few
 };
@@ -163,11 +166,15 @@ bool is_date(std::string_view cell) {
   return cell.empty() || ((cell[0] == ' ' || cell[0] == 'T') && cell.find(':') != std::string_view::npos);
 }
 
-void take(Column& column, std::string_view cell, std::size_t row) {
+void take(Column& column, std::string_view cell, std::size_t row, std::int64_t line) {
   const CellNumber number = to_number(cell);
   if (number.kind == CellNumber::Kind::text) {
-    ++column.texts;
+    if (column.texts++ == 0) {
+      column.text = cell;
+      column.text_line = line;
+    }
     if (is_date(cell)) ++column.dates;
+    column.has_leading_zero = column.has_leading_zero || cell.starts_with("0,") || cell.starts_with("-0,");
     if (has_decimal_comma(cell)) {
       ++column.decimal_commas;
       column.decimal_comma = cell;
@@ -202,6 +209,12 @@ std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   // A column with a single text is one of texts, in which numbers are categories as well.
   const std::size_t most = std::min(most_values, std::max<std::size_t>(20, rows / 10));
   if (column.texts > 0 && column.values.size() > most) {
+    // Numbers but for a few cells are no column of texts to whoever wrote them.
+    if (column.numbers >= 9 * column.texts) {
+      return "it has numbers but in " + counted(static_cast<std::int64_t>(column.texts), "row") + ", such as " +
+             shown_cell(column.text) + " in line " + std::to_string(column.text_line) +
+             ": mend these, or name the column in inputs and set on_error: skip";
+    }
     const bool is_more = column.values.size() > most_values;
     return "it has " + (is_more ? "more than " + with_commas(most_values) : with_commas(std::ssize(column.values))) +
            " different texts";
@@ -245,26 +258,30 @@ TableLayout find_columns(const std::string& path) {
     columns.emplace_back().name = layout.header ? std::string(without_blanks(first[i])) : std::to_string(i);
   std::size_t rows = 0;
   if (!layout.header) {
-    for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0);
+    for (std::size_t i = 0; i < first.size(); ++i) take(columns[i], first[i], 0, reader.line());
     ++rows;
   }
   for (; reader.next_record(); ++rows) {
     for (Column& column : columns) {
       const auto cell = reader.next_cell();
-      if (cell) take(column, *cell, rows);
+      if (cell) take(column, *cell, rows, reader.line());
     }
   }
   for (const Column& column : columns) {
-    if (!column.decimal_comma.empty() && column.decimal_commas == column.texts) {
+    // "324,442" may be either; with all cells so, thousands are likelier than three decimals each.
+    const bool has_thousands = column.formatted == column.texts && !column.has_leading_zero;
+    if (!column.decimal_comma.empty() && column.decimal_commas == column.texts && !has_thousands) {
       fail_data("column '" + column.name + "' of '" + path + "' has numbers with a decimal comma, such as '" +
                     column.decimal_comma + "'",
                 "write them with a decimal point: in pandas, to_csv(decimal='.')");
     }
     if (column.formatted > 0 && column.formatted == column.texts) {
-      fail_data("column '" + column.name + "' of '" + path +
-                    "' has numbers with signs that are no part of them, such as '" + column.with_signs + "'",
-                "write " + plain_number(column.with_signs).value_or("") +
-                    ", and the others so: digits and a decimal point alone");
+      fail_data(
+          "column '" + column.name + "' of '" + path + "' has numbers with signs that are no part of them, such as '" +
+              column.with_signs + "'",
+          "write " + plain_number(column.with_signs).value_or("") +
+              ", and the others so: digits and a decimal point alone" +
+              (column.decimal_commas == column.texts ? "; if the comma is a decimal one, write a point for it" : ""));
     }
   }
   if (rows == 0) fail_data("'" + path + "' has no rows" + (layout.header ? " but its header" : ""));

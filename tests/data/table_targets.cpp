@@ -85,7 +85,9 @@ TEST_CASE("init reads all rows, and leaves out a column of numbers with a text i
   const data::TableLayout layout = data::find_columns(folder.write("t.csv", text));
   CHECK(layout.inputs == std::vector<std::string>{"x"});
   REQUIRE(layout.ignored.size() == 1);
-  CHECK(layout.ignored[0].why == "it has 98 different texts");
+  CHECK(layout.ignored[0].why ==
+        "it has numbers but in 1 row, such as '?' in line 402: mend these, or name the column in inputs and set "
+        "on_error: skip");
 }
 
 TEST_CASE("init refuses a column of numbers with signs, and names it once", "[data]") {
@@ -95,4 +97,14 @@ TEST_CASE("init refuses a column of numbers with signs, and names it once", "[da
         "column 'price' of '" + path +
             "' has numbers with signs that are no part of them, such as '$1,234' | write 1234, "
             "and the others so: digits and a decimal point alone");
+  // What may also be decimals is more likely thousands, unless a number begins with 0.
+  const std::string both = folder.write("b.csv", "x,price\n1,\"324,442\"\n2,\"204,608\"\n");
+  CHECK(error_of([&] { data::find_columns(both); }) ==
+        "column 'price' of '" + both +
+            "' has numbers with signs that are no part of them, such as '204,608' | write 204608, and the others so: "
+            "digits and a decimal point alone; if the comma is a decimal one, write a point for it");
+  const std::string decimals = folder.write("d.csv", "x,price\n1,\"0,442\"\n2,\"1,608\"\n");
+  CHECK(error_of([&] {
+          data::find_columns(decimals);
+        }).starts_with("column 'price' of '" + decimals + "' has numbers with a decimal comma, such as "));
 }
