@@ -111,6 +111,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const std::vector<train::Evaluation> results = evaluate(loaded, config.config, chosen, split, weights, member);
   if (!checkpoint) {
     std::vector<std::string> names;
+    names.reserve(results.size());
     for (const train::Evaluation& result : results) names.push_back(result.checkpoint);
     print_notes(notes_of_default(config.config, chosen, names), streams);
   }

@@ -22,8 +22,6 @@
 namespace pmaptrain::app {
 namespace {
 
-using data::Split;
-
 constexpr std::int64_t most_devices = 8;
 constexpr double validation_share = 0.1;
 // Integers of more values, or of fewer examples each, are rather counts or prices. Images have more classes.
@@ -83,7 +81,7 @@ class Writer {
     found_ = data::open(probe.spec.data, 0, 1);
     check();
     is_classifier_ = has_classes();
-    const std::string config = text(layers());
+    std::string config = text(layers());
     train::make_setup(load(config));  // whether everything fits together
     return config;
   }

@@ -58,8 +58,9 @@ std::vector<ArrayHead> heads_of(const std::string& path) {
     if (!entry.name.ends_with(".npy")) continue;
     const std::string name = entry.name.substr(0, entry.name.size() - 4);
     const Bytes head = archive.head(entry, npy_head_bytes);
-    heads.push_back(
-        {name, check_npy_head(head.view(), entry.uncompressed, "array '" + name + "' of '" + path + "'").shape});
+    std::string origin = "array '";
+    origin.append(name).append("' of '").append(path).append("'");
+    heads.push_back({name, check_npy_head(head.view(), entry.uncompressed, origin).shape});
   }
   return heads;
 }
