@@ -137,7 +137,7 @@ class ConfigWriter {
   }
 
   std::string count(const Key& key) {
-    if (key.type == Type::interval && below(4) == 0) return "never";
+    if (key.type == spec::Type::interval && below(4) == 0) return "never";
     return std::to_string(1 + below(20)) + (below(2) == 0 ? " " : "") + pick(units_of(key));
   }
 
@@ -148,49 +148,49 @@ class ConfigWriter {
     if (const auto* values = given(key)) return pick(*values);
     const auto several = [&](std::uint32_t least, auto item) { return list(least, item); };
     switch (key.type) {
-      case Type::map:
+      case spec::Type::map:
         if (!key.words.empty() && below(2) == 0) return pick(key.words);
         return map_of(members(key, depth));
-      case Type::choice: return key.or_number && below(2) == 0 ? number(key) : choice(key, depth);
-      case Type::choices:
+      case spec::Type::choice: return key.or_number && below(2) == 0 ? number(key) : choice(key, depth);
+      case spec::Type::choices:
         return several(1, [&] {
           const Key& item = key.like.empty() ? key : *find_key(key.like);
           return item.or_number && below(2) == 0 ? number(item) : choice(item, depth);
         });
-      case Type::maps: return several(0, [&] { return map_of(members(key, depth)); });
-      case Type::text: return text();
-      case Type::texts: return below(2) == 0 ? text() : several(1, [&] { return text(); });
-      case Type::run_name: return pick<std::string>({"run", "010", "true", "\"a b\""});
-      case Type::layer_name: return "n" + std::to_string(names_++);
-      case Type::path: return path();
-      case Type::paths: return "[" + path() + ", " + path() + "]";
-      case Type::files: return below(2) == 0 ? path() : several(1, [&] { return path(); });
-      case Type::word: return pick(key.words);
-      case Type::words: return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
-      case Type::boolean: return pick<std::string>({"true", "false"});
-      case Type::integer: return integer(key);
-      case Type::seed: return pick<std::string>({"0", "7", "18446744073709551615"});
-      case Type::number: return number(key);
-      case Type::duration:
-      case Type::interval:
-      case Type::amount: return count(key);
-      case Type::memory: return "80GiB";
-      case Type::durations: return several(1, [&] { return count(key); });
-      case Type::scales: return several(1, [&] { return "[" + count(key) + ", " + number(key) + "]"; });
-      case Type::integers: {
+      case spec::Type::maps: return several(0, [&] { return map_of(members(key, depth)); });
+      case spec::Type::text: return text();
+      case spec::Type::texts: return below(2) == 0 ? text() : several(1, [&] { return text(); });
+      case spec::Type::run_name: return pick<std::string>({"run", "010", "true", "\"a b\""});
+      case spec::Type::layer_name: return "n" + std::to_string(names_++);
+      case spec::Type::path: return path();
+      case spec::Type::paths: return "[" + path() + ", " + path() + "]";
+      case spec::Type::files: return below(2) == 0 ? path() : several(1, [&] { return path(); });
+      case spec::Type::word: return pick(key.words);
+      case spec::Type::words: return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
+      case spec::Type::boolean: return pick<std::string>({"true", "false"});
+      case spec::Type::integer: return integer(key);
+      case spec::Type::seed: return pick<std::string>({"0", "7", "18446744073709551615"});
+      case spec::Type::number: return number(key);
+      case spec::Type::duration:
+      case spec::Type::interval:
+      case spec::Type::amount: return count(key);
+      case spec::Type::memory: return "80GiB";
+      case spec::Type::durations: return several(1, [&] { return count(key); });
+      case spec::Type::scales: return several(1, [&] { return "[" + count(key) + ", " + number(key) + "]"; });
+      case spec::Type::integers: {
         if (key.length == 0) return several(1, [&] { return integer(key); });
         std::vector<std::string> items;
         for (std::size_t i = 0; i < key.length; ++i) items.push_back(integer(key));
         return "[" + join(items, ", ") + "]";
       }
-      case Type::numbers: return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
-      case Type::padding: return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
-      case Type::matrix:
-      case Type::npz_split:
-      case Type::axes:
-      case Type::axis_names:
-      case Type::tensors:
-      case Type::varied: break;
+      case spec::Type::numbers: return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
+      case spec::Type::padding: return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
+      case spec::Type::matrix:
+      case spec::Type::npz_split:
+      case spec::Type::axes:
+      case spec::Type::axis_names:
+      case spec::Type::tensors:
+      case spec::Type::varied: break;
     }
     FAIL("write values for " << key.path);
     return {};
