@@ -54,10 +54,7 @@ class StepBuilder {
 
   Program model_stage() {
     program_.name = "model";
-    declare_parameters();
-    declare_batch(batch_.rows_per_device / batch_.microbatches);
-    declare_numbers(model_.numbers());
-    declare_dropout();
+    declare_model(batch_.rows_per_device / batch_.microbatches);
     const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_, model_values_);
     output_measures(sums.measures, sums.count);
     return finish("building the model");
@@ -65,31 +62,22 @@ class StepBuilder {
 
   Program grad_stage() {
     program_.name = "grad";
-    declare_parameters();
-    declare_batch(batch_.rows_per_device);
-    declare_numbers(model_.numbers());
-    declare_dropout();
+    declare_model(batch_.rows_per_device);
     const Sums sums = device_sums();
     output_measures(sums.measures, sums.count);
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      b_.output("grad." + model_.parameters[trained_[i]].name, sums.gradients[i]);
-    }
+    output_gradients(sums.gradients);
     return finish("differentiating the model");
   }
 
   Program synchronised_stage() {
     program_.name = "synchronised";
-    declare_parameters();
-    declare_batch(batch_.rows_per_device);
-    declare_numbers(model_.numbers());
-    declare_dropout();
-    const Sums global = synchronised(device_sums());
+    declare_model(batch_.rows_per_device);
+    Sums global = synchronised(device_sums());
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      b_.output("grad." + model_.parameters[trained_[i]].name, div(b_, global.gradients[i], divisor));
-    }
+    for (Value& gradient : global.gradients) gradient = div(b_, gradient, divisor);
+    output_gradients(global.gradients);
     return finish("synchronising the gradients");
   }
 
@@ -129,6 +117,14 @@ class StepBuilder {
 
  private:
   // ---- inputs ----
+  // Those of a stage without an update.
+  void declare_model(std::int64_t rows) {
+    declare_parameters();
+    declare_batch(rows);
+    declare_numbers(model_.numbers());
+    declare_dropout();
+  }
+
   void declare_parameters() {
     for (const model::Parameter& parameter : model_.parameters) {
       parameters_.push_back(b_.input(Group::params, parameter.name, {model_.dtype, parameter.shape, {}}));
@@ -432,6 +428,12 @@ class StepBuilder {
     const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
     for (std::size_t i = 0; i < parts.size(); ++i) roles_.means.push_back(output(parts[i].name, measures[i]));
     roles_.count = output("count", count);
+  }
+
+  void output_gradients(const std::vector<Value>& gradients) {
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      b_.output("grad." + model_.parameters[trained_[i]].name, gradients[i]);
+    }
   }
 
   // Returns its index.
