@@ -49,6 +49,9 @@ class Generated {
     cases_.push_back(std::move(c));
   }
 
+  // What kernels refer to.
+  const Program& keep(Program program) { return programs_.emplace_back(std::move(program)); }
+
   // CHECKs the bits of each in every order of threads; on CUDA, what its compiler makes of the same text.
   void check() {
     if (tests_use_cuda()) {
@@ -115,6 +118,7 @@ class Generated {
     }
   }
 
+  std::deque<Program> programs_;
   std::vector<KernelCase> cases_;
   std::deque<std::string> names_;
   std::vector<ops::GpuSource> sources_;
@@ -154,11 +158,7 @@ void add_stacked(Generated& kernels, const KernelCase& c) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("generated code of every elementwise op has the reference's bits", "[cuda][gpu][kernels][process]") {
-  if (!has_gpus()) return;
-  Generated kernels;
+void add_elementwise_ops(Generated& kernels) {
   for (const OpRules* rules : all_ops().all) {
     if (!rules->elementwise || rules->region || rules->name == ops::Cast::name) continue;
     const Op op(*rules, rules->make());
@@ -180,12 +180,10 @@ TEST_CASE("generated code of every elementwise op has the reference's bits", "[c
   for (const DType from : all_dtypes) {
     for (const DType to : all_dtypes) kernels.add({ops::Cast{to}, {{from, {200}, {}}}});
   }
-  kernels.check();
 }
 
-TEST_CASE("generated code reads each device's operands, and those that all share", "[cuda][gpu][kernels][process]") {
-  if (!has_gpus()) return;
-  Generated kernels;
+// Each device has its own operands but for those that all share.
+void add_shared_operands(Generated& kernels) {
   for (const Shape& shape : {Shape{7}, Shape{1}, Shape{}}) {
     add_stacked(kernels, {ops::Sub{}, {{DType::f32, shape, {}}, {DType::f32, shape, {}}}});
     add_stacked(kernels, {ops::Sub{}, {{DType::bf16, shape, {}}, {DType::bf16, {}, {}}}});
@@ -194,12 +192,10 @@ TEST_CASE("generated code reads each device's operands, and those that all share
   kernels.add({ops::Constant{DType::bf16, {3}, 0, {1, -2, 0.5}}, {}, 3});
   kernels.add({ops::Constant{DType::i64, {2, 2}, 0, {1, -2, 3, 1LL << 40}}, {}, 2});
   kernels.add({ops::Add{}, {{DType::f32, {20000}, {}}, {DType::f32, {20000}, {}}}});
-  kernels.check();
 }
 
-TEST_CASE("generated code of chains has the reference's bits", "[cuda][gpu][kernels][process]") {
-  if (!has_gpus()) return;
-  const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
+void add_chains(Generated& kernels) {
+  const Program& program = kernels.keep(parse_program(R"(batch %x:f32[5,2,3]{}
 batch %f:f32[5,6]{}
 batch %s:f32[]{}
 batch %v:f32[3]{}
@@ -251,8 +247,7 @@ return e = %e
 return g = %g
 return j = %j
 )",
-                                        "chains.pmt", all_ops(), {});
-  Generated kernels;
+                                                      "chains.pmt", all_ops(), {}));
   for (const Equation& equation : program.equations) {
     KernelCase c{equation.op, types_of(program, equation.operands)};
     c.region = &equation.regions.front();
@@ -261,10 +256,7 @@ return j = %j
     kernels.add(c);
     add_stacked(kernels, c);
   }
-  kernels.check();
 }
-
-namespace {
 
 // Softmax cross-entropy with its derivative, and the largest of each row. A result of each kind; a label may be none.
 Program softmax_program(const std::string& shape, const std::string& dims, const std::string& length,
@@ -317,38 +309,29 @@ KernelCase case_of(const Program& program) {
   return c;
 }
 
-}  // namespace
-
-TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels][process]") {
-  if (!has_gpus()) return;
-  Generated kernels;
-  std::deque<Program> programs;
+void add_rows(Generated& kernels) {
   // By a thread: no whole narrow group, some, one below a wide group. By a block: one wide group, several, and more
   // than one block of them, with and without a rest.
   for (const int length : {2, 10, 16, 40, 63, 64, 100, 1000, 16384 + 130}) {
     const std::string n = std::to_string(length);
     for (const char* const dtype : {"f32", "bf16", "f64"}) {
       if (length > 1000 && std::string(dtype) != "f32") continue;
-      kernels.add(case_of(programs.emplace_back(softmax_program(n, "[1]", n, dtype))));
+      kernels.add(case_of(kernels.keep(softmax_program(n, "[1]", n, dtype))));
     }
   }
   for (const int length : {10, 100}) {
     const std::string n = std::to_string(length);
-    add_stacked(kernels, case_of(programs.emplace_back(softmax_program(n, "[1]", n, "f32"))));
+    add_stacked(kernels, case_of(kernels.keep(softmax_program(n, "[1]", n, "f32"))));
   }
-  kernels.add(case_of(programs.emplace_back(softmax_program("5,7", "[1, 2]", "35", "f32"))));
-  kernels.check();
+  kernels.add(case_of(kernels.keep(softmax_program("5,7", "[1, 2]", "35", "f32"))));
 }
 
-TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's as the reference's",
-          "[cuda][gpu][kernels][process]") {
-  if (!has_gpus()) return;
-  Generated kernels;
-  std::deque<Program> programs;
+// Rows of NaN, of infinities and of equal numbers.
+void add_special_rows(Generated& kernels) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (const int length : {10, 130}) {
     const std::string n = std::to_string(length);
-    KernelCase c = case_of(programs.emplace_back(softmax_program(n, "[1]", n, "f32")));
+    KernelCase c = case_of(kernels.keep(softmax_program(n, "[1]", n, "f32")));
     std::vector<float> x;
     for (int row = 0; row < 4; ++row) {
       for (int j = 0; j < length; ++j) {
@@ -361,6 +344,19 @@ TEST_CASE("rows of NaN, of infinities and of equal numbers are generated code's 
                 bytes_of(std::vector<float>{1, 1, 1, 0}), bytes_of(std::vector<float>{2})};
     kernels.add(std::move(c));
   }
+}
+
+}  // namespace
+
+// All of them in one case, whose text is compiled once.
+TEST_CASE("generated code of ops, chains and rows has the reference's bits", "[cuda][gpu][kernels][process]") {
+  if (!has_gpus()) return;
+  Generated kernels;
+  add_elementwise_ops(kernels);
+  add_shared_operands(kernels);
+  add_chains(kernels);
+  add_rows(kernels);
+  add_special_rows(kernels);
   kernels.check();
 }
 
