@@ -217,7 +217,7 @@ void check_every_fault(Begins begins) {
   RepeatedRun run(begins);
   FailingFileSystem sound;
   run.check_whole(run.run_on(sound));
-  test::Slice slice(test::slices_with_sanitizer(4));
+  test::Slice slice(3 * test::slices_with_sanitizer(4));
   for (const Failure& failure : failures) {
     INFO(to_string(failure.call));
     const bool is_called = failure.call != Call::truncate || begins == Begins::resuming;
