@@ -114,15 +114,15 @@ double more_devices(double waste) {
 
 double against_primitives(double waste) {
   limits::Team team(1);
-  const auto primitives = [&] { return measure(team, limits::cnn(), 8, 0.1).seconds.min; };
+  const auto primitives = [&] { return measure(team, limits::cnn(), 8, 0.04).seconds.min; };
   const double before = primitives();
   Steps steps(cnn_config, 8, waste * before);
-  for (int i = 0; i < 10; ++i) steps.time(1);
+  for (int i = 0; i < 5; ++i) steps.time(1);
   return steps.least() / std::min(before, primitives());
 }
 
 double against_loop_by_hand(std::int64_t devices, double waste) {
-  constexpr std::int64_t group = 500;  // long beside a clock reading, and short enough not to be interrupted
+  constexpr std::int64_t group = 200;  // long beside a clock reading, and short enough not to be interrupted
   const limits::LinearRegression loop{
       .devices = static_cast<int>(devices), .examples = 100, .workers = 1, .layout = limits::Layout::rows};
   const auto by_hand = [&] { return measure(loop, 0.05).min; };

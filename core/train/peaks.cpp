@@ -1,6 +1,7 @@
 #include "core/train/peaks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -27,7 +28,7 @@ constexpr std::size_t alignment = 64;  // of a kernel's scratch memory
 
 // Throws Error (resource) when the thread cannot be started.
 template <class F>
-std::future<double> on_a_thread(F&& f) {
+auto on_a_thread(F&& f) {
   try {
     return std::async(std::launch::async, std::forward<F>(f));
   } catch (const std::system_error& error) {
@@ -39,18 +40,26 @@ std::future<double> on_a_thread(F&& f) {
 // Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
 // best of several rounds, since other processes may take the cores for a while.
 double best_rate(int workers, double amount, const std::function<Call()>& make) {
-  constexpr int rounds = 3;
+  constexpr std::size_t rounds = 3;
   constexpr double seconds = 0.05;
-  double best = 0;
-  for (int round = 0; round < rounds; ++round) {
-    // A future waits for its thread even where a later one cannot be started, and hands on what it threw.
-    std::vector<std::future<double>> rates;
-    rates.reserve(static_cast<std::size_t>(workers));
-    for (int w = 0; w < workers; ++w) {
-      rates.push_back(on_a_thread([&make, amount] {
-        use_one_thread_in_libraries();
-        const Call call = make();
-        call();
+  using Rates = std::array<double, rounds>;
+  // A future waits for its thread even where a later one cannot be started, and hands on what it threw.
+  std::vector<std::future<Rates>> rates;
+  // They begin together. Those that wait for one that cannot be started end by the broken promise.
+  std::promise<void> begins;
+  const std::shared_future<void> begun = begins.get_future().share();
+  std::vector<std::future<void>> ready;
+  for (int w = 0; w < workers; ++w) {
+    std::promise<void> is_ready;
+    ready.push_back(is_ready.get_future());
+    rates.push_back(on_a_thread([&make, amount, begun, is_ready = std::move(is_ready)]() mutable {
+      use_one_thread_in_libraries();
+      const Call call = make();
+      call();
+      is_ready.set_value();
+      begun.get();
+      Rates of_rounds{};
+      for (double& rate : of_rounds) {
         const Clock::time_point begin = Clock::now();
         double calls = 0, taken = 0;
         while (taken < seconds) {
@@ -58,14 +67,19 @@ double best_rate(int workers, double amount, const std::function<Call()>& make) 
           calls += 1;
           taken = seconds_since(begin);
         }
-        return calls * amount / taken;
-      }));
-    }
-    double total = 0;
-    for (std::future<double>& rate : rates) total += rate.get();
-    best = std::max(best, total);
+        rate = calls * amount / taken;
+      }
+      return of_rounds;
+    }));
   }
-  return best;
+  for (const std::future<void>& one : ready) one.wait();
+  begins.set_value();
+  Rates sums{};
+  for (std::future<Rates>& one : rates) {
+    const Rates of_rounds = one.get();
+    for (std::size_t round = 0; round < rounds; ++round) sums[round] += of_rounds[round];
+  }
+  return *std::max_element(sums.begin(), sums.end());
 }
 
 std::vector<std::byte> filled(std::int64_t elements, DType dtype, double with) {
