@@ -172,21 +172,29 @@ class Block {
     self->state = Thread::State::waits;
     self->barrier = site;
     self->vote = vote;
-    leave(*self);
+    waits_ = true;
+    go_on(*self->fiber, next_ready());
     return any_;
   }
 
  private:
-  // Lets every thread run that does not wait. Whether any waits after that.
+  // Lets every thread run that does not wait: one after the other, without coming back in between. Whether any waits
+  // after that.
   bool turn() {
-    bool waits = false;
-    for (const unsigned i : arrangement_.next(static_cast<unsigned>(threads_.size()))) {
-      Thread& thread = threads_[i];
-      if (thread.state == Thread::State::ready) enter(thread);
-      if (failure_) return false;
-      waits |= thread.state == Thread::State::waits;
+    order_ = arrangement_.next(static_cast<unsigned>(threads_.size()));
+    next_ = 0;
+    waits_ = false;
+    if (Thread* const first = next_ready()) begin(*first);
+    return waits_ && !failure_;
+  }
+
+  // The thread that runs next; null at the end of the turn, or where one has failed.
+  Thread* next_ready() {
+    while (next_ < order_.size() && !failure_) {
+      Thread& thread = threads_[order_[next_++]];
+      if (thread.state == Thread::State::ready) return &thread;
     }
-    return waits;
+    return nullptr;
   }
 
   void open_barrier() {
@@ -207,37 +215,56 @@ class Block {
     throw Error("thread " + std::to_string(thread.index) + " " + what);
   }
 
-  void enter(Thread& thread) {
-    self = &thread;
+  // From the caller's stack to this thread's. Comes back when no thread can run.
+  void begin(Thread& thread) {
     if (thread.fiber == nullptr) thread.fiber = take_fiber();
-    Fiber& fiber = *thread.fiber;
+    self = &thread;
 #if defined(__SANITIZE_ADDRESS__)
     void* fake_stack = nullptr;
-    __sanitizer_start_switch_fiber(&fake_stack, fiber.stack.get(), Fiber::bytes);
-    change(scheduler_, fiber.context);
+    is_begun_ = true;
+    __sanitizer_start_switch_fiber(&fake_stack, thread.fiber->stack.get(), Fiber::bytes);
+    change(caller_, thread.fiber->context);
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #else
-    change(scheduler_, fiber.context);
+    change(caller_, thread.fiber->context);
 #endif
-    if (thread.state == Thread::State::done) idle_.push_back(std::move(thread.fiber));
   }
 
-  void leave(Thread& thread) {
-    Fiber& fiber = *thread.fiber;
+  // From this fiber to the thread, or back to the caller where it is null.
+  void go_on(Fiber& fiber, Thread* thread) {
+    if (thread != nullptr && thread->fiber == nullptr) thread->fiber = take_fiber();
+    if (thread != nullptr) self = thread;
+    Context& to = thread != nullptr ? thread->fiber->context : caller_;
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&fiber.fake_stack, scheduler_stack_, scheduler_bytes_);
-    change(fiber.context, scheduler_);
+    if (thread != nullptr) {
+      __sanitizer_start_switch_fiber(&fiber.fake_stack, thread->fiber->stack.get(), Fiber::bytes);
+    } else {
+      __sanitizer_start_switch_fiber(&fiber.fake_stack, caller_stack_, caller_bytes_);
+    }
+    change(fiber.context, to);
     // On return another block may run, as a thread of which the fiber goes on.
-    __sanitizer_finish_switch_fiber(fiber.fake_stack, &now->scheduler_stack_, &now->scheduler_bytes_);
+    now->arrive(fiber.fake_stack);
 #else
-    change(fiber.context, scheduler_);
+    change(fiber.context, to);
 #endif
   }
 
-  // Where a fiber begins: it runs one thread, and is then ready for the next.
+#if defined(__SANITIZE_ADDRESS__)
+  // Remembers the stack that a fiber came from if that is the caller's.
+  void arrive(void* fake_stack) {
+    const void* stack = nullptr;
+    std::size_t bytes = 0;
+    __sanitizer_finish_switch_fiber(fake_stack, &stack, &bytes);
+    if (!std::exchange(is_begun_, false)) return;
+    caller_stack_ = stack;
+    caller_bytes_ = bytes;
+  }
+#endif
+
+  // Where a fiber begins: it runs one thread after another.
   static void run_threads() {
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(nullptr, &now->scheduler_stack_, &now->scheduler_bytes_);
+    now->arrive(nullptr);
 #endif
     while (true) {
       try {
@@ -246,8 +273,22 @@ class Block {
         now->failure_ = std::current_exception();
       }
       self->state = Thread::State::done;
-      now->leave(*self);
+      now->end_thread();
     }
+  }
+
+  // Comes back when this fiber has another thread to run: at once, if the next one has no fiber of its own yet.
+  void end_thread() {
+    Thread& ended = *self;
+    Thread* const next = next_ready();
+    if (next != nullptr && next->fiber == nullptr) {
+      next->fiber = std::move(ended.fiber);
+      self = next;
+      return;
+    }
+    Fiber& fiber = *ended.fiber;
+    idle_.push_back(std::move(ended.fiber));
+    go_on(fiber, next);
   }
 
   static std::unique_ptr<Fiber> take_fiber() {
@@ -261,7 +302,7 @@ class Block {
     return fiber;
   }
 
-  // Between two threads, for this block and later ones.
+  // Without a thread, for this block and later ones.
   static inline thread_local std::vector<std::unique_ptr<Fiber>> idle_;
 
   const std::function<void()>& body_;
@@ -271,10 +312,16 @@ class Block {
   std::vector<std::pair<const void*, std::size_t>> arrays_;
   std::size_t used_ = 0;
   bool any_ = false;
-  Context scheduler_;
-  const void* scheduler_stack_ = nullptr;
-  std::size_t scheduler_bytes_ = 0;
+  std::vector<unsigned> order_;  // of the threads in this turn
+  std::size_t next_ = 0;         // in it
+  bool waits_ = false;           // whether a thread has come to a barrier in this turn
   std::exception_ptr failure_;
+  Context caller_;
+#if defined(__SANITIZE_ADDRESS__)
+  bool is_begun_ = false;  // the next fiber comes from the caller's stack
+  const void* caller_stack_ = nullptr;
+  std::size_t caller_bytes_ = 0;
+#endif
 };
 
 // Runs `body` once for each thread of a grid. Throws Error, or what `body` throws.
