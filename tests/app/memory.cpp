@@ -36,8 +36,8 @@ Memory memory_of(std::vector<std::string> arguments) {
   std::vector<std::string> validate{"validate", "--json"};
   validate.insert(validate.end(), arguments.begin(), arguments.end());
   const json plan = json::parse(call(validate).out);
-  std::string command =
-      "exec /usr/bin/python3 -c \"" + std::string(peak_of) + "\" \"$PROGRAM\" run --max-steps 2 -q --progress none --json";
+  std::string command = "exec /usr/bin/python3 -c \"" + std::string(peak_of) +
+                        "\" \"$PROGRAM\" run --max-steps 2 -q --progress none --json";
   for (const std::string& argument : arguments) command += " '" + argument + "'";
   const std::string out = run_shell(command + " --run-dir " + (folder / "run")).out;
   const std::size_t last = out.find_last_of('\n', out.size() - 2);
