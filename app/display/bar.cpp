@@ -99,7 +99,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
     const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
-    parts.push_back({printable(name), fmt::format("{:>6}", train::compact(value)), 2, priority});
+    parts.push_back({printable(name), fmt::format("{:>7}", train::compact(value)), 2, priority});
     if (i > 0 || !state.loss) continue;
     const train::Spread& loss = *state.loss;
     if (extremes == Extremes::short_form) {
@@ -108,7 +108,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
       continue;
     }
     const auto extreme = [&](const char* label, double of_member, std::int64_t member) {
-      parts.push_back({label, fmt::format("{:>6} ({})", train::compact(of_member), member), 2, 4});
+      parts.push_back({label, fmt::format("{:>7} ({})", train::compact(of_member), member), 2, 4});
     };
     extreme("best", loss.best, loss.best_member);
     extreme("worst", loss.worst, loss.worst_member);

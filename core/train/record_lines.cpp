@@ -14,7 +14,7 @@
 namespace pmaptrain::train {
 namespace {
 
-constexpr int number_width = 6;  // of most numbers that compact() makes
+constexpr int number_width = 7;  // of most numbers that compact() makes
 
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
@@ -72,9 +72,9 @@ std::string compact(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   const double size = std::abs(value);
   if (size == 0) return "0.0000";
-  if (size < 0.00099995 || size >= 99999.5) return fmt::format("{:.2e}", value);
-  // One decimal less for each digit before the point keeps the width.
-  const int decimals = size < 9.99995 ? 4 : size < 99.9995 ? 3 : size < 999.995 ? 2 : size < 9999.95 ? 1 : 0;
+  if (size < 0.000999995 || size >= 99999.5) return fmt::format("{:.4e}", value);
+  int decimals = 7;
+  for (double bound = 0.00999995; size >= bound; bound *= 10) --decimals;
   return fmt::format("{:.{}f}", value, decimals);
 }
 

@@ -10,7 +10,7 @@
 
 namespace pmaptrain::train {
 
-// "0.4321", "12.345", "1234.5", "4.32e-05", "nan": about five digits, mostly six columns.
+// "0.43210", "12.345", "1234.5", "4.3210e-05", "nan": five significant digits, mostly in six or seven columns.
 std::string compact(double value);
 
 // What ended a member (MemberEnded::reason), as it follows "ended by".

@@ -175,18 +175,19 @@ class Variable {
 }  // namespace
 
 TEST_CASE("the bar says epoch, share, step, measures, speed and time left", "[display]") {
-  CHECK(bar_line(half, {120, false, false}) ==
-        "epoch 3/5  [===============>              ]  50%  1170/2340  loss 0.4321  accuracy 0.8500  12,345 examples/s  "
-        "0:42 left");
+  CHECK(
+      bar_line(half, {122, false, false}) ==
+      "epoch 3/5  [===============>              ]  50%  1170/2340  loss 0.43210  accuracy 0.85000  12,345 examples/s  "
+      "0:42 left");
   BarState done = half;
   done.step = 2340;
   done.seconds = 83;
-  CHECK(bar_line(done, {60, false, true}) == "epoch 3/5  ━━━━━━━━━━━━━━ 100%  2340/2340  loss 0.4321  1:23");
+  CHECK(bar_line(done, {61, false, true}) == "epoch 3/5  ━━━━━━━━━━━━━━ 100%  2340/2340  loss 0.43210  1:23");
 }
 
 TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "[display]") {
-  CHECK(bar_line(half, {60, false, false}) == "epoch 3/5  [===>   ]  50%  1170/2340  loss 0.4321  0:42 left");
-  CHECK(bar_line(half, {29, false, false}) == "[====>    ]  50%  loss 0.4321");
+  CHECK(bar_line(half, {61, false, false}) == "epoch 3/5  [===>   ]  50%  1170/2340  loss 0.43210  0:42 left");
+  CHECK(bar_line(half, {30, false, false}) == "[====>    ]  50%  loss 0.43210");
   CHECK(bar_line(half, {19, false, false}) == "[======>     ]  50%");
   CHECK(bar_line(half, {4, false, false}) == " 50%");
   for (const bool utf8 : {false, true}) {
@@ -209,14 +210,14 @@ TEST_CASE(
     "[display]") {
   BarState members = half;
   members.loss = pmaptrain::train::Spread{0.1234, 0.4321, 1.5, 3, 63};
-  CHECK(bar_line(members, {130, false, false}) ==
-        "epoch 3/5  [==>  ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  worst 1.5000 (63)  accuracy 0.8500  "
+  CHECK(bar_line(members, {134, false, false}) ==
+        "epoch 3/5  [==>  ]  50%  1170/2340  loss 0.43210  best 0.12340 (3)  worst  1.5000 (63)  accuracy 0.85000  "
         "12,345 examples/s  0:42 left");
-  CHECK(bar_line(members, {84, false, false}) ==
-        "[===>  ]  50%  1170/2340  loss 0.4321  best 0.1234 (3)  worst 1.5000 (63)  0:42 left");
-  CHECK(bar_line(members, {80, false, false}) ==
-        "epoch 3/5  [====>   ]  50%  1170/2340  loss 0.4321 (0.1234 to 1.5000)  0:42 left");
-  CHECK(bar_line(members, {60, false, false}) == "[=====>    ]  50%  1170/2340  loss 0.4321 (0.1234 to 1.5000)");
+  CHECK(bar_line(members, {87, false, false}) ==
+        "[===>  ]  50%  1170/2340  loss 0.43210  best 0.12340 (3)  worst  1.5000 (63)  0:42 left");
+  CHECK(bar_line(members, {82, false, false}) ==
+        "epoch 3/5  [====>   ]  50%  1170/2340  loss 0.43210 (0.12340 to 1.5000)  0:42 left");
+  CHECK(bar_line(members, {62, false, false}) == "[=====>    ]  50%  1170/2340  loss 0.43210 (0.12340 to 1.5000)");
   CHECK(bar_line(members, {40, false, false}) == bar_line(half, {40, false, false}));
 }
 
@@ -245,12 +246,13 @@ TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss, t
     const Screen screen(output.finish(), 60);
     CHECK_FALSE(screen.wrapped);
     REQUIRE(screen.rows.size() == 5);
-    const std::string median = members == 8 ? "0.4671" : "0.7471", worst = members == 8 ? "0.5021" : "1.0621";
-    CHECK(screen.rows[0] == "step  468/2340  loss " + median + "  best 0.4321 (0)  worst " + worst);
+    const std::string median = members == 8 ? "0.46710" : "0.74710", worst = members == 8 ? "0.50210" : " 1.0621";
+    CHECK(screen.rows[0] == "step  468/2340  loss " + median + "  best 0.43210  worst " + worst);
     // Folded, it has room for the members.
-    CHECK(screen.rows[1] == "epoch 1/5  test  loss " + median + "  best 0.4321 (0)");
-    CHECK(screen.rows[2] == "  worst " + worst + " (" + std::to_string(members - 1) + ")  accuracy 0.8500");
-    CHECK(screen.rows[3] == "[=>       ]  20%   468/2340  loss " + median + " (0.4321 to " + worst + ")");
+    CHECK(screen.rows[1] == "epoch 1/5  test  loss " + median + "  best 0.43210 (0)");
+    CHECK(screen.rows[2] == "  worst " + worst + " (" + std::to_string(members - 1) + ")  accuracy 0.85000");
+    CHECK(screen.rows[3] == std::string(members == 8 ? "[=>    ]" : "[=>     ]") + "  20%   468/2340  loss " + median +
+                                " (0.43210 to " + worst.substr(worst.find_first_not_of(' ')) + ")");
   }
 }
 
@@ -348,7 +350,7 @@ TEST_CASE("in a pipe each log is one plain line", "[display]") {
   shown->on(ended(100));
   shown.reset();
   CHECK(output.finish() ==
-        "step  100/2340  epoch 1/5  loss 0.4321  accuracy 0.8500  grad_norm 1.2340  lr 0.001  12,345 examples/s\n");
+        "step  100/2340  epoch 1/5  loss 0.43210  accuracy 0.85000  grad_norm  1.2340  lr 0.001  12,345 examples/s\n");
 }
 
 TEST_CASE("without progress, warnings remain", "[display]") {

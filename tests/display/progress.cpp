@@ -33,11 +33,11 @@ TEST_CASE("where there is room, the bar has evaluations, the speed of steps, and
   state.elapsed = 83;
   state.epoch_elapsed = 5;
   state.epoch_left = 10;
-  CHECK(bar_line(state, {210, false, false}) ==
-        "epoch 3/5 (0:05, 0:10 left)  [===============>              ]  50%  1170/2340  loss 0.4321  accuracy 0.8500  "
-        "validation loss 0.3210 (best 0.3001)  61.2 steps/s  12,345 examples/s  1:23 elapsed  0:42 left");
-  CHECK(bar_line(state, {100, false, false}) ==
-        "epoch 3/5  [====>    ]  50%  1170/2340  loss 0.4321  validation loss 0.3210 (best 0.3001)  0:42 left");
+  CHECK(bar_line(state, {214, false, false}) ==
+        "epoch 3/5 (0:05, 0:10 left)  [===============>              ]  50%  1170/2340  loss 0.43210  accuracy 0.85000  "
+        "validation loss 0.32100 (best 0.30010)  61.2 steps/s  12,345 examples/s  1:23 elapsed  0:42 left");
+  CHECK(bar_line(state, {103, false, false}) ==
+        "epoch 3/5  [====>    ]  50%  1170/2340  loss 0.43210  validation loss 0.32100 (best 0.30010)  0:42 left");
   CHECK(bar_line(state, {60, false, false}) == bar_line(half_way, {60, false, false}));
   for (int width = 4; width < 220; ++width) {
     if (display_width(bar_line(state, {width, false, true})) > width) FAIL(bar_line(state, {width, false, true}));
@@ -84,7 +84,7 @@ TEST_CASE("the bar follows a run between its log lines", "[display]") {
   CHECK(progress.line(wide) == "the first step");
   take(Progressed{1, 1}, 1);
   take(Progressed{2, 1, {{"loss", 2.5}, {"accuracy", 0.25}}}, 0.5);
-  CHECK(contains(progress.line(wide), "   2/2340  loss 2.5000  accuracy 0.2500"));
+  CHECK(contains(progress.line(wide), "   2/2340  loss  2.5000  accuracy 0.25000"));
   for (std::int64_t step = 3; step <= 4; ++step) take(Progressed{step, 1}, 0.5);
   CHECK(contains(progress.line(wide), "2 steps/s"));
   CHECK(contains(progress.line(wide), "0:03 elapsed  19:28 left"));         // half a second for each of 2336
@@ -99,12 +99,12 @@ TEST_CASE("the bar follows a run between its log lines", "[display]") {
   evaluated("validation", 0.75);
   evaluated("validation", 0.5);
   evaluated("test", 0.25);  // does not decide
-  CHECK(contains(progress.line(wide), "validation accuracy 0.5000 (best 0.7500)"));
+  CHECK(contains(progress.line(wide), "validation accuracy 0.50000 (best 0.75000)"));
   take(std::vector<Logged>{{5, 1, {{"loss", 0.4321}, {"accuracy", 0.85}}, 0.001, 1.234, 12345, 1.0}}, 0);
   // A line of one batch does not move what is a mean of many; the next reading does, of all measures alike.
-  CHECK(contains(progress.line(wide), "loss 2.5000  accuracy 0.2500"));
+  CHECK(contains(progress.line(wide), "loss  2.5000  accuracy 0.25000"));
   take(Progressed{6, 1, {{"loss", 1.5}, {"accuracy", 0.75}}}, 0);
-  CHECK(contains(progress.line(wide), "loss 1.9737  accuracy 0.5132"));
+  CHECK(contains(progress.line(wide), "loss  1.9737  accuracy 0.51316"));
   take(Progressed{469, 2}, 300);
   CHECK(contains(progress.line(wide), "epoch 2/5 (0:00, "));
   Ended ended;
