@@ -214,14 +214,16 @@ bool has_word(std::string_view text, const std::string& word) {
   return false;
 }
 
-// The keys that have the word in their name or meaning, one a line; empty where there are none.
-std::string list_with(const std::string& word) {
+// The keys that have the word in their name or meaning, one a line; empty where there are none. `hint` is what it stands
+// for elsewhere, where that is known.
+std::string list_with(const std::string& word, const std::string& hint) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) {
     if (!key.path.empty() && (has_word(key.name(), word) || has_word(key.meaning, word))) found.push_back(&key);
   }
   if (found.empty()) return "";
-  std::string out = "no key is named '" + word + "'; these have the word in their name or meaning\n";
+  std::string out = "no key is named '" + word + "'" + (hint.empty() ? "" : ": " + hint) +
+                    (hint.empty() ? "; " : "\n") + "these have the word in their name or meaning\n";
   std::size_t width = 0;
   for (const Key* key : found) width = std::max(width, key->path.size());
   for (const Key* key : found) {
@@ -260,11 +262,8 @@ std::string help(const std::string& key) {
     std::string out = help_of_all(name);
     if (!out.empty()) return out;
   }
-  // A word that another program has for a key is told what it is here.
-  const std::string word = lowercase(key);
-  if (!hint_in_config(key)) {
-    if (std::string out = list_with(word); !out.empty()) return out;
-  }
+  // A word that another program has for a key is told what it is here, too.
+  if (std::string out = list_with(lowercase(key), hint_in_config(key) ? near_key(key) : ""); !out.empty()) return out;
   throw Error(ExitStatus::usage, Diagnostic{"usage", {}, "there is no config key '" + key + "'", near_key(key), {}});
 }
 

@@ -433,6 +433,8 @@ TEST_CASE("help describes keys and commands", "[app]") {
   CHECK(named.status == 0);
   CHECK(named.out.starts_with("no key is named 'gradient'; these have the word in their name or meaning\n"));
   CHECK(contains(named.out, "\n  optimizer.clip_by_global_norm  "));
+  const Finished hinted = call({"help", "kernel"});
+  CHECK(hinted.out.starts_with("no key is named 'kernel': did you mean 'kernel_size'?\nthese have the word in their "));
   const Finished wrong = call({"help", "optimzer"});
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "did you mean 'optimizer'?"));

@@ -196,7 +196,7 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("Conv2d") == "did you mean 'conv'?");
   CHECK(refused("maxpool") == "did you mean 'max_pool'?");
   CHECK(refused("lstm") == "there are no recurrent layers; conv and dense act on whole examples");
-  CHECK(refused("gpu") == "did you mean 'cuda'? pmaptrain help backend");
+  CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
   CHECK(refused("qqqq") == "pmaptrain help lists all keys");
 }
 
