@@ -67,10 +67,14 @@ Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
   return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
 }
 
+// Of each number of a target, what a distance is divided by: the standard deviation that normalises targets where the
+// measure is the loss, else 1.
+using Units = std::vector<double>;
+
 // The mean over outputs of the mean square of the distance from the mean.
-double variance_of(const data::Dataset& dataset) {
+double square_of_mean(const data::Dataset& dataset, const Units& units) {
   Targets targets(dataset);
-  std::vector<double> means(targets.outputs()), squares(targets.outputs());
+  std::vector<double> means(targets.outputs()), losses(targets.outputs());
   double weights = 0;
   targets.for_each<float>([&](std::size_t j, float value, double weight) {
     means[j] += weight * static_cast<double>(value);
@@ -78,28 +82,63 @@ double variance_of(const data::Dataset& dataset) {
   });
   for (double& mean : means) mean /= weights;
   targets.for_each<float>([&](std::size_t j, float value, double weight) {
-    const double distance = static_cast<double>(value) - means[j];
-    squares[j] += weight * distance * distance;
+    const double distance = (static_cast<double>(value) - means[j]) / units[j];
+    losses[j] += weight * distance * distance;
   });
-  return std::accumulate(squares.begin(), squares.end(), 0.0) / (weights * static_cast<double>(squares.size()));
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / (weights * static_cast<double>(losses.size()));
 }
 
 // The mean over outputs of the mean distance from the median. Of weighted examples it is not known.
-std::optional<double> deviation_of(const data::Dataset& dataset) {
+std::optional<double> deviation_of(const data::Dataset& dataset, const Units& units) {
   if (dataset.is_weighted()) return std::nullopt;
   Targets targets(dataset);
   std::vector<std::vector<float>> values(targets.outputs());
   targets.for_each<float>([&](std::size_t j, float value, double) { values[j].push_back(value); });
   double sum = 0;
-  for (std::vector<float>& of_output : values) {
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    std::vector<float>& of_output = values[j];
     const auto middle = of_output.begin() + std::ssize(of_output) / 2;
     std::nth_element(of_output.begin(), middle, of_output.end());
     const auto median = static_cast<double>(*middle);
     double distances = 0;
     for (const float value : of_output) distances += std::abs(static_cast<double>(value) - median);
-    sum += distances / static_cast<double>(of_output.size());
+    sum += distances / (units[j] * static_cast<double>(of_output.size()));
   }
   return sum / static_cast<double>(values.size());
+}
+
+// The mean over outputs of the huber loss of the constant that has the least, which bisection finds: the derivative by
+// it, a sum of distances cut to delta, only grows.
+double huber_of_best(const data::Dataset& dataset, const Units& units, double delta) {
+  struct Weighted {
+    double value = 0, weight = 0;
+  };
+  Targets targets(dataset);
+  std::vector<std::vector<Weighted>> all(targets.outputs());
+  targets.for_each<float>([&](std::size_t j, float value, double weight) {
+    all[j].push_back({static_cast<double>(value) / units[j], weight});
+  });
+  double losses = 0;
+  for (const std::vector<Weighted>& of_output : all) {
+    const auto by_value = [](const Weighted& a, const Weighted& b) { return a.value < b.value; };
+    const auto [least, most] = std::minmax_element(of_output.begin(), of_output.end(), by_value);
+    double low = least->value, high = most->value;
+    constexpr int halvings = 60;
+    for (int i = 0; i < halvings; ++i) {
+      const double constant = low + (high - low) / 2;
+      double slope = 0;
+      for (const auto& [value, weight] : of_output) slope += weight * std::clamp(constant - value, -delta, delta);
+      (slope > 0 ? high : low) = constant;
+    }
+    double loss = 0, weights = 0;
+    for (const auto& [value, weight] : of_output) {
+      const double size = std::abs(value - low);
+      loss += weight * (size <= delta ? size * size / 2 : delta * (size - delta / 2));
+      weights += weight;
+    }
+    losses += loss / weights;
+  }
+  return losses / static_cast<double>(all.size());
 }
 
 // The words of a measure and of what one prediction for all examples has.
@@ -130,30 +169,55 @@ std::string class_text(const Setup& setup, const data::Dataset& dataset, const s
   return compared("accuracy", split, *accuracy, name, most.share, one);
 }
 
+// A measure of numbers, and what predicting their mean or median would have.
+struct Compared {
+  std::string name;
+  double found = 0, of_constant = 0;
+  std::string constant = "their mean";
+};
+
+// r2 or a metric where there is one, else the loss.
+std::optional<Compared> numbers_of(const Setup& setup, const data::Dataset& dataset, const Measures& measures) {
+  const std::size_t outputs = static_cast<std::size_t>(numel(setup.model.target.shape));
+  const Units ones(outputs, 1.0);
+  const auto& statistics = setup.model.target_statistics;
+  const Units units = statistics ? statistics->std : ones;
+  const auto distances_from_median = [&](std::string name, double found, const Units& in) {
+    return Compared{std::move(name), found, deviation_of(dataset, in).value_or(0), "their median"};
+  };
+  if (const auto found = measure(measures, "r2")) {
+    // The r2 of their mean is 0, which stands for it if they differ.
+    if (!(square_of_mean(dataset, ones) > 0)) return std::nullopt;
+    return Compared{"r2", *found, 0};
+  }
+  if (const auto found = measure(measures, "mean_squared_error")) {
+    return Compared{"mean_squared_error", *found, square_of_mean(dataset, ones)};
+  }
+  if (const auto found = measure(measures, "mean_absolute_error")) {
+    return distances_from_median("mean_absolute_error", *found, ones);
+  }
+  const std::string name = spec::to_string(setup.model.loss);
+  const double loss = measures.front().second;
+  if (std::holds_alternative<spec::MeanSquaredError>(setup.model.loss)) {
+    return Compared{name, loss, square_of_mean(dataset, units)};
+  }
+  if (std::holds_alternative<spec::MeanAbsoluteError>(setup.model.loss)) {
+    return distances_from_median(name, loss, units);
+  }
+  const auto* const huber = std::get_if<spec::Huber>(&setup.model.loss);
+  if (huber == nullptr) return std::nullopt;
+  return Compared{name, loss, huber_of_best(dataset, units, huber->delta), "their best constant"};
+}
+
 std::string number_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
                         const Measures& measures, bool one) {
   if (setup.model.target.dtype != DType::f32 || setup.model.classes() > 0 || setup.model.has_distributions()) return "";
-  const auto of_loss = [&](const char* metric, bool is_the_loss) {
-    const std::optional<double> found = measure(measures, metric);
-    // With data.normalize_targets a loss is in units of the targets' standard deviation.
-    return found || !is_the_loss || setup.model.target_statistics ? found : measure(measures, "loss");
-  };
-  if (const std::optional<double> r2 = measure(measures, "r2")) {
-    if (!(*r2 <= 0) || !(variance_of(dataset) > 0)) return "";
-    return compared("r2", split, *r2, "their mean", 0, one);
-  }
-  constexpr const char* square = "mean_squared_error";
-  if (const auto found = of_loss(square, std::holds_alternative<spec::MeanSquaredError>(setup.model.loss))) {
-    const double variance = variance_of(dataset);
-    return variance > 0 && *found >= variance ? compared(square, split, *found, "their mean", variance, one) : "";
-  }
-  constexpr const char* distance = "mean_absolute_error";
-  if (const auto found = of_loss(distance, std::holds_alternative<spec::MeanAbsoluteError>(setup.model.loss))) {
-    const double deviation = deviation_of(dataset).value_or(0);
-    return deviation > 0 && *found >= deviation ? compared(distance, split, *found, "their median", deviation, one)
-                                                : "";
-  }
-  return "";
+  const std::optional<Compared> measured = numbers_of(setup, dataset, measures);
+  if (!measured) return "";
+  const bool is_worse = measured->name == "r2" ? measured->found <= 0
+                                               : measured->of_constant > 0 && measured->found >= measured->of_constant;
+  if (!is_worse) return "";
+  return compared(measured->name, split, measured->found, measured->constant, measured->of_constant, one);
 }
 
 // What is told of a member; empty where nothing is.

@@ -54,7 +54,7 @@ TEST_CASE("a classifier that is no better than its most frequent class is told a
   const auto found = told(classifier(folder));
   REQUIRE(found.size() == 1);
   CHECK(found.front() ==
-        "accuracy on train, 0.7000, is no better than that of predicting 'yes' for every example, 0.7000" + help);
+        "accuracy on train, 0.70000, is no better than that of predicting 'yes' for every example, 0.70000" + help);
   // Frequent classes that are meant to be missed; one class, of which nothing can be said.
   for (const char* const weights : {"[2.0, 1.0]", "balanced"}) {
     const std::string loss = "loss={softmax_cross_entropy: {class_weights: " + std::string(weights) + "}}";
@@ -78,16 +78,18 @@ TEST_CASE("a regression that is no better than the mean or the median is told as
   };
   CHECK(begin_of("mean_squared_error", "[r2]") == "r2 on train");
   CHECK(begin_of("mean_squared_error", "[]") == "mean_squared_error on train");
+  CHECK(begin_of("huber", "[]") == "huber on train");
   CHECK(begin_of("huber", "[mean_squared_error]") == "mean_squared_error on train");
   CHECK(begin_of("mean_absolute_error", "[]") == "mean_absolute_error on train");
   const auto of_mean = told(setup_of_text(blind(numbers_told, regression("mean_squared_error", "[]"))));
   CHECK(of_mean.front().find("is no better than that of predicting their mean for every example, 26.250; ") !=
         std::string::npos);
-  // A loss in other units than the targets is compared with nothing.
-  CHECK(told(setup_of_text(blind("[[0.01], [0.02], [0.03], [0.04], [0.05], [0.06], [0.07], [0.08], [0.09], [0.2]]",
-                                 regression("mean_squared_error", "[]")),
-                           {"data.normalize_targets=auto"}))
-            .empty());
+  // A loss in units of the targets' deviation is compared in these.
+  const std::string small = "[[0.01], [0.02], [0.03], [0.04], [0.05], [0.06], [0.07], [0.08], [0.09], [0.2]]";
+  const auto normalised =
+      told(setup_of_text(blind(small, regression("mean_squared_error", "[]")), {"data.normalize_targets=auto"}));
+  REQUIRE(normalised.size() == 1);
+  CHECK(normalised.front().find("their mean for every example, 1.0000; ") != std::string::npos);
   CHECK(told(setup_of_text(
                  blind("[[3], [3], [3], [3], [3], [3], [3], [3], [3], [3]]", regression("mean_squared_error", "[r2]"))))
             .empty());
@@ -99,6 +101,15 @@ TEST_CASE("a loss that never fell is told with what helps", "[train]") {
   CHECK(found.front().starts_with("the loss never fell: it was 1."));
   CHECK(found.front().find(" in the first step, and its mean over the last epoch is 1.") != std::string::npos);
   CHECK(found.front().ends_with(help));
+}
+
+TEST_CASE("a perfect fit from the first step on is not told to have a loss that never fell", "[train]") {
+  CHECK(told(setup_of_text(
+                 "data: {source: {values: {inputs: [[1], [2], [3], [4]], targets: [[2], [4], [6], [8]]}}, batch_size: "
+                 "4}\nmesh: {axes: {devices: 1}}\nmodel: {layers: [{dense: 1}], init: {values: {dense_0: {kernel: "
+                 "[[2.0]], bias: [0.0]}}}}\nloss: mean_squared_error\noptimizer: {sgd: {}, learning_rate: 0.001}\n"
+                 "train: {duration: 30 epochs, log_every: never}\n"))
+            .empty());
 }
 
 TEST_CASE("members whose results are worth nothing are told together", "[train]") {
