@@ -12,8 +12,10 @@
 #include "core/base/utf8.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
+#include "core/train/matrix_json.h"
 #include "core/train/members.h"
 #include "core/train/record_lines.h"
+#include "core/train/record_report.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -28,6 +30,7 @@ Json document_of(const train::Evaluation& result, const std::string& run, train:
     document[name] = value;  // null where it is not finite
     finite = finite && std::isfinite(value);
   }
+  if (result.confusion) document["confusion_matrix"] = train::matrix_json(*result.confusion);
   document["seconds"] = result.seconds;
   if (!finite) document["finite"] = false;
   return document;
@@ -35,8 +38,12 @@ Json document_of(const train::Evaluation& result, const std::string& run, train:
 
 std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
                     train::MemberNumber member) {
-  std::string line = member ? fmt::format("member {}  ", *member) + result.split : result.split;
-  for (const auto& [name, value] : result.measures) line += fmt::format("  {} {}", name, train::compact(value));
+  std::string line = member            ? fmt::format("member {}  ", *member) + result.split
+                     : result.together ? "together  " + result.split
+                                       : result.split;
+  for (const auto& [name, value] : result.measures) {
+    line += fmt::format("  {} {}", train::with_class(name, result.classes), train::compact(value));
+  }
   return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
                             train::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint),
                             printable(run));
@@ -48,10 +55,7 @@ std::vector<std::string> left_out(const spec::Spec& spec, const std::vector<trai
   std::iota(missing.begin(), missing.end(), 0);
   for (const train::Evaluation& result : results) std::erase(missing, result.member);
   if (missing.empty()) return {};
-  return {train::names_of(missing) + (missing.size() == 1 ? " has" : " have") + " no best checkpoint and " +
-          (missing.size() == 1 ? "is" : "are") + " left out: no evaluation gave " +
-          (missing.size() == 1 ? "it" : "them") +
-          " a best value; --checkpoint last has the parameters after the last step"};
+  return {left_out_text(missing)};
 }
 
 // "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
@@ -66,12 +70,21 @@ std::string option_of(const spec::DataSpec& spec, const std::optional<std::strin
   return source == "fashion_mnist" || source == "cifar10" ? key + "dir=DIR" : "";
 }
 
-// evaluate_checkpoint(); an error in the data also tells how the command line names other data.
-std::vector<train::Evaluation> evaluate(const spec::Loaded& loaded, const std::string& run,
-                                        const std::string& checkpoint, const std::optional<std::string>& split,
-                                        spec::Weights weights, train::MemberNumber member) {
+// Of an ensemble its members, and what they say together where more than one is meant.
+struct Evaluations {
+  std::vector<train::Evaluation> members;
+  std::optional<train::Evaluation> together;
+  std::vector<std::string> notes;
+};
+
+// An error in the data also tells how the command line names other data.
+Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
+                     const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member) {
   try {
-    return train::evaluate_checkpoint(loaded, run, checkpoint, split, weights, member);
+    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member);
+    Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes()};
+    if (loaded.spec.ensemble && !member) found.together = evaluation.of_average();
+    return found;
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     const bool is_of_data =
@@ -101,14 +114,21 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
       "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
       "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
-  a.flag("--json", json, "print the measures as a JSON document; of an ensemble without --member, a list of them");
+  a.flag("--json", json, "print the measures as a JSON document");
+  a.footer(
+      "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
+      "probabilities, or of their values. With the checkpoint best each has its own best parameters.\n");
   if (!a.parse(arguments, streams.out)) return 0;
   check_run_folder("eval", config.config);
 
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
-  const std::vector<train::Evaluation> results = evaluate(loaded, config.config, chosen, split, weights, member);
+  const auto [results, together, notes] = evaluate(loaded, config.config, chosen, split, weights, member);
+  if (!json) print_notes(notes, streams);
+  if (!json && loaded.spec.data.normalize_targets) {
+    print_notes({"the loss is of normalised targets, in units of their standard deviation"}, streams);
+  }
   if (!checkpoint) {
     std::vector<std::string> names;
     names.reserve(results.size());
@@ -124,12 +144,20 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
     for (const train::Evaluation& result : results) {
       documents.push_back(document_of(result, config.config, number(result)));
     }
-    streams.out << to_text(loaded.spec.ensemble && !member ? documents : documents.front());
+    Json document = documents.front();
+    if (together) {
+      document = document_of(*together, config.config, std::nullopt);
+      document["members"] = documents;
+    }
+    streams.out << to_text(document);
     return 0;
   }
   for (const train::Evaluation& result : results) {
     streams.out << line_of(result, config.config, chosen, number(result));
   }
+  if (together) streams.out << line_of(*together, config.config, chosen, std::nullopt);
+  const train::Evaluation& last = together ? *together : results.front();
+  if (last.confusion) streams.out << train::confusion_text(*last.confusion, last.split, last.classes);
   return 0;
 }
 

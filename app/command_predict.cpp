@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "app/arguments.h"
@@ -88,12 +89,14 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
       "--weights", {"ema", "raw"},
       [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
       "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
-  a.integer("--member", "N", 0, request.member, "of an ensemble, the member that predicts; members count from 0");
+  a.integer("--member", "N", 0, request.member,
+            "of an ensemble, the member that predicts; default: all of them together; members count from 0");
   a.flag("--overwrite", overwrite, "replace the output if it exists");
   config.add_options_to(a);
   a.footer(
       "A CSV file begins with a header. The columns of a CSV input are found by name; its target may be missing, and\n"
-      "other columns are ignored. In .npy and .npz files classes are numbers.\n");
+      "other columns are ignored. In .npy and .npz files classes are numbers. The members of an ensemble predict\n"
+      "together: the mean of their probabilities, or of their values, and the standard deviation of these.\n");
   if (!a.parse(arguments, streams.out)) return 0;
   check_run_folder("predict", config.config);
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
@@ -102,6 +105,11 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   if (!to_stream) check_output(to, request.input.path, overwrite);
   if (!request.input.ids.empty() && !to_stream && fs::path(to).extension() != ".csv") {
     fail_option("--id", request.input.ids.front(), "arrays have no columns for texts", "write a .csv file");
+  }
+  std::set<std::string> ids;
+  for (const std::string& id : request.input.ids) {
+    if (!ids.insert(id).second)
+      fail_option("--id", id, "column '" + id + "' is asked for twice", "leave one of them out");
   }
   request.input.place = place_of(request.input.path);
 
@@ -122,7 +130,15 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
                           counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
               "write a .csv file");
   }
-  if (!checkpoint) print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
+  if (!checkpoint && predictions.checkpoint != "best") {
+    print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
+  }
+  if (!predictions.skipped.empty()) {
+    print_warnings({counted(std::ssize(predictions.skipped), "input") + " cannot be read and " +
+                    (predictions.skipped.size() == 1 ? "has" : "have") + " no prediction: column error says why"},
+                   streams);
+  }
+  if (!predictions.left_out.empty()) print_warnings({left_out_text(predictions.left_out)}, streams);
   int signal = 0;
   {
     // A signal removes the unfinished file.

@@ -7,6 +7,7 @@
 #include "app/display/terminal.h"
 #include "core/base/text.h"
 #include "core/train/checkpoint.h"
+#include "core/train/members.h"
 
 namespace pmaptrain::app {
 
@@ -78,8 +79,16 @@ void check_run_folder(const std::string& command, const std::string& run) {
 }
 
 std::string shown_checkpoint(const std::string& chosen, const std::string& name) {
+  if (name == "best") return "each member's best checkpoint";
   const bool is_word = chosen == "last" || chosen == "best";
   return (is_word ? chosen + " checkpoint " : "checkpoint ") + name;
+}
+
+std::string left_out_text(const std::vector<std::int64_t>& members) {
+  const bool one = members.size() == 1;
+  return train::names_of(members) + (one ? " has" : " have") + " no best checkpoint and " + (one ? "is" : "are") +
+         " left out: no evaluation gave " + (one ? "it" : "them") +
+         " a best value; --checkpoint last has the parameters after the last step";
 }
 
 std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,

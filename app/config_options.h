@@ -28,8 +28,12 @@ struct ConfigOptions {
 // how to name it.
 void check_run_folder(const std::string& command, const std::string& run);
 
-// "best checkpoint step-00000100", for what --checkpoint, or its default, has chosen.
+// "best checkpoint step-00000100", for what --checkpoint, or its default, has chosen. The name "best" is that of
+// several members that have each its own.
 std::string shown_checkpoint(const std::string& chosen, const std::string& name);
+
+// What is told of members that have no best checkpoint.
+std::string left_out_text(const std::vector<std::int64_t>& members);
 
 // What is told where the best checkpoint was taken by default, of each member that of this name, and the run's last one
 // is another.

@@ -101,9 +101,11 @@ constexpr HintRow rows[] = {
     {"metric", "r2_score r_squared", "r2", ""},
     {"metric", "f1_score fscore", "f1", ""},
     {"metric", "ppl", "perplexity", ""},
-    {"metric", "rmse root_mean_squared_error", "", "the nearest is mean_squared_error, its square"},
+    {"metric", "rmse", "root_mean_squared_error", ""},
+    {"metric", "auc auroc rocauc roc_auc_score", "roc_auc", ""},
+    {"metric", "confusion confusionmatrix", "confusion_matrix", ""},
     {"metric", "loss", "", "the loss is always reported"},
-    {"metric", "auc roc_auc auroc average_precision confusion_matrix iou bleu", "",
+    {"metric", "average_precision iou bleu", "",
      "the metrics are in pmaptrain help metrics; precision and recall are the nearest"},
 
     {"source", "mnist emnist kmnist", "", "the nearest is fashion_mnist; files in MNIST's format are read by idx"},

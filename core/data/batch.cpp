@@ -193,7 +193,7 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
   const std::int64_t epoch = step / plan.steps_per_epoch;
   const std::int64_t k = step % plan.steps_per_epoch;
   const std::int64_t count = plan.examples_in(k);
-  const std::size_t input = buffers.input_bytes;
+  const std::size_t input = buffers.inputs != nullptr ? buffers.input_bytes : 0;
   const std::size_t target = buffers.target_bytes;
   std::byte* to_input = buffers.inputs;
   std::byte* to_target = buffers.targets;
@@ -202,7 +202,7 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
   }
   dataset.check_intact();
   for (std::int64_t r = count; r < plan.rows(); ++r, to_input += input, to_target += target) {
-    std::memcpy(to_input, to_input - input, input);
+    if (input > 0) std::memcpy(to_input, to_input - input, input);
     if (target > 0) std::memcpy(to_target, to_target - target, target);
   }
   if (buffers.mask != nullptr) {

@@ -49,8 +49,8 @@ std::int64_t rows_at_once(const spec::DataSpec& spec, const Mesh& mesh, std::int
 // All arguments >= 1.
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
-// Memory of the caller for plan.rows() rows; inputs and targets have the layout of the fields of the dataset. mask and
-// rows are null if the program does not read them.
+// Memory of the caller for plan.rows() rows; inputs and targets have the layout of the fields of the dataset. inputs,
+// mask and rows are null if the program does not read them.
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;

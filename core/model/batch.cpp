@@ -3,20 +3,26 @@
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
+#include "core/model/prediction.h"
+#include "core/model/row_metrics.h"
 
 namespace pmaptrain::model {
+namespace {
+
+Value declare(Builder& b, const char* name, const data::Field& field, AxisSet axes, std::int64_t rows) {
+  Shape shape{rows};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  return b.input(Group::batch, name, {field.dtype, std::move(shape), axes});
+}
+
+}  // namespace
 
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training) {
-  const auto declare = [&](const char* name, const data::Field& field) {
-    Shape shape{rows};
-    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-    return b.input(Group::batch, name, {field.dtype, std::move(shape), axes});
-  };
   BatchInputs batch;
-  batch.inputs = declare("inputs", model.input);
-  batch.targets = declare("targets", model.target);
-  batch.mask = declare("mask", {DType::f32, {}});
-  if (training) batch.rows = declare("rows", {DType::i64, {}});
+  batch.inputs = declare(b, "inputs", model.input, axes, rows);
+  batch.targets = declare(b, "targets", model.target, axes, rows);
+  batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows);
+  if (training) batch.rows = declare(b, "rows", {DType::i64, {}}, axes, rows);
   return batch;
 }
 
@@ -46,6 +52,20 @@ void debias(Builder& b, const Model& model, Value correction, std::vector<Value>
   }
 }
 
+// Outputs of the program: the sums of all measures over all devices, and the rows that metrics need.
+void add_measures(Builder& b, const Model& model, Value output, const BatchInputs& batch, const Numbers& numbers) {
+  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, numbers);
+  const Builder::Scope scope(b, {"synchronise", {}});
+  std::vector<Synchronised> local;
+  for (Value sum : sums.measures) local.push_back({sum, {}});
+  local.push_back({sums.count, {}});
+  const std::vector<Value> global = synchronise(b, local);
+  const std::vector<MeasurePart> parts = measure_parts(model);
+  for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
+  b.output("count", global.back());
+  if (row_size(model) > 0) b.output("rows", gathered_rows(b, model, output, batch.targets, batch.mask));
+}
+
 }  // namespace
 
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
@@ -62,17 +82,26 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
     debias(b, model, b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}}), parameters);
   }
   const Value output = apply(b, model, {batch.inputs, parameters});
-  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, {declared, of_loss});
-
-  const Builder::Scope scope(b, {"synchronise", {}});
-  std::vector<Synchronised> local;
-  for (Value sum : sums.measures) local.push_back({sum, {}});
-  local.push_back({sums.count, {}});
-  const std::vector<Value> global = synchronise(b, local);
-  const std::vector<MeasurePart> parts = measure_parts(model);
-  for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
-  b.output("count", global.back());
+  add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");
+  return program;
+}
+
+Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                                    const OpSet& ops) {
+  Program program;
+  program.name = "averaged_evaluation";
+  program.mesh = mesh;
+  Builder b(program, ops);
+  const Value average = declare(b, "outputs", {DType::f32, model.output}, axes, rows_per_device);
+  BatchInputs batch;
+  batch.targets = declare(b, "targets", model.target, axes, rows_per_device);
+  batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows_per_device);
+  const std::vector<Number> declared = loss_numbers(model);
+  const std::vector<Value> of_loss = declare_numbers(b, declared);
+  const Value output = output_of_average(b, model, cast(b, average, model.dtype));
+  add_measures(b, model, output, batch, {declared, of_loss});
+  check(program, "building the evaluation of averages");
   return program;
 }
 

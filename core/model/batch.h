@@ -30,8 +30,13 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 // The program of an evaluation step. Its inputs are the weights, a batch, and the numbers of the loss. Its outputs are
 // the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all
 // devices, replicated by one reduction. The host adds the sums of several batches, which may differ in size, and
-// computes the means.
+// computes the means. Where metrics need them, "rows" are what each device gathers of its rows (row_metrics.h).
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, Weights weights = Weights::raw);
+
+// The same of outputs that are computed elsewhere: a batch input "outputs", [rows, output...] of f32, has what
+// output_of_average() takes. There are no weights and no other inputs of the model.
+Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                                    const OpSet& ops);
 
 }  // namespace pmaptrain::model

@@ -1,6 +1,7 @@
 // Metrics: the sums from which each is computed, and the functions that compute its values from the sums.
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "core/model/arithmetic.h"
 #include "core/model/loss.h"
@@ -28,9 +29,10 @@ PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish
   return metric;
 }
 
-// The mean over examples and over the numbers of a target of `error`, [B, target...] of a model whose targets are
-// normalised; `scales` brings each number's mean back to the units of the targets.
-PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, PerExample error) {
+// The mean over examples and over the numbers of a target of `error`, [B, target...]. `scales` brings each number's
+// mean back to the units of targets that are normalised; then `finish` is applied to it.
+PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, PerExample error,
+                           double (*finish)(double) = nullptr) {
   const std::int64_t outputs = std::ssize(scales);
   PlannedMetric metric{{name}, {{name, {outputs}}}, {}, {}};
   metric.sums = [outputs, error = std::move(error)](Builder& b, Value output, Value targets, const Rows& rows) {
@@ -38,9 +40,12 @@ PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, 
     const Value flat = b.emit(ops::Reshape{{b.type(errors).shape.front(), outputs}}, {errors});
     return std::vector<Value>{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, flat)})};
   };
-  metric.finish = [scales = std::move(scales)](Means means) {
+  metric.finish = [scales = std::move(scales), finish](Means means) {
     double sum = 0;
-    for (std::size_t i = 0; i < scales.size(); ++i) sum += means.front()[i] * scales[i];
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      const double mean = means.front()[i] * scales[i];
+      sum += finish == nullptr ? mean : finish(mean);
+    }
     return std::vector<double>{sum / static_cast<double>(scales.size())};
   };
   return metric;
@@ -53,11 +58,6 @@ Value absolute_error(Builder& b, Value output, Value targets) {
 Value squared_error(Builder& b, Value output, Value targets) {
   const Value error = difference(b, output, targets);
   return mul(b, error, error);
-}
-
-// The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
-Value true_class(Builder& b, Value targets) {
-  return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
 }
 
 PlannedMetric accuracy(const std::string& name, std::optional<double> threshold) {
@@ -82,18 +82,17 @@ PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
 // definitions of scikit-learn and torchmetrics.
 //
 // `denominator` computes the denominator from the number of predictions and the number of labels of a class.
-PlannedMetric class_quotient(const std::string& name, metric::Average average, const Model& model,
+PlannedMetric class_quotient(const spec::Metric& metric, const Model& model,
                              double (*denominator)(double predicted, double actual)) {
-  const bool binary = model.is_binary(), each = average == metric::Average::none;
+  const std::string name = spec::to_string(metric);
+  const bool binary = model.is_binary(), each = spec::is_per_class(metric);
   const std::int64_t classes = binary ? 2 : model.output.front();
   const std::string prefix = each ? name + ".each" : name;
   PlannedMetric planned{
-      {},
+      measure_names(metric, model),
       {{prefix + ".true_positives", {classes}}, {prefix + ".predicted", {classes}}, {prefix + ".actual", {classes}}},
       {},
       {}};
-  for (std::int64_t c = 0; each && c < classes; ++c) planned.names.push_back(name + "_" + std::to_string(c));
-  if (!each) planned.names.push_back(name);
   planned.sums = [classes, threshold = class_threshold(model)](Builder& b, Value output, Value targets,
                                                                const Rows& rows) {
     const Value prediction = predicted_class(b, output, threshold);
@@ -153,20 +152,20 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
 }
 
 struct Planner {
+  const spec::Metric& metric;
   const Model& model;
   std::string name;
 
   PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, class_threshold(model)); }
   PlannedMetric operator()(const metric::TopKAccuracy& top) const { return top_k_accuracy(name, top.k); }
-  PlannedMetric operator()(const metric::Precision& precision) const {
-    return class_quotient(name, precision.average, model, [](double predicted, double) { return predicted; });
+  PlannedMetric operator()(const metric::Precision&) const {
+    return class_quotient(metric, model, [](double predicted, double) { return predicted; });
   }
-  PlannedMetric operator()(const metric::Recall& recall) const {
-    return class_quotient(name, recall.average, model, [](double, double actual) { return actual; });
+  PlannedMetric operator()(const metric::Recall&) const {
+    return class_quotient(metric, model, [](double, double actual) { return actual; });
   }
-  PlannedMetric operator()(const metric::F1& f1) const {
-    return class_quotient(name, f1.average, model,
-                          [](double predicted, double actual) { return (predicted + actual) / 2; });
+  PlannedMetric operator()(const metric::F1&) const {
+    return class_quotient(metric, model, [](double predicted, double actual) { return (predicted + actual) / 2; });
   }
   PlannedMetric operator()(const metric::Perplexity&) const {
     return mean_of(
@@ -183,23 +182,43 @@ struct Planner {
     });
   }
   PlannedMetric operator()(const metric::MeanSquaredError&) const {
-    if (const auto& statistics = model.target_statistics) {
-      std::vector<double> variances = statistics->std;
-      for (double& variance : variances) variance *= variance;
-      return mean_of_each(name, std::move(variances), squared_error);
-    }
+    if (model.target_statistics) return mean_of_each(name, variances(), squared_error);
     return mean_of(name, [](Builder& b, Value output, Value targets) {
       return feature_mean(b, squared_error(b, output, targets));
     });
   }
+  // Of each number of a target, then the mean.
+  PlannedMetric operator()(const metric::RootMeanSquaredError&) const {
+    return mean_of_each(name, variances(), squared_error, [](double mean) { return std::sqrt(mean); });
+  }
   // The same in any units.
   PlannedMetric operator()(const metric::R2&) const { return r2(name, numel(model.target.shape)); }
+  PlannedMetric operator()(const metric::RocAuc&) const { return no_sums(); }
+  PlannedMetric operator()(const metric::ConfusionMatrix&) const { return no_sums(); }
+
+ private:
+  [[noreturn]] PlannedMetric no_sums() const { throw std::logic_error(name + " is no metric of sums"); }
+  // Of each number of a target, in units of normalised targets: what brings squared errors back to those of targets.
+  std::vector<double> variances() const {
+    if (!model.target_statistics) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
+    std::vector<double> squares = model.target_statistics->std;
+    for (double& square : squares) square *= square;
+    return squares;
+  }
 };
 
 }  // namespace
 
+std::vector<std::string> measure_names(const spec::Metric& metric, const Model& model) {
+  const std::string name = spec::to_string(metric);
+  if (!spec::is_per_class(metric)) return {name};
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < model.classes(); ++c) names.push_back(name + "_" + std::to_string(c));
+  return names;
+}
+
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model) {
-  return std::visit(Planner{model, spec::to_string(metric)}, metric.kind);
+  return std::visit(Planner{metric, model, spec::to_string(metric)}, metric.kind);
 }
 
 }  // namespace pmaptrain::model

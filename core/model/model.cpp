@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/base/text.h"
+#include "core/model/row_metrics.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -47,7 +48,13 @@ class Maker {
       check_initial_values();
     }
     throw_errors();
-    for (const spec::Metric& metric : spec_.metrics) model_.metrics.push_back(plan_metric(metric, model_));
+    for (const spec::Metric& metric : spec_.metrics) {
+      if (needs_rows(metric)) {
+        model_.row_metrics.push_back(metric);
+      } else {
+        model_.metrics.push_back(plan_metric(metric, model_));
+      }
+    }
   }
 
  private:
@@ -217,7 +224,8 @@ class Maker {
   }
 
   template <class OfClasses>
-  requires same_as_any<OfClasses, metric::Accuracy, metric::Precision, metric::Recall, metric::F1>
+  requires same_as_any<OfClasses, metric::Accuracy, metric::Precision, metric::Recall, metric::F1, metric::RocAuc,
+                       metric::ConfusionMatrix>
   void check_metric(const OfClasses&, const std::string& name, const Place& place) {
     if (!model_.is_binary()) need_classes(name, place, "mean_absolute_error");
     if constexpr (!std::is_same_v<OfClasses, metric::Accuracy>) need_one_label(name, place);
@@ -238,7 +246,8 @@ class Maker {
   }
 
   template <class OfNumbers>
-  requires same_as_any<OfNumbers, metric::MeanAbsoluteError, metric::MeanSquaredError, metric::R2>
+  requires same_as_any<OfNumbers, metric::MeanAbsoluteError, metric::MeanSquaredError, metric::RootMeanSquaredError,
+                       metric::R2>
   void check_metric(const OfNumbers&, const std::string& name, const Place& place) {
     need_numbers(name, place, "accuracy");
   }

@@ -59,6 +59,7 @@ struct Model {
   spec::Loss loss;
   Place loss_place;
   std::vector<PlannedMetric> metrics;
+  std::vector<spec::Metric> row_metrics;  // row_metrics.h
   Place metrics_place;
   bool weighted = false;  // examples have weights, so measures and gradients are weighted means
 
@@ -123,7 +124,9 @@ Value in_units_of_targets(Builder& b, const Model& model, Value output);
 // are.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);
 
-// Plans `metric` for a model whose loss, target and output have been checked.
+// The names of a metric's values: "recall", or one for each class, "recall_0".
+std::vector<std::string> measure_names(const spec::Metric& metric, const Model& model);
+// Plans `metric`, one of sums, for a model whose loss, target and output have been checked.
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
 // The parts of all measures of a step: the loss, the parts of the metrics, and of a weighted model "weight".

@@ -1,5 +1,6 @@
 #include "core/model/prediction.h"
 
+#include <limits>
 #include <variant>
 
 #include "core/graph/check.h"
@@ -15,11 +16,6 @@ bool is_softmax(const Model& model) { return std::holds_alternative<spec::Softma
 bool gives_probabilities(const Model& model) {
   const std::vector<const PlannedLayer*> layers = model.leaves();
   return !layers.empty() && layers.back()->kind == (is_softmax(model) ? "softmax" : "sigmoid");
-}
-
-Value probabilities(Builder& b, const Model& model, Value output) {
-  if (gives_probabilities(model)) return output;
-  return is_softmax(model) ? softmax(b, output) : sigmoid(b, output);
 }
 
 Value classes(Builder& b, const Model& model, Value output) {
@@ -44,6 +40,28 @@ Value predicted_class(Builder& b, Value output, std::optional<double> threshold)
   const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)});
   const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
   return cast(b, rows, DType::i32);
+}
+
+Value true_class(Builder& b, Value targets) {
+  return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
+}
+
+Value probabilities(Builder& b, const Model& model, Value output) {
+  if (gives_probabilities(model)) return output;
+  return is_softmax(model) ? softmax(b, output) : sigmoid(b, output);
+}
+
+// A probability of 0 is taken as the smallest normal number, whose logarithm is finite.
+Value output_of_average(Builder& b, const Model& model, Value average) {
+  if (!is_classifier(model) || gives_probabilities(model)) return average;
+  const auto log_of = [&](Value chance) {
+    const Value least = scalar_like(b, chance, static_cast<double>(std::numeric_limits<float>::min()));
+    return b.emit(ops::Log{}, {b.emit(ops::Max{}, {chance, least})});
+  };
+  if (is_softmax(model)) return log_of(average);
+  const Value other = sub(b, scalar_like(b, average, 1.0), average);
+  const Value log_odds_for = log_of(average);
+  return sub(b, log_odds_for, log_of(other));
 }
 
 Shape prediction_shape(const Model& model, PredictionKind kind) {

@@ -24,6 +24,20 @@ std::optional<double> class_threshold(const Model& model);
 // one is above `threshold`. The metric accuracy counts these.
 Value predicted_class(Builder& b, Value output, std::optional<double> threshold);
 
+// The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
+Value true_class(Builder& b, Value targets);
+// What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. A model whose last
+// layer is that function gives them itself.
+Value probabilities(Builder& b, const Model& model, Value output);
+
+// What several models together say is the mean of these: the probabilities of classifiers, the outputs of others, in
+// the units of the loss.
+inline PredictionKind averaged_kind(const Model& model) {
+  return is_classifier(model) ? PredictionKind::probabilities : PredictionKind::logits;
+}
+// The output [B, output...] that says what such a mean does. Loss and metrics are computed from it.
+Value output_of_average(Builder& b, const Model& model, Value average);
+
 // The shape of the prediction of one example.
 Shape prediction_shape(const Model& model, PredictionKind kind);
 

@@ -1,6 +1,7 @@
 // Binds what `train` says of the measures of an evaluation.
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/spec/bind.h"
 #include "core/spec/keys.h"
 #include "core/spec/values.h"
@@ -8,11 +9,11 @@
 namespace pmaptrain::spec {
 namespace {
 
-// The measures of which one value is reported.
+// The measures of one value.
 std::vector<std::string> measures_of(const Spec& spec) {
   std::vector<std::string> names{"loss"};
   for (const Metric& metric : spec.metrics) {
-    if (!is_per_class(metric)) names.push_back(to_string(metric));
+    if (is_single_value(metric)) names.push_back(to_string(metric));
   }
   return names;
 }
@@ -25,6 +26,12 @@ Place bind_measure(const Node* section, const Spec& spec, const Reporter& report
   if (metric == nullptr) return error_place(*section);
   const std::vector<std::string> names = measures_of(spec);
   if (std::find(names.begin(), names.end(), metric->text) == names.end()) {
+    const auto is_it = [&](const Metric& one) { return to_string(one) == metric->text; };
+    if (std::any_of(spec.metrics.begin(), spec.metrics.end(), is_it)) {
+      reporter.report(*metric, "metric '" + metric->text + "' is more than one value, and one decides",
+                      "the measures of one value are " + join(names, ", "));
+      return error_place(*metric);
+    }
     const bool listed = find_ending("metrics." + metric->text).size() == 1;
     reporter.report(*metric, "there is no metric '" + metric->text + "'",
                     listed ? "add it to metrics: [" + metric->text + "]" : suggest(metric->text, names, "metrics"));

@@ -131,7 +131,7 @@ inline Key mode_key(std::string_view example) {
           .words = {"min", "max"},
           .meaning = "Whether a smaller (min) or a larger (max) value is better.",
           .example = example,
-          .fallback_text = "max for accuracy, precision, recall, f1 and r2, else min"};
+          .fallback_text = "max for accuracy, precision, recall, f1, roc_auc and r2, else min"};
 }
 
 // ---- options of a row ----------------------------------------------------------------------------------------------

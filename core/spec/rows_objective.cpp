@@ -127,6 +127,29 @@ static auto row(Tag<F1>) {
       option(&F1::average, {.path = "average", .meaning = "As for precision.", .example = "average: none"}));
 }
 
+static auto row(Tag<RocAuc>) {
+  return alternative<RocAuc>(
+      {.path = "roc_auc",
+       .meaning = "For labels, in evaluations alone: the area under the ROC curve, exactly as scikit-learn's "
+                  "roc_auc_score computes it of the probabilities that predict gives; of more than two classes each "
+                  "against the rest. null for a class of which all examples are, or none is.",
+       .example = "metrics: [accuracy, roc_auc]"},
+      option(&RocAuc::average,
+             {.path = "average",
+              .meaning = "macro: the mean over the classes (of two classes: class 1). none: one value for each class: "
+                         "roc_auc_0, roc_auc_1, ...",
+              .example = "average: none"}));
+}
+
+static auto row(Tag<ConfusionMatrix>) {
+  return alternative<ConfusionMatrix>(
+      {.path = "confusion_matrix",
+       .meaning = "For labels, in evaluations alone: how many examples of each class are predicted to be of each "
+                  "class. It is in summary.json, with a list for each true class, and below the report for up to 12 "
+                  "classes.",
+       .example = "metrics: [accuracy, confusion_matrix]"});
+}
+
 static auto row(Tag<Perplexity>) {
   return alternative<Perplexity>({.path = "perplexity",
                                   .meaning = "For labels: exp of the mean softmax cross-entropy.",
@@ -143,6 +166,14 @@ static auto row(Tag<MeanSquaredError>) {
   return alternative<MeanSquaredError>({.path = "mean_squared_error",
                                         .meaning = "For numeric targets: the mean squared error.",
                                         .example = "metrics: [mean_squared_error]"});
+}
+
+static auto row(Tag<RootMeanSquaredError>) {
+  return alternative<RootMeanSquaredError>(
+      {.path = "root_mean_squared_error",
+       .meaning = "For numeric targets: the square root of the mean squared error; of several outputs the mean of "
+                  "their roots, as scikit-learn computes it.",
+       .example = "metrics: [root_mean_squared_error]"});
 }
 
 static auto row(Tag<R2>) {

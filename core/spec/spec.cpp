@@ -59,7 +59,7 @@ std::string to_string(PrecisionPolicy precision) {
 std::string to_string(Mode mode) { return mode == Mode::max ? "max" : "min"; }
 
 Mode mode_of(const std::string& metric) {
-  for (const char* const larger : {"accuracy", "precision", "recall", "f1", "r2"}) {
+  for (const char* const larger : {"accuracy", "precision", "recall", "f1", "r2", "roc_auc"}) {
     if (metric.find(larger) != std::string::npos) return Mode::max;
   }
   return Mode::min;
@@ -77,6 +77,10 @@ Mesh member_mesh(const Spec& spec) {
   std::erase_if(axes, [&](const Axis& axis) { return axis.name == spec.ensemble->axis; });
   if (axes.empty()) axes.push_back({"devices", 1});
   return Mesh(axes);
+}
+
+bool is_single_value(const Metric& metric) {
+  return !is_per_class(metric) && !std::holds_alternative<metric::ConfusionMatrix>(metric.kind);
 }
 
 bool is_per_class(const Metric& metric) {

@@ -344,12 +344,18 @@ struct F1 {
 struct Perplexity {};
 struct MeanAbsoluteError {};
 struct MeanSquaredError {};
+struct RootMeanSquaredError {};
 struct R2 {};
+struct RocAuc {
+  Average average = Average::macro;
+};
+struct ConfusionMatrix {};
 
 }  // namespace metric
 
 using MetricKind = std::variant<metric::Accuracy, metric::TopKAccuracy, metric::Precision, metric::Recall, metric::F1,
-                                metric::Perplexity, metric::MeanAbsoluteError, metric::MeanSquaredError, metric::R2>;
+                                metric::RocAuc, metric::ConfusionMatrix, metric::Perplexity, metric::MeanAbsoluteError,
+                                metric::MeanSquaredError, metric::RootMeanSquaredError, metric::R2>;
 struct Metric {
   MetricKind kind;
   Place place = {};
@@ -459,5 +465,7 @@ std::string to_string(PrecisionPolicy precision);
 std::string to_string(const Metric& metric);
 // Whether the metric has one value for each class.
 bool is_per_class(const Metric& metric);
+// Whether it is one value, by which the best checkpoint and the like may be selected.
+bool is_single_value(const Metric& metric);
 
 }  // namespace pmaptrain::spec

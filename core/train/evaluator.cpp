@@ -1,12 +1,18 @@
 #include "core/train/evaluator.h"
 
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
-#include "core/data/open.h"
+#include "core/model/batch.h"
+#include "core/ops/all.h"
 #include "core/train/checkpoint.h"
+#include "core/train/member_outputs.h"
 #include "core/train/run_folder.h"
 #include "core/train/start.h"
 #include "core/train/values.h"
@@ -71,90 +77,168 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
       model_(model),
       split_(plan.split),
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
-              batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {}
+              batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
+  const std::size_t bytes = product_of(static_cast<std::size_t>(plan.dataset->size()),
+                                       static_cast<std::size_t>(model::row_size(model)) * sizeof(float));
+  if (bytes > 0) demand_memory(bytes, "what metrics gather of " + split_, "leave out roc_auc and confusion_matrix");
+}
+
+void Evaluator::add_step(Sums& sums, std::int64_t member) {
+  // The outputs are the parts in their order, then the count.
+  const auto output = [&](std::size_t i) {
+    return numbers(module_, module_.output(entry_, i), {0, member});  // waits for the step
+  };
+  for (std::size_t i = 0; i < sums.parts.size(); ++i) {
+    const std::vector<double> found = output(i);
+    for (std::size_t j = 0; j < found.size(); ++j) sums.parts[i][j] += found[j];
+  }
+  sums.count += output(sums.parts.size()).front();
+  if (model::row_size(model_) == 0) return;
+  const Handle rows = module_.output(entry_, "rows");
+  const std::size_t slice = module_.slice_bytes(rows) / sizeof(float);
+  Ticket last;
+  const std::size_t begin = sums.rows.size();
+  sums.rows.resize(begin + slice * static_cast<std::size_t>(batch_.devices));
+  for (std::int64_t device = 0; device < batch_.devices; ++device) {
+    const std::size_t at = begin + static_cast<std::size_t>(device) * slice;
+    last = module_.read(rows, {device, member}, std::as_writable_bytes(std::span(sums.rows).subspan(at, slice)));
+  }
+  module_.wait(last);
+}
+
+Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {
+  for (std::vector<double>& part : sums.parts) {
+    for (double& sum : part) sum /= sums.count;
+  }
+  Evaluation evaluation{split_, model::finish_measures(model_, sums.parts), static_cast<std::int64_t>(sums.count), 0,
+                        member};
+  if (model::row_size(model_) == 0) return evaluation;
+  model::RowMeasures gathered = model::finish_rows(model_, sums.rows);
+  for (auto& measure : gathered.values) evaluation.measures.push_back(std::move(measure));
+  evaluation.confusion = std::move(gathered.confusion);
+  return evaluation;
+}
 
 std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop,
-                                       const Progress& progress) {
+                                       const Progress& progress, const Fill& fill) {
   const Clock::time_point begin = Clock::now();
   loader_.restart(0, batch_.steps_per_epoch);
-  const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
-  struct Sums {
-    std::vector<std::vector<double>> parts;
-    double count = 0;
-  };
   Sums none;
-  for (const model::MeasurePart& part : parts) none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
+  for (const model::MeasurePart& part : model::measure_parts(model_))
+    none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   std::vector<Sums> sums(members.size(), none);
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return {};
     if (progress) progress(step, batch_.steps_per_epoch);
-    module_.submit(entry_, loader_.next().slot, 1, members);
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      // The outputs are the parts in their order, then the count.
-      const auto output = [&](std::size_t i) {
-        return numbers(module_, module_.output(entry_, i), {0, members[m]});  // waits for the step
-      };
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        const std::vector<double> found = output(i);
-        for (std::size_t j = 0; j < found.size(); ++j) sums[m].parts[i][j] += found[j];
-      }
-      sums[m].count += output(parts.size()).front();
-    }
+    const int slot = loader_.next().slot;
+    if (fill) fill(slot);
+    module_.submit(entry_, slot, 1, members);
+    for (std::size_t m = 0; m < members.size(); ++m) add_step(sums[m], members[m]);
   }
   std::vector<Evaluation> evaluations;
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    auto& [means, count] = sums[m];
-    for (std::vector<double>& part : means) {
-      for (double& sum : part) sum /= count;
-    }
-    evaluations.push_back(
-        {split_, model::finish_measures(model_, means), static_cast<std::int64_t>(count), 0, members[m]});
-  }
+  for (std::size_t m = 0; m < members.size(); ++m) evaluations.push_back(finish(std::move(sums[m]), members[m]));
   for (Evaluation& evaluation : evaluations) evaluation.seconds = seconds_since(begin);
   return evaluations;
 }
 
-std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                                            const std::string& checkpoint, const std::optional<std::string>& name,
-                                            spec::Weights weights, MemberNumber member) {
-  std::vector<std::int64_t> members = chosen_members(loaded.spec, member);
-  const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
-  const data::Split split = chosen_split(spec.data, name);
-  const CheckpointWeights trained = load_weights(run_dir, checkpoint, weights);
-  const RunState& state = trained.state;
-  const CheckpointFile& parameters = trained.parameters;
+std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& members, const RunState& state) {
+  std::vector<std::int64_t> without;
+  for (const std::int64_t member : members) {
+    if (!has_best(state, member)) without.push_back(member);
+  }
+  if (without.size() == members.size()) check_has_best(state, members.front(), "--checkpoint last");
+  std::erase_if(members, [&](std::int64_t member) { return !has_best(state, member); });
+  return without;
+}
+
+CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                           const std::string& checkpoint, const std::optional<std::string>& split,
+                                           spec::Weights weights, MemberNumber member)
+    : loaded_(loaded),
+      checkpoint_(checkpoint),
+      members_(chosen_members(loaded.spec, member)),
+      trained_(load_weights(run_dir, checkpoint, weights)),
+      split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)) {
+  const RunState& state = trained_.state;
   check_same_members(loaded.spec, state);
-  const bool best = checkpoint == "best" && state.is_ensemble;
-  if (best && member) check_has_best(state, *member, "--checkpoint last");
-  if (best) std::erase_if(members, [&](std::int64_t one) { return !has_best(state, one); });
-  const data::Source data = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split, &state.encoding);
-  const data::Dataset& dataset = *data.of(split);
-  const model::Model model = model_of(spec, data, dataset);
-  model::check_targets(model, dataset, spec.data.source_place);
+  if (checkpoint == "best" && state.is_ensemble) {
+    if (member) check_has_best(state, *member, "--checkpoint last");
+    leave_out_without_best(members_, state);
+  }
+  const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
+  data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding);
+  model::check_targets(model_for(members_.front()), *data_.of(split_), spec.data.source_place);
+}
+
+model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
+  return model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
+}
+
+std::vector<Evaluation> CheckpointEvaluation::of_members() const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const RunState& state = trained_.state;
+  const model::Model model = model_for(members_.front());
   // In the batches of the run, whose sums are rounded alike; batch_size: all is its training split.
-  const EvaluationPlan plan = plan_evaluation(model, spec, split, data.of(split),
+  const EvaluationPlan plan = plan_evaluation(model, spec, split_, data_.of(split_),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
-  source.members = static_cast<std::int64_t>(members.size());
+  source.members = std::ssize(members_);
   const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
   check_memory(estimate_evaluation(backend->needs(source)), plan.batch,
-               members.size() > 1 ? "--member N evaluates one member alone" : "");
+               members_.size() > 1 ? "--member N evaluates one member alone" : "");
   const std::unique_ptr<Module> module = backend->load(source);
-  std::vector<std::int64_t> loaded_members;
-  for (const std::int64_t one : members) {
-    const std::int64_t there = std::ssize(loaded_members);
-    loaded_members.push_back(there);
-    write_group(*module, there, 0, Group::params, parameters.of_member(one), parameters.path);
-    set_loss_numbers(*module, model_of(spec::member_spec(loaded.spec, one), data, dataset), there);
+  std::vector<std::int64_t> there;
+  for (const std::int64_t member : members_) {
+    there.push_back(std::ssize(there));
+    write_group(*module, there.back(), 0, Group::params, trained_.parameters.of_member(member),
+                trained_.parameters.path);
+    set_loss_numbers(*module, model_for(member), there.back());
   }
-  std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(loaded_members);
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    results[m].member = members[m];
-    results[m].checkpoint = best ? best_checkpoint(state, members[m]) : checkpoint_name(state.step);
+  std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(there);
+  const bool best = checkpoint_ == "best" && state.is_ensemble;
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    results[m].member = members_[m];
+    results[m].classes = state.encoding.classes;
+    results[m].checkpoint = best ? best_checkpoint(state, members_[m]) : checkpoint_name(state.step);
   }
-  parameters.file.check_intact();
+  trained_.parameters.file.check_intact();
   return results;
+}
+
+// The members' outputs are computed by one module, and the measures of their means by another.
+Evaluation CheckpointEvaluation::of_average() const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const model::Model model = model_for(members_.front());
+  const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
+  EvaluationPlan plan = plan_evaluation(model, spec, split_, dataset,
+                                        data::rows_at_once(spec.data, spec.mesh.mesh, trained_.state.train_examples));
+  plan.program = std::make_shared<const Program>(optimize(model::averaged_evaluation_program(
+      model, spec.mesh.mesh, spec.data.axes, plan.batch.rows_per_device, all_ops())));
+  const Source source{
+      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+  MemberOutputs outputs(spec, model, model::averaged_kind(model), dataset, plan.batch, members_, trained_.parameters);
+  const std::unique_ptr<Module> module = choose_backend(spec.mesh, source).backend->load(source);
+  set_loss_numbers(*module, model, 0);
+  outputs.restart();
+  const auto fill = [&](int slot) {
+    outputs.next();
+    const std::vector<float> means = mean_over_members(outputs);
+    const std::span<std::byte> batch = module->batch(0, slot, "outputs");
+    std::memcpy(batch.data(), means.data(), batch.size());
+  };
+  Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
+  result.classes = trained_.state.encoding.classes;
+  result.together = true;
+  result.checkpoint = checkpoint_ == "best" ? checkpoint_ : checkpoint_name(trained_.state.step);
+  trained_.parameters.file.check_intact();
+  return result;
+}
+
+std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                            const std::string& checkpoint, const std::optional<std::string>& split,
+                                            spec::Weights weights, MemberNumber member) {
+  return CheckpointEvaluation(loaded, run_dir, checkpoint, split, weights, member).of_members();
 }
 
 }  // namespace pmaptrain::train

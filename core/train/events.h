@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,9 @@ struct Evaluated {
   MemberNumber member = std::nullopt;
 };
 
+// By split, of metric confusion_matrix: [true class][predicted class].
+using Confusions = std::map<std::string, std::vector<std::vector<double>>>;
+
 // What the config asks for and now happens, such as a learning rate that falls on a plateau.
 struct Noted {
   std::string text;
@@ -103,6 +107,9 @@ struct MemberEnded {
   std::int64_t steps_skipped = 0;  // among them, those that changed nothing (train.on_nonfinite: skip)
   std::string reason;              // why it ended by itself: early_stopping, or nonfinite and other guards; else empty
   std::vector<Comparison> comparisons;
+  Confusions confusions = {};  // of the last evaluations
+  // The keys that members differ in, and what it has: "optimizer.learning_rate", "0.001".
+  std::vector<std::pair<std::string, std::string>> varied = {};
 };
 
 struct Ended {
@@ -119,6 +126,7 @@ struct Ended {
   std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
   bool continues = false;                 // --resume goes on with it
   bool is_ensemble = false;
+  std::vector<std::string> classes = {};  // their names; empty where they are numbers
   bool normalised_targets = false;        // the loss is in units of their standard deviations
   std::vector<MemberEnded> members = {};  // one without an ensemble
   std::int64_t steps_skipped() const {    // by all members

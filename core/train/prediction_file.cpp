@@ -50,6 +50,9 @@ class CsvLines : public PredictionFile {
     for (std::size_t i = 0; i < columns; ++i) {
       text_ += (i > 0 ? "," : "") + cell_of(column_name(static_cast<std::int64_t>(i)));
     }
+    for (std::size_t i = 0; predictions.has_deviations && i < columns; ++i) {
+      text_ += ",std" + index_of(static_cast<std::int64_t>(i));
+    }
     if (predictions.tells_errors) text_ += ",error";
     text_ += '\n';
   }
@@ -97,11 +100,17 @@ class CsvLines : public PredictionFile {
       return kind == PredictionKind::probabilities && predictions_.by_class ? name + "_" + class_name(1) : name;
     }
     if (predictions_.by_class) return name + "_" + class_name(column);
+    return name + index_of(column);
+  }
+
+  // "_2", of an image "_0_2"; nothing of the only one.
+  std::string index_of(std::int64_t column) const {
+    if (numel(predictions_.shape) == 1) return "";
     std::string index;
     for (std::size_t d = predictions_.shape.size(); d-- > 0; column /= predictions_.shape[d]) {
       index.insert(0, "_" + std::to_string(column % predictions_.shape[d]));
     }
-    return name + index;
+    return index;
   }
 
   std::string class_name(std::int64_t index) const {
@@ -109,8 +118,12 @@ class CsvLines : public PredictionFile {
     return index >= 0 && index < std::ssize(names) ? names[static_cast<std::size_t>(index)] : std::to_string(index);
   }
 
+  std::size_t row_columns() const {
+    return static_cast<std::size_t>(numel(predictions_.shape)) * (predictions_.has_deviations ? 2 : 1);
+  }
+
   void append_row(std::span<const std::byte> row) {
-    const auto columns = static_cast<std::size_t>(numel(predictions_.shape));
+    const std::size_t columns = row_columns();
     for (std::size_t i = 0; i < columns; ++i) {
       if (i > 0) text_ += ',';
       if (predictions_.dtype == DType::f32) {
@@ -130,7 +143,7 @@ class CsvLines : public PredictionFile {
       for (const data::TextColumn& id : predictions_.ids)
         text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
       if (has_files_) text_ += cell_of(skipped[next_skipped_].file) + ",";
-      text_ += std::string(static_cast<std::size_t>(numel(predictions_.shape)), ',');
+      text_ += std::string(row_columns(), ',');
       text_ += cell_of(skipped[next_skipped_].reason) + "\n";
     }
   }
@@ -176,9 +189,21 @@ std::pair<DType, Shape> array_of(const Predictions& predictions) {
   return {predictions.dtype == DType::i32 ? DType::i64 : predictions.dtype, std::move(shape)};
 }
 
-// Rows as an array has them: classes become i64. `wide` is memory for that.
+// The values of each row, or the standard deviations behind them.
+std::vector<std::byte> halves_of(std::span<const std::byte> rows, std::size_t row_bytes, bool second) {
+  std::vector<std::byte> halves;
+  halves.reserve(rows.size() / 2);
+  for (std::size_t at = second ? row_bytes / 2 : 0; at < rows.size(); at += row_bytes) {
+    const std::span<const std::byte> half = rows.subspan(at, row_bytes / 2);
+    halves.insert(halves.end(), half.begin(), half.end());
+  }
+  return halves;
+}
+
+// Rows as an array has them: classes become i64, and values have no deviations between them. `wide` is memory for that.
 std::span<const std::byte> elements_of(std::span<const std::byte> rows, const Predictions& predictions,
                                        std::vector<std::byte>& wide) {
+  if (predictions.has_deviations) return wide = halves_of(rows, predictions.row_bytes(), false);
   if (predictions.dtype != DType::i32) return rows;
   const std::size_t count = rows.size() / sizeof(std::int32_t);
   wide.resize(count * sizeof(std::int64_t));
@@ -216,21 +241,27 @@ class NpzFile : public PredictionFile {
     const std::size_t bytes = size_of(tensor_.dtype) * static_cast<std::size_t>(numel(tensor_.shape));
     demand_memory(bytes, "'" + path_ + "'", "an .npy or .csv file is written without being held in memory");
     tensor_.bytes.reserve(bytes);
+    deviations_.dtype = tensor_.dtype;
+    deviations_.shape = tensor_.shape;
   }
   void write(std::span<const std::byte> rows) override {
     const std::span<const std::byte> elements = elements_of(rows, predictions_, wide_);
     tensor_.bytes.insert(tensor_.bytes.end(), elements.begin(), elements.end());
+    if (!predictions_.has_deviations) return;
+    const std::vector<std::byte> deviations = halves_of(rows, predictions_.row_bytes(), true);
+    deviations_.bytes.insert(deviations_.bytes.end(), deviations.begin(), deviations.end());
   }
   void finish() override {
     Tensors tensors;
     tensors.emplace("predictions", std::move(tensor_));
+    if (predictions_.has_deviations) tensors.emplace("standard_deviations", std::move(deviations_));
     write_npz(path_, tensors);
   }
 
  private:
   std::string path_;
   const Predictions& predictions_;
-  Tensor tensor_;
+  Tensor tensor_, deviations_;
   std::vector<std::byte> wide_;
 };
 

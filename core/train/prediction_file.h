@@ -27,9 +27,10 @@ bool is_prediction_file(const std::string& path);
 // CSV: a header, then a line for each example: columns that are passed through, of images the name of the file, then
 // the predictions, classes by name.
 // Numbers have the fewest digits that read back as the same f32.
-// NPY, and the array "predictions" of an NPZ: [examples, shape...], f32, or i64 of classes by number. An NPZ is held in
-// memory until it is finished; the others are written as they come. What a process left here that was killed is
-// removed.
+// NPY, and the array "predictions" of an NPZ: [examples, shape...], f32, or i64 of classes by number. The standard
+// deviations of several members' values are columns "std" of CSV, the array "standard_deviations" of an NPZ, and not in
+// an NPY. An NPZ is held in memory until it is finished; the others are written as they come. What a process left here
+// that was killed is removed.
 //
 // `predictions` outlives the file. Throws Error: failed, or resource.
 std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions);

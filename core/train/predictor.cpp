@@ -1,11 +1,10 @@
 #include "core/train/predictor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/loader.h"
-#include "core/ops/all.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_folder.h"
 #include "core/train/start.h"
@@ -19,15 +18,6 @@ using model::PredictionKind;
   throw Error(ExitStatus::usage, Diagnostic{"usage", {}, std::move(message), std::move(help), {}});
 }
 
-std::int64_t chosen_member(const spec::Spec& spec, MemberNumber member) {
-  if (spec.ensemble && !member) {
-    const std::int64_t members = spec::members(spec);
-    refuse("the run is an ensemble of " + counted(members, "member") + ", and predictions are of one",
-           "choose it: --member 0 to --member " + std::to_string(members - 1));
-  }
-  return chosen_members(spec, member).front();
-}
-
 PredictionKind chosen_kind(const model::Model& model, const std::optional<PredictionKind>& asked) {
   const bool classifier = model::is_classifier(model);
   if (!asked) return classifier ? PredictionKind::classes : PredictionKind::values;
@@ -35,6 +25,28 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
   refuse("--as " + std::string(name_of(*asked)) + " does not fit the model: its loss, " + spec::to_string(model.loss) +
              ", is one of " + (classifier ? "classes" : "numbers"),
          classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
+}
+
+// What each member of several computes for a prediction of this kind.
+PredictionKind kind_of_members(PredictionKind kind, const spec::Spec& spec) {
+  if (kind == PredictionKind::logits) {
+    refuse("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",
+           "choose a member, --member 0 to --member " + std::to_string(spec::members(spec) - 1) +
+               ", or --as probabilities");
+  }
+  return kind == PredictionKind::classes ? PredictionKind::probabilities : kind;
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, T value) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), begin, begin + sizeof value);
+}
+
+// The class that the probabilities of one label say: the largest, the first of equals. A single one is that of class 1.
+std::int32_t class_of(std::span<const float> chances) {
+  if (chances.size() == 1) return static_cast<std::int32_t>(chances.front() > 0.5F);
+  return static_cast<std::int32_t>(std::max_element(chances.begin(), chances.end()) - chances.begin());
 }
 
 }  // namespace
@@ -51,16 +63,19 @@ std::string_view name_of(PredictionKind kind) {
 
 Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                      const PredictionRequest& request) {
-  const std::int64_t member = chosen_member(loaded.spec, request.member);
-  const spec::Spec& spec = spec::member_spec(loaded.spec, member);
+  std::vector<std::int64_t> members = chosen_members(loaded.spec, request.member);
   const CheckpointWeights trained = load_weights(run_dir, request.checkpoint, request.weights);
   const RunState& state = trained.state;
   const CheckpointFile& parameters = trained.parameters;
   check_same_members(loaded.spec, state);
   const bool best = request.checkpoint == "best" && state.is_ensemble;
-  if (best) check_has_best(state, member, "--checkpoint last");
+  if (best && request.member) check_has_best(state, *request.member, "--checkpoint last");
+  if (best) predictions_.left_out = leave_out_without_best(members, state);
+  const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
+  const bool together = loaded.spec.ensemble && !request.member;
+  const PredictionKind computed = together ? kind_of_members(predictions_.kind, loaded.spec) : predictions_.kind;
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
@@ -70,44 +85,60 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
+  predictions_.has_deviations = together && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
-  predictions_.checkpoint = best ? best_checkpoint(state, member) : checkpoint_name(state.step);
+  const bool each_its_own = best && members.size() > 1;
+  predictions_.checkpoint = each_its_own ? "best"
+                            : best       ? best_checkpoint(state, members.front())
+                                         : checkpoint_name(state.step);
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   // Where no row can be read, nothing is run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
-  batch_ = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
-  const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
-      model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), predictions_.kind)));
-  const Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
-  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
-  check_memory(estimate_evaluation(backend->needs(source)), batch_);
-  module_ = backend->load(source);
-  write_group(*module_, 0, 0, Group::params, parameters.of_member(member), parameters.path);
+  const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
+  batch_size_ = batch.global;
+  is_together_ = together;
+  outputs_per_example_ = numel(model.output);
+  outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, members, parameters);
   parameters.file.check_intact();
 }
 
-void Predictor::run(const Take& take, const std::atomic<int>* stop) {
-  const data::Dataset& inputs = *predictions_.inputs;
-  if (inputs.size() == 0) return;
-  data::Loader loader(predictions_.inputs, data::Sampler::in_order(batch_.dataset), batch_,
-                      batch_slots(*module_, 0, inputs, batch_), {0, batch_.steps_per_epoch});
-  const Handle output = module_->output(0, "predictions");
-  const std::size_t slice = module_->slice_bytes(output);
-  std::vector<std::byte> rows(slice * static_cast<std::size_t>(batch_.devices));
-  for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
-    if (stop != nullptr && *stop != 0) return;
-    const data::Batch batch = loader.next();
-    module_->submit(0, batch.slot);
-    Ticket last;
-    for (std::int64_t device = 0; device < batch_.devices; ++device) {
-      last = module_->read(output, device, std::span(rows).subspan(static_cast<std::size_t>(device) * slice, slice));
-    }
-    module_->wait(last);
-    take(step * batch_.global,
-         std::span(rows).first(static_cast<std::size_t>(batch.examples) * predictions_.row_bytes()));
+// Of an ensemble that predicts together; of one member its outputs are the predictions.
+std::span<const std::byte> Predictor::combined() {
+  if (!is_together_) return outputs_->rows(0);
+  combined_.clear();
+  const std::vector<float> means = mean_over_members(*outputs_);
+  if (predictions_.kind == PredictionKind::probabilities) {
+    combined_.resize(means.size() * sizeof(float));
+    std::memcpy(combined_.data(), means.data(), combined_.size());
+    return combined_;
   }
-  inputs.check_unchanged();
+  if (predictions_.kind == PredictionKind::classes) {
+    // As many outputs for each label, of which a sequence has several.
+    const auto outputs = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
+    for (std::size_t at = 0; at < means.size(); at += outputs) {
+      put(combined_, class_of(std::span(means).subspan(at, outputs)));
+    }
+    return combined_;
+  }
+  const std::vector<float> deviations = deviation_over_members(*outputs_);
+  const auto values = static_cast<std::size_t>(outputs_per_example_);
+  for (std::size_t at = 0; at < means.size(); at += values) {
+    for (std::size_t i = 0; i < values; ++i) put(combined_, means[at + i]);
+    for (std::size_t i = 0; i < values; ++i) put(combined_, deviations[at + i]);
+  }
+  return combined_;
+}
+
+void Predictor::run(const Take& take, const std::atomic<int>* stop) {
+  if (predictions_.inputs->size() == 0) return;
+  outputs_->restart();
+  for (std::int64_t step = 0; step < outputs_->batches(); ++step) {
+    if (stop != nullptr && *stop != 0) return;
+    const auto examples = static_cast<std::size_t>(outputs_->next());
+    take(step * batch_size_, combined().first(examples * predictions_.row_bytes()));
+  }
+  predictions_.inputs->check_unchanged();
 }
 
 }  // namespace pmaptrain::train

@@ -16,6 +16,7 @@
 #include "core/data/prediction_input.h"
 #include "core/model/prediction.h"
 #include "core/train/evaluator.h"
+#include "core/train/member_outputs.h"
 
 namespace pmaptrain::train {
 
@@ -24,7 +25,7 @@ struct PredictionRequest {
   std::optional<model::PredictionKind> kind;  // none: classes where the loss is one of classes, else values
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
-  MemberNumber member = std::nullopt;  // an ensemble needs one
+  MemberNumber member = std::nullopt;  // of an ensemble; none: what all members say together
 };
 
 // "classes", as --as takes it.
@@ -42,17 +43,22 @@ struct Predictions {
   bool by_class = false;                        // each example is of one class, as opposed to several at once
   std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
+  bool has_deviations = false;                  // each example's values are followed by their standard deviations
   bool tells_errors = false;                    // of rows and files that cannot be read
   std::vector<data::SkippedRow> skipped;        // those, which `inputs` does not have
-  std::string checkpoint;                       // "step-00000100"
+  std::string checkpoint;                       // "step-00000100"; of several members "best", or one that is all's
+  std::vector<std::int64_t> left_out;           // members without a best checkpoint
 
-  std::size_t row_bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
+  std::size_t row_bytes() const {
+    return size_of(dtype) * static_cast<std::size_t>(numel(shape)) * (has_deviations ? 2 : 1);
+  }
 };
 
 class Predictor {
  public:
-  // Opens the run's checkpoint and the inputs, and nothing of the run's data. `loaded` is the run's config. Throws
-  // Error.
+  // Opens the run's checkpoint and the inputs, and nothing of the run's data. `loaded` is the run's config. Members of
+  // an ensemble predict together: the mean of their probabilities, or of their values with the standard deviation. Of
+  // "best" each has its own best parameters, and those that have none are left out. Throws Error.
   Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request);
 
   const Predictions& predictions() const { return predictions_; }
@@ -65,10 +71,14 @@ class Predictor {
   void run(const Take& take, const std::atomic<int>* stop = nullptr);
 
  private:
+  std::span<const std::byte> combined();
+
   Predictions predictions_;
   std::vector<std::string> notes_;
-  data::BatchPlan batch_;
-  std::unique_ptr<Module> module_;
+  std::int64_t batch_size_ = 0, outputs_per_example_ = 0;
+  bool is_together_ = false;  // of several members, or of all that an ensemble has
+  std::unique_ptr<MemberOutputs> outputs_;
+  std::vector<std::byte> combined_;  // rows of predictions of several members
 };
 
 }  // namespace pmaptrain::train

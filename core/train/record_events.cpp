@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/base/error.h"
+#include "core/train/matrix_json.h"
 #include "core/train/record_report.h"
 
 namespace pmaptrain::train {
@@ -100,6 +101,9 @@ Object final_of(const MemberEnded& member) {
   for (const auto& [split, measures] : member.final_measures) {
     Object object;
     object.add(measures);
+    if (const auto found = member.confusions.find(split); found != member.confusions.end()) {
+      object.add("confusion_matrix", matrix_json(found->second));
+    }
     all.add(split, object);
   }
   return all;
@@ -114,10 +118,19 @@ Object best_of(const MemberEnded& member) {
   return best;
 }
 
+// A number where the text is one.
+OrderedJson value_of(const std::string& text) {
+  OrderedJson number = OrderedJson::parse(text, nullptr, false);
+  return number.is_number() ? number : OrderedJson(text);
+}
+
 Object end_of(const MemberEnded& member) {
   Object end;
   end.add("steps", member.steps);
   end.add("steps_skipped", member.steps_skipped);
+  Object varied;
+  for (const auto& [path, value] : member.varied) varied.add(path, value_of(value));
+  if (!member.varied.empty()) end.add("varied", varied);
   end.add("finished", member.reason.empty() ? OrderedJson(nullptr) : OrderedJson(member.reason));
   return end;
 }
@@ -139,6 +152,18 @@ void add_lines(std::string& lines, const Event& event) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json matrix_json(const std::vector<std::vector<double>>& matrix) {
+  OrderedJson rows = OrderedJson::array();
+  for (const std::vector<double>& row : matrix) {
+    OrderedJson& numbers = rows.emplace_back(OrderedJson::array());
+    for (const double value : row) {
+      const bool is_count = value == std::floor(value) && value < 0x1p53;
+      numbers.push_back(is_count ? OrderedJson(static_cast<std::int64_t>(value)) : OrderedJson(value));
+    }
+  }
+  return rows;
+}
 
 std::string metrics_lines(const Event& event) {
   std::string lines;
@@ -176,6 +201,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("final", of_members(ended, final_of));
   if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
   if (ended.normalised_targets) summary.add("normalised_targets", true);
+  if (!ended.classes.empty()) summary.add("classes", ended.classes);
   summary.add("best", of_members(ended, best_of));
   if (ended.is_ensemble) summary.add("members", of_members(ended, end_of));
   summary.add("seconds", ended.seconds);
@@ -189,16 +215,18 @@ double to_number(const OrderedJson& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::vector<std::pair<std::string, Measures>> to_final(const OrderedJson& splits) {
-  std::vector<std::pair<std::string, Measures>> found;
+void load_final(const OrderedJson& splits, MemberEnded& member) {
   for (const auto& [split, object] : splits.items()) {
     Measures measures;
     for (const auto& [name, value] : object.items()) {
-      if (name != "finite") measures.emplace_back(name, to_number(value));
+      if (name == "confusion_matrix") {
+        member.confusions[split] = value.get<Confusions::mapped_type>();
+      } else if (name != "finite") {
+        measures.emplace_back(name, to_number(value));
+      }
     }
-    found.emplace_back(split, std::move(measures));
+    member.final_measures.emplace_back(split, std::move(measures));
   }
-  return found;
 }
 
 }  // namespace
@@ -223,7 +251,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
       const auto of_member = [&](const char* key) { return ended.is_ensemble ? json.at(key).at(m) : json.at(key); };
       MemberEnded& member = ended.members[m];
-      member.final_measures = to_final(of_member("final"));
+      load_final(of_member("final"), member);
       if (const OrderedJson best = of_member("best"); !best.is_null()) {
         member.best = Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(),
                            to_number(best.at("value"))};
@@ -231,10 +259,16 @@ std::optional<Ended> parse_summary(const std::string& text) {
       const OrderedJson end = ended.is_ensemble ? of_member("members") : json;
       member.steps = end.at("steps").get<std::int64_t>();
       member.steps_skipped = end.at("steps_skipped").get<std::int64_t>();
+      if (end.contains("varied")) {
+        for (const auto& [path, value] : end.at("varied").items()) {
+          member.varied.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+        }
+      }
       if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();
     }
     ended.test_parameters = json.value("test_parameters", "");
     ended.normalised_targets = json.value("normalised_targets", false);
+    ended.classes = json.value("classes", std::vector<std::string>());
     ended.seconds = json.at("seconds").get<double>();
     return ended;
   } catch (const std::exception&) {

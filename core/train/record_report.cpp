@@ -129,7 +129,9 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
     }
   }
   if (heading.size() == 1) return "";
-  std::vector<Row> rows{heading};
+  Row shown = heading;
+  for (std::string& name : shown) name = with_class(name, ended.classes);
+  std::vector<Row> rows{shown};
   for (const auto& [split, measures] : member.final_measures) {
     Row row{split_name(ended, split)};
     const std::map<std::string, double> values(measures.begin(), measures.end());
@@ -140,6 +142,17 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
     rows.push_back(std::move(row));
   }
   return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
+}
+
+// Of few enough classes, the matrix of the last split that has one.
+std::string confusion_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
+  for (auto last = member.final_measures.rbegin(); last != member.final_measures.rend(); ++last) {
+    const auto found = member.confusions.find(last->first);
+    if (found != member.confusions.end()) {
+      return confusion_text(found->second, split_name(ended, last->first), ended.classes, color, columns);
+    }
+  }
+  return "";
 }
 
 std::string value_at(const std::vector<double>& values, std::size_t i) {
@@ -215,23 +228,46 @@ std::vector<Column> columns_of(const Ended& ended) {
   return columns;
 }
 
-// A row for each member, and a column for each measure.
+// "learning_rate" of "optimizer.learning_rate".
+std::string last_key(const std::string& path) { return printable(path.substr(path.rfind('.') + 1)); }
+
+// A row for each member, and a column for each key that they differ in and for each measure.
 std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
   Row groups{""}, names{""};
+  const auto& varied = ended.members.front().varied;
+  for (std::size_t i = 0; i < varied.size(); ++i) {
+    groups.emplace_back("");
+    names.push_back(last_key(varied[i].first));
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     groups.push_back(i > 0 && columns[i - 1].group == columns[i].group ? "" : columns[i].group);
-    names.push_back(printable(columns[i].name));
+    names.push_back(with_class(columns[i].name, ended.classes));
   }
   std::vector<Row> rows{groups, names};
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
     Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
+    for (const auto& [path, value] : ended.members[m].varied) row.push_back(printable(value));
     for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
   }
   return rows;
 }
 
-// A row for each measure, with the best and the worst of many members.
-std::vector<Row> rows_by_measure(const std::vector<Column>& columns) {
+// What the members differ in, of these: "member 3: learning_rate 0.001".
+std::string differences(const Ended& ended, const std::set<std::int64_t>& members) {
+  std::string text;
+  for (const std::int64_t member : members) {
+    std::string values;
+    for (const auto& [path, value] : ended.members[static_cast<std::size_t>(member)].varied) {
+      values += (values.empty() ? "" : ", ") + last_key(path) + " " + printable(value);
+    }
+    if (!values.empty()) text += fmt::format("  member {}: {}\n", member, values);
+  }
+  return text;
+}
+
+// A row for each measure, with the best and the worst of many members, which are added to `shown`.
+std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::vector<std::string>& classes,
+                                 std::set<std::int64_t>& shown) {
   std::vector<Row> rows{{"", "best", "median", "worst"}};
   for (const Column& column : columns) {
     std::vector<double> values;
@@ -242,7 +278,8 @@ std::vector<Row> rows_by_measure(const std::vector<Column>& columns) {
       members.push_back(static_cast<std::int64_t>(m));
     }
     const Spread spread = spread_of(column.name, values, members);
-    rows.push_back({column.group + " " + printable(column.name),
+    shown.insert({spread.best_member, spread.worst_member});
+    rows.push_back({column.group + " " + with_class(column.name, classes),
                     fmt::format("{} ({})", compact(spread.best), spread.best_member), compact(spread.median),
                     fmt::format("{} ({})", compact(spread.worst), spread.worst_member)});
   }
@@ -256,7 +293,9 @@ std::string members_table(const Ended& ended, bool color, int terminal_columns) 
     const std::vector<Row> rows = rows_by_member(ended, columns);
     if (fits(rows, terminal_columns)) return "\n" + table(rows, color, 2);
   }
-  return "\n" + table(rows_by_measure(columns), color);
+  std::set<std::int64_t> shown;
+  const std::vector<Row> rows = rows_by_measure(columns, ended.classes, shown);
+  return "\n" + table(rows, color) + differences(ended, shown);
 }
 
 // A value of a parameter that is compared, of every member.
@@ -356,6 +395,7 @@ std::string finished_members(const Ended& ended) {
 
 std::string member_report(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   std::string text = measures_table(ended, member, color, columns);
+  text += confusion_table(ended, member, color, columns);
   text += comparison_table(member.comparisons, true, color);
   text += comparison_table(member.comparisons, false, color);
   if (member.best) {
@@ -366,6 +406,38 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
 }
 
 }  // namespace
+
+std::string with_class(const std::string& measure, const std::vector<std::string>& classes) {
+  const std::size_t at = measure.find_last_not_of("0123456789");
+  if (at == std::string::npos || measure[at] != '_' || measure.size() - at - 1 > 9 || at + 1 == measure.size()) {
+    return printable(measure);
+  }
+  const auto number = static_cast<std::size_t>(std::stoul(measure.substr(at + 1)));
+  return number < classes.size() ? measure + " (" + printable(classes[number]) + ")" : measure;
+}
+
+std::string confusion_text(const std::vector<std::vector<double>>& matrix, const std::string& split,
+                           const std::vector<std::string>& classes, bool color, int columns) {
+  constexpr std::size_t most_classes = 12;
+  if (matrix.size() > most_classes) return "";
+  const auto name = [&](std::size_t c) { return c < classes.size() ? printable(classes[c]) : std::to_string(c); };
+  Row heading{split + ": true \\ predicted"};
+  std::vector<Row> rows{heading};
+  for (std::size_t c = 0; c < matrix.size(); ++c) {
+    rows.front().push_back(name(c));
+    Row& row = rows.emplace_back(Row{name(c)});
+    for (const double value : matrix[c]) {
+      row.push_back(value == std::floor(value) ? with_commas(std::llround(value)) : compact(value));
+    }
+  }
+  if (fits(rows, columns)) return "\n" + table(rows, color);
+  // Columns by their numbers, which stand before the names of the rows.
+  for (std::size_t c = 0; c < matrix.size(); ++c) {
+    rows[0][c + 1] = std::to_string(c);
+    rows[c + 1][0] = std::to_string(c) + (c < classes.size() ? " " + name(c) : "");
+  }
+  return "\n" + table(rows, color);
+}
 
 std::string final_report(const Ended& ended, bool color, int columns) {
   std::string text = headline(ended, color, columns);

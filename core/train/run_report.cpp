@@ -30,7 +30,8 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
       const MemberState& state = resumed->members[m];
       const bool is_taken_back = state.last_step && state.last_step->step > state.steps &&
                                  stays_finished(state, *resumed, setup_.spec().train);
-      told_[m] = {state.logged_step, 0, state.last_step, is_taken_back, state.last_epoch, -1, state.measures};
+      told_[m] = {state.logged_step, 0,  state.last_step, is_taken_back,
+                  state.last_epoch,  -1, state.measures,  state.confusions};
       logged_step_ = std::max(logged_step_, state.logged_step);
       const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
       if (told_[m].last_step) told_[m].last_step->member = number;
@@ -64,6 +65,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     MemberState& member = state.members[m];
     member.logged_step = cuts_line && told.logged_step > member.steps ? told.logged_before : told.logged_step;
     member.measures = told.measures;
+    member.confusions = told.confusions;
     member.last_step.reset();
     member.last_epoch.reset();
     if (member.left_behind) continue;
@@ -310,6 +312,7 @@ void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& found = evaluations[i];
     told_of(found.member).measures[found.split] = found.measures;
+    if (found.confusion) told_of(found.member).confusions[found.split] = *found.confusion;
     events.push_back({steps[i], epoch_of(std::max<std::int64_t>(steps[i], 1)), found.split, found.measures,
                       found.examples, found.seconds, setup_.member_number(found.member)});
   }
@@ -322,7 +325,9 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   if (told.first_epoch->epoch == told.last_epoch->epoch) return std::nullopt;
   const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
   const LossCourse course{*told.first_loss, loss(*told.last_epoch)};
-  const bool stuck = course.last >= course.first && course.last >= loss(*told.first_epoch);
+  // A perfect fit has nowhere to fall to.
+  constexpr double rounding = 1e-7;
+  const bool stuck = course.last >= course.first && course.last >= loss(*told.first_epoch) && course.last > rounding;
   return stuck && std::isfinite(course.first) ? std::optional(course) : std::nullopt;
 }
 
@@ -338,6 +343,14 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
       if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
     }
   }
+  for (std::size_t m = 0; m < told_.size(); ++m) {
+    ended.members[m].confusions = told_[m].confusions;
+    if (!setup_.spec().ensemble) continue;
+    for (const spec::Varied& key : setup_.spec().ensemble->vary) {
+      ended.members[m].varied.emplace_back(key.path, key.values[m]);
+    }
+  }
+  ended.classes = setup_.source.encoding.classes;
   ended.normalised_targets = setup_.model.target_statistics.has_value();
   ended.seconds = seconds_since(begin_);
 }

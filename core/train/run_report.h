@@ -101,9 +101,10 @@ class RunReport {
     std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before it
     std::optional<Logged> last_step;  // of a process before, where it was not logged; or the one that was taken back
     bool is_taken_back = false;
-    std::optional<EpochEnded> unreported;                         // the last epoch, where its end was not reported
-    std::int64_t reported_epoch_at = -1;                          // the step of the last epoch's line
-    std::map<std::string, Measures> measures;                     // the last ones, by split
+    std::optional<EpochEnded> unreported;      // the last epoch, where its end was not reported
+    std::int64_t reported_epoch_at = -1;       // the step of the last epoch's line
+    std::map<std::string, Measures> measures;  // the last ones, by split
+    Confusions confusions = {};
     std::optional<double> first_loss = {};                        // of the first step
     std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones
   };

@@ -63,6 +63,7 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   visit("metrics_bytes", state.metrics_bytes);
   by_member("logged_step", &MemberState::logged_step);
   by_member("final", &MemberState::measures);
+  by_member("confusion_matrix", &MemberState::confusions);
   by_member("evaluated_step", &MemberState::evaluated_step);
   by_member("last_step", &MemberState::last_step);
   by_member("last_epoch", &MemberState::last_epoch);
@@ -350,8 +351,9 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     if (state.is_ensemble) state.members.resize(json.at("best").size());
     if (state.members.empty()) throw std::invalid_argument("no member");
     const auto by_member = [&](const char* name, auto part) {
-      // A checkpoint that is older than lost_best has none.
-      if (std::string_view(name) == "lost_best" && !json.contains(name)) return;
+      // A checkpoint that is older than these has none.
+      const bool is_newer = name == std::string_view("lost_best") || name == std::string_view("confusion_matrix");
+      if (is_newer && !json.contains(name)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
         load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
       }

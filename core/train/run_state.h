@@ -36,6 +36,7 @@ struct MemberState {
   // here may have others: of the evaluations after the last step, which come after its checkpoint, and of a step that a
   // guard took back.
   std::map<std::string, Measures> measures;
+  Confusions confusions;
   std::int64_t evaluated_step = -1;
   // What the last lines say of a member that ends here: of a step, and of an epoch, that are due no line at the log
   // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.

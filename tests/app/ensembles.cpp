@@ -25,11 +25,16 @@ TEST_CASE("eval has a line for each member of an ensemble, or for one of them", 
   }
   CHECK(eval({"--member", "1"}).out.starts_with("member 1  validation  loss "));
   const json all = json::parse(eval({"--json"}).out), one = json::parse(eval({"--json", "--member", "2"}).out);
-  REQUIRE(all.size() == 3);
-  CHECK(all[2]["member"] == 2);
+  const json& members = all["members"];
+  REQUIRE(members.size() == 3);
+  CHECK(members[2]["member"] == 2);
   CHECK(one["member"] == 2);
-  CHECK(one["loss"] == all[2]["loss"]);
-  CHECK(all[0]["loss"] != all[2]["loss"]);
+  CHECK(one["loss"] == members[2]["loss"]);
+  CHECK(members[0]["loss"] != members[2]["loss"]);
+  // What they say together is a line of its own, and the document.
+  CHECK(contains(lines, "\ntogether  validation  loss "));
+  CHECK(all["loss"].is_number());
+  CHECK_FALSE(all.contains("member"));
   const Finished beyond = eval({"--member", "3"});
   CHECK(beyond.status == 2);
   CHECK(contains(beyond.err, "the ensemble has no member 3\n  help: its members are 0 to 2"));
@@ -59,7 +64,7 @@ TEST_CASE("eval --checkpoint best says whose checkpoints it evaluates, and which
         "last has the parameters after the last step\n");
   CHECK(best.out.starts_with("member 1  validation  loss "));
   CHECK(contains(best.out, "step-00000006 of "));
-  const json documents = json::parse(call({"eval", folder / "run", "--checkpoint", "best", "--json"}).out);
+  const json documents = json::parse(call({"eval", folder / "run", "--checkpoint", "best", "--json"}).out)["members"];
   REQUIRE(documents.size() == 2);
   CHECK(documents[0]["checkpoint"] == "step-00000006");
   CHECK(documents[1]["member"] == 2);

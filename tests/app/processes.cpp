@@ -117,8 +117,8 @@ train: {duration: 6 epochs, checkpoint: {every: 1 epoch}}
   }
   const Finished eval = run_binary({"eval", folder / "parts", "--split", "train", "--json"});
   INFO(eval.err);
-  REQUIRE(json::parse(eval.out).size() == 2);
-  CHECK(json::parse(eval.out)[1]["loss"].is_number());
+  REQUIRE(json::parse(eval.out)["members"].size() == 2);
+  CHECK(json::parse(eval.out)["members"][1]["loss"].is_number());
   const Finished predict = run_binary(
       {"predict", folder / "parts", "--input", folder / "rows.csv", "--output", folder / "out.csv", "--member", "1"});
   INFO(predict.err);

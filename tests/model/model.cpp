@@ -308,12 +308,13 @@ TEST_CASE("metrics of classes follow their formulas and exclude padding", "[mode
 TEST_CASE("metrics of numbers are means, and R² of each output", "[model]") {
   spec::Spec spec = network({}, spec::Huber{});
   spec.metrics = {spec::Metric{metric::MeanAbsoluteError{}}, spec::Metric{metric::MeanSquaredError{}},
-                  spec::Metric{metric::R2{}}};
+                  spec::Metric{metric::RootMeanSquaredError{}}, spec::Metric{metric::R2{}}};
   const data::Field two{DType::f64, {2}};
   // Targets 1, 3, 5 and 0, 0, 6; squared errors 0 + 1 + 4 of 8 and 1 + 0 + 0 of 24.
   const Feed found = measured(spec, two, {1, 1, 4, 0, 3, 6, 70, 7}, {1, 0, 3, 0, 5, 6, 9, 9}, {1, 1, 1, 0});
   CHECK(found.at("mean_absolute_error").front() == Approx((1 + 1 + 2) / 6.0));
   CHECK(found.at("mean_squared_error").front() == Approx((1 + 1 + 4) / 6.0));
+  CHECK(found.at("root_mean_squared_error").front() == Approx((std::sqrt(5.0 / 3) + std::sqrt(1.0 / 3)) / 2));
   CHECK(found.at("r2").front() == Approx(((1 - 5.0 / 8) + (1 - 1.0 / 24)) / 2));
   const data::Field one{DType::f64, {1}};
   CHECK(measured(spec, one, {2, 2}, {2, 2}).at("r2") == Numbers{1});

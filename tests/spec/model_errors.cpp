@@ -124,11 +124,11 @@ c.yaml:4:72: error: metrics has recall twice
 c.yaml:4:81: error: unknown metric 'huber'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |                                                                                 ^~~~~
-  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, roc_auc, confusion_matrix, perplexity, mean_absolute_error, mean_squared_error, root_mean_squared_error, r2
 c.yaml:4:92: error: unknown metric '7'
     4 | metrics: [acuracy, {top_k_accuracy: 0}, {f1: {average: mean}}, recall, recall, {huber: 1}, 7]
       |                                                                                            ^
-  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, perplexity, mean_absolute_error, mean_squared_error, r2
+  help: valid choices: accuracy, top_k_accuracy, precision, recall, f1, roc_auc, confusion_matrix, perplexity, mean_absolute_error, mean_squared_error, root_mean_squared_error, r2
 )");
   CHECK(errors_of(R"(model: {layers: [flatten, {dense: 10}]}
 data: {source: fashion_mnist, batch_size: 128}

@@ -8,6 +8,7 @@
 #include "core/data/array.h"
 #include "core/train/checkpoint.h"
 #include "core/train/npy.h"
+#include "core/train/prediction_file.h"
 #include "core/train/predictor.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
@@ -251,12 +252,118 @@ TEST_CASE("of an ensemble one member predicts, as it would alone", "[train]") {
   train_setup_in(single, alone);
   CHECK(predict(both.loaded, run, arrays.folder / "x.idx", PredictionKind::logits, 1).bytes ==
         predict(alone.loaded, single, arrays.folder / "x.idx", PredictionKind::logits).bytes);
-  CHECK(test::refusal([&] { predict(both.loaded, run, arrays.folder / "x.idx"); }, ExitStatus::usage) ==
-        "the run is an ensemble of 2 members, and predictions are of one | choose it: --member 0 to --member 1");
+  CHECK(test::refusal([&] { predict(both.loaded, run, arrays.folder / "x.idx", PredictionKind::logits); },
+                      ExitStatus::usage) ==
+        "--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not | choose a "
+        "member, --member 0 to --member 1, or --as probabilities");
   CHECK(test::refusal([&] { predict(both.loaded, run, arrays.folder / "x.idx", std::nullopt, 2); },
                       ExitStatus::usage) == "the ensemble has no member 2 | its members are 0 to 1");
   CHECK(test::refusal([&] { predict(alone.loaded, single, arrays.folder / "x.idx", std::nullopt, 0); },
                       ExitStatus::usage) == "member 0 is asked for, but the run is no ensemble | leave --member out");
+}
+
+TEST_CASE("the members of an ensemble together say the mean of their probabilities, as eval measures it", "[train]") {
+  const Arrays arrays;
+  const bool one_output = GENERATE(false, true);
+  std::vector<std::string> set{"mesh.axes=[{models: 3}, {devices: 4}]",
+                               "ensemble={axis: models, vary: {seed: [0, 5, 9]}}", "metrics=[accuracy, roc_auc]"};
+  std::vector<std::int64_t> labels = arrays.labels;
+  if (one_output) {  // of labels 0 and 1
+    for (std::int64_t& label : labels) label = label > 0 ? 1 : 0;
+    std::string bytes;
+    for (const std::int64_t label : labels) bytes += static_cast<char>(label);
+    arrays.folder.write("y.idx", idx(8, {50}, bytes));
+    arrays.folder.write("y_test.idx", idx(8, {50}, bytes));
+    set.insert(set.end(), {"model.layers=[{dense: 5}, relu, {dense: 1}]", "loss=sigmoid_cross_entropy"});
+  }
+  const train::Setup setup = setup_of_text(arrays.config, set);
+  const fs::path run = arrays.folder / "run";
+  train_setup_in(run, setup);
+  const std::string inputs = arrays.folder / "x_test.idx";
+  const auto together = predict(setup.loaded, run, inputs, PredictionKind::probabilities).as<float>();
+  std::vector<double> means(together.size());
+  for (std::int64_t member = 0; member < 3; ++member) {
+    const auto chances = predict(setup.loaded, run, inputs, PredictionKind::probabilities, member).as<float>();
+    for (std::size_t i = 0; i < means.size(); ++i) means[i] += static_cast<double>(chances[i]);
+  }
+  double loss = 0;
+  std::vector<std::int32_t> expected;
+  const std::size_t outputs = together.size() / labels.size();
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    means[i] /= 3;
+    CHECK(together[i] == static_cast<float>(means[i]));
+  }
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const double* const chances = means.data() + row * outputs;
+    const bool first = labels[row] == 0;
+    loss -= std::log(one_output ? (first ? 1 - chances[0] : chances[0]) : chances[labels[row]]);
+    expected.push_back(one_output ? static_cast<std::int32_t>(chances[0] > 0.5)
+                                  : static_cast<std::int32_t>(std::max_element(chances, chances + 3) - chances));
+  }
+  CHECK(predict(setup.loaded, run, inputs).as<std::int32_t>() == expected);
+
+  const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
+  const train::Evaluation average = evaluation.of_average();
+  REQUIRE(average.measures.size() == 3);
+  CHECK(average.together);
+  CHECK(average.examples == 50);
+  CHECK(average.measures[0].second == Approx(loss / 50).epsilon(1e-5));
+  CHECK(average.measures[1].second == Approx(accuracy_of(expected, labels)));
+  CHECK(average.measures[2].first == "roc_auc");
+}
+
+TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format", "[train]") {
+  const TemporaryFolder folder;
+  std::string table = "x,y,z\n", rows = "x\n";
+  for (int i = 0; i < 24; ++i) {
+    table += std::to_string(i) + "," + std::to_string(200000 + 100 * i) + "," + std::to_string(i % 5) + "\n";
+    if (i < 7) rows += std::to_string(i) + ".5\n";
+  }
+  folder.write("table.csv", table);
+  const std::string inputs = folder.write("rows.csv", rows);
+  const std::string config = R"(
+mesh: {axes: [{models: 3}, {devices: 2}]}
+ensemble: {axis: models, vary: {seed: [0, 5, 9]}}
+data:
+  source: {csv: {train: TABLE, target: [y, z]}}
+  batch_size: 8
+  normalize_targets: auto
+model: {layers: [{dense: 4}, tanh, {dense: 2}]}
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: 0.05}
+train: {duration: 4 epochs}
+)";
+  std::string text = config;
+  text.replace(text.find("TABLE"), 5, folder / "table.csv");
+  const train::Setup setup = setup_of_text(text, {});
+  const fs::path run = folder / "run";
+  train_setup_in(run, setup);
+
+  std::vector<std::vector<float>> members;
+  for (std::int64_t m = 0; m < 3; ++m) members.push_back(predict(setup.loaded, run, inputs, {}, m).as<float>());
+  const Predicted together = predict(setup.loaded, run, inputs);
+  CHECK(together.predictions.has_deviations);
+  const std::vector<float> found = together.as<float>();
+  REQUIRE(found.size() == 7 * 4);
+  for (std::size_t row = 0; row < 7; ++row) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      double mean = 0, squares = 0;
+      for (const std::vector<float>& one : members) mean += static_cast<double>(one[row * 2 + i]) / 3;
+      for (const std::vector<float>& one : members)
+        squares += std::pow(static_cast<double>(one[row * 2 + i]) - mean, 2);
+      CHECK(static_cast<double>(found[row * 4 + i]) == Approx(mean).epsilon(1e-6));
+      CHECK(static_cast<double>(found[row * 4 + 2 + i]) == Approx(std::sqrt(squares / 3)).epsilon(1e-4));
+    }
+  }
+  for (const char* const name : {"out.csv", "out.npy", "out.npz"}) {
+    const auto file = train::open_prediction_file(folder / name, together.predictions);
+    file->write(together.bytes);
+    file->finish();
+  }
+  const std::string csv = test::read_text(folder / "out.csv");
+  CHECK(csv.starts_with("prediction_0,prediction_1,std_0,std_1\n"));
+  CHECK(std::count(csv.begin(), csv.end(), ',') == 8 * 3);
+  CHECK(data::read_npy(folder / "out.npy").shape == Shape{7, 2});
 }
 
 TEST_CASE("eval reads the test split alone, by the checkpoint, where the training files are gone", "[train]") {

@@ -1,11 +1,16 @@
 // Runs on tables of text: from the file to the checkpoint and back.
 #include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
+#include "core/train/predictor.h"
+#include "core/train/record_events.h"
+#include "core/train/record_report.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -294,4 +299,63 @@ TEST_CASE("measured numbers that are named as categories are warned about", "[tr
   CHECK(warning(20, ".5").empty());
   CHECK(warning(21, "").empty());   // postal codes
   CHECK(warning(21, "a").empty());  // names
+}
+
+TEST_CASE("metrics of rows are those of what predict writes, on any devices and in batches that do not divide",
+          "[train]") {
+  const Tables tables;
+  const std::string metrics =
+      "metrics=[accuracy, roc_auc, roc_auc: {average: none}, confusion_matrix, recall: {average: none}]";
+  const train::Setup setup = tables.setup({metrics, "data.batch_size=24", "mesh.axes={devices: 4}"});
+  const fs::path run = tables.folder / "run";
+  const Trained trained = train_setup_in(run, setup);
+
+  train::PredictionRequest request;
+  request.input.path = tables.folder / "test.csv";
+  request.kind = model::PredictionKind::probabilities;
+  train::Predictor predictor(setup.loaded, run, request);
+  std::vector<float> chances;  // of "no", which row 0 of the table is, and "yes"
+  predictor.run([&](std::int64_t, std::span<const std::byte> rows) {
+    const std::size_t begin = chances.size();
+    chances.resize(begin + rows.size() / sizeof(float));
+    std::memcpy(chances.data() + begin, rows.data(), rows.size());
+  });
+  const std::vector<std::string> classes = setup.source.encoding.classes;
+  std::vector<std::size_t> actual;
+  const std::string text = table(32, 80);
+  for (std::size_t at = text.find('\n') + 1; at < text.size(); at = text.find('\n', at) + 1) {
+    actual.push_back(test::contains(text.substr(at, text.find('\n', at) - at), classes[1]) ? 1 : 0);
+  }
+  REQUIRE(chances.size() == 2 * actual.size());
+  double ordered = 0, pairs = 0;
+  std::vector<std::vector<double>> matrix(2, std::vector<double>(2));
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    matrix[actual[i]][chances[2 * i + 1] > chances[2 * i] ? 1 : 0] += 1;
+    for (std::size_t j = 0; j < actual.size(); ++j) {
+      if (actual[i] != 1 || actual[j] != 0) continue;
+      const float a = chances[2 * i + 1], b = chances[2 * j + 1];
+      ordered += a > b ? 1 : a == b ? 0.5 : 0;
+      ++pairs;
+    }
+  }
+  const train::Measures measures = measures_of(trained, "test");
+  const std::map<std::string, double> found(measures.begin(), measures.end());
+  CHECK(found.at("roc_auc") == Approx(ordered / pairs));
+  CHECK(found.at("roc_auc_0") == found.at("roc_auc_1"));
+  CHECK(trained.result().confusions.at("test") == matrix);
+  CHECK(measures_of(trained, "train").size() == 4);  // loss, accuracy, recall_0, recall_1
+
+  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last", std::nullopt).front();
+  CHECK(evaluated.measures == measures);
+  CHECK(evaluated.confusion == matrix);
+  CHECK(train::load_run_state(run / "checkpoints/last").members.front().confusions.at("test") == matrix);
+
+  // What a person and a script see of them.
+  const std::string report = train::final_report(trained.ended);
+  CHECK(test::contains(report, "recall_0 (" + classes[0] + ")"));
+  CHECK(test::contains(report, "test: true \\ predicted"));
+  const auto read_back = train::parse_summary(train::summary_json(trained.ended, "1"));
+  REQUIRE(read_back);
+  CHECK(train::final_report(*read_back) == report);
+  CHECK(test::contains(train::summary_json(trained.ended, "1"), "\"confusion_matrix\": ["));
 }

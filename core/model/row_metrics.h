@@ -1,0 +1,40 @@
+// Metrics that sums over examples do not determine. An evaluation gathers a row of numbers of every example, from which
+// the host computes the values; a training step does not compute them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+
+// The weights of the examples of each class, by the class that is predicted for them: [true class][predicted class].
+using ConfusionMatrix = std::vector<std::vector<double>>;
+
+bool needs_rows(const spec::Metric& metric);
+
+// How many numbers an evaluation gathers of each example; 0 where no metric needs any.
+std::int64_t row_size(const Model& model);
+
+// The rows of a device, f32 [B, row_size]: the weight, the true class, the predicted class and the probabilities that
+// `predict` gives. Padding has weight 0. `mask` is that of local_sums().
+Value gathered_rows(Builder& b, const Model& model, Value output, Value targets, Value mask);
+
+struct RowMeasures {
+  std::vector<std::pair<std::string, double>> values;
+  std::optional<ConfusionMatrix> confusion;
+};
+
+// From the rows of all examples, one after another, in any order.
+//
+// roc_auc is that of scikit-learn, exact: the share of pairs of an example of the class and one of another whose
+// probabilities of the class are in the right order; equal ones count half. Of several classes each is compared with
+// the rest. NaN for a class of which all examples are, or none is; the mean leaves such classes out.
+RowMeasures finish_rows(const Model& model, std::span<const float> rows);
+
+}  // namespace pmaptrain::model

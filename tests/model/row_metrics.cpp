@@ -1,0 +1,122 @@
+// Metrics that are computed from a row of numbers of every example.
+#include "core/model/row_metrics.h"
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+struct Example {
+  float weight = 1;
+  int actual = 0, predicted = 0;
+  std::vector<float> probabilities;
+};
+
+model::Model model_with(std::int64_t outputs, std::vector<spec::MetricKind> kinds,
+                        const spec::Loss& loss = spec::SoftmaxCrossEntropy{}) {
+  spec::Spec spec = network({layer("head", spec::Dense{outputs})}, loss);
+  for (spec::MetricKind& kind : kinds) spec.metrics.push_back({std::move(kind)});
+  return model::make_model(spec, {DType::f32, {2}}, labels);
+}
+
+model::RowMeasures measured(const model::Model& model, const std::vector<Example>& examples) {
+  std::vector<float> rows;
+  for (const Example& one : examples) {
+    rows.insert(rows.end(), {one.weight, static_cast<float>(one.actual), static_cast<float>(one.predicted)});
+    rows.insert(rows.end(), one.probabilities.begin(), one.probabilities.end());
+  }
+  return model::finish_rows(model, rows);
+}
+
+// The definition: of all pairs of an example of the class and another, those in the right order.
+double share_of_ordered_pairs(const std::vector<Example>& examples, int of_class, std::size_t column) {
+  double ordered = 0, all = 0;
+  for (const Example& a : examples) {
+    for (const Example& b : examples) {
+      if (a.actual != of_class || b.actual == of_class) continue;
+      const double weight = static_cast<double>(a.weight) * static_cast<double>(b.weight);
+      const float higher = a.probabilities[column], lower = b.probabilities[column];
+      ordered += higher > lower ? weight : higher == lower ? weight / 2 : 0;
+      all += weight;
+    }
+  }
+  return ordered / all;
+}
+
+// With equal probabilities among them; `weights` gives some half a weight, and some none.
+std::vector<Example> examples_of(int classes, int outputs, bool weights) {
+  std::vector<Example> examples;
+  for (int i = 0; i < 97; ++i) {
+    Example one{weights ? static_cast<float>(i % 5) / 2 : 1, (i * i + i / 3) % classes, 0, {}};
+    for (int k = 0; k < outputs; ++k) one.probabilities.push_back(static_cast<float>((i * 31 + k * 17) % 23) / 23);
+    examples.push_back(std::move(one));
+  }
+  return examples;
+}
+
+}  // namespace
+
+TEST_CASE("roc_auc is the share of pairs whose probabilities are in the right order, ties and weights counted",
+          "[model]") {
+  const bool weights = GENERATE(false, true);
+  const std::vector<Example> of_three = examples_of(3, 3, weights);
+  const auto each_of_three = measured(model_with(3, {metric::RocAuc{}, metric::RocAuc{each}}), of_three).values;
+  REQUIRE(each_of_three.size() == 4);
+  double sum = 0;
+  for (int c = 0; c < 3; ++c) {
+    const double area = share_of_ordered_pairs(of_three, c, static_cast<std::size_t>(c));
+    const auto& [name, found] = each_of_three[static_cast<std::size_t>(c) + 1];
+    CHECK(name == "roc_auc_" + std::to_string(c));
+    CHECK(found == Approx(area).epsilon(1e-12));
+    sum += area;
+  }
+  CHECK(each_of_three.front().first == "roc_auc");
+  CHECK(each_of_three.front().second == Approx(sum / 3).epsilon(1e-12));
+
+  const std::vector<Example> of_two = examples_of(2, 1, weights);
+  const model::Model binary = model_with(1, {metric::RocAuc{}}, spec::SigmoidCrossEntropy{});
+  CHECK(measured(binary, of_two).values.front().second == Approx(share_of_ordered_pairs(of_two, 1, 0)).epsilon(1e-12));
+}
+
+TEST_CASE("roc_auc is not a number where all examples are of one class, or a probability is none", "[model]") {
+  const model::Model model = model_with(3, {metric::RocAuc{}, metric::RocAuc{each}});
+  std::vector<Example> examples{{1, 0, 0, {0.5F, 0.25F, 0.25F}}, {1, 1, 0, {0.5F, 0.25F, 0.25F}}};
+  const auto some = measured(model, examples).values;
+  CHECK(some[0].second == 0.5);  // of the two that there are
+  CHECK(some[1].second == 0.5);
+  CHECK(std::isnan(some[3].second));
+  examples[1].actual = 0;
+  CHECK(std::isnan(measured(model, examples).values[0].second));
+  CHECK(std::isnan(measured(model, {}).values[0].second));
+  examples[1] = {1, 1, 0, {std::nanf(""), 0, 0}};
+  CHECK(std::isnan(measured(model, examples).values[1].second));
+}
+
+TEST_CASE("a confusion matrix counts weights by the true and the predicted class, without padding", "[model]") {
+  const model::Model model = model_with(3, {metric::ConfusionMatrix{}});
+  const std::vector<float> chances(3, 0.25F);
+  const model::RowMeasures found =
+      measured(model, {{1, 0, 0, chances}, {1, 0, 2, chances}, {0.5F, 2, 1, chances}, {0, 1, 1, chances}});
+  CHECK(found.values.empty());
+  REQUIRE(found.confusion);
+  CHECK(*found.confusion == model::ConfusionMatrix{{1, 0, 1}, {0, 0, 0}, {0, 0.5, 0}});
+}
+
+TEST_CASE("metrics of rows are for one label of an example, and no part of a training step", "[model]") {
+  spec::Spec spec = network({layer("head", spec::Dense{1})}, spec::MeanSquaredError{});
+  spec.metrics = {spec::Metric{metric::RocAuc{}}};
+  CHECK(refusal(spec, {DType::f32, {2}}, {DType::f32, {1}}) ==
+        "roc_auc takes class labels; the targets are f32[1] | mean_absolute_error takes targets like these; if they "
+        "are labels, store them as integers");
+  const model::Model model = model_with(3, {metric::RocAuc{}, metric::ConfusionMatrix{}});
+  CHECK(model::measure_parts(model).size() == 1);
+  CHECK(model::row_size(model) == 6);
+  CHECK(model::row_size(model_with(3, {metric::Accuracy{}})) == 0);
+}
