@@ -200,8 +200,7 @@ void apply_changes(Loaded& loaded, const std::vector<ChangeText>& texts, std::in
   }
   drop_overruled(asked);
   std::vector<Change> made;
-  const std::optional<Ensemble> ensemble = loaded.spec.ensemble;
-  const Changer changer(config, ensemble, step, steps_left, errors);
+  const Changer changer(config, loaded.spec.ensemble, step, steps_left, errors);
   for (const Asked& one : asked) {
     if (auto change = changer.make(one, loaded.notes)) made.push_back(std::move(*change));
   }
