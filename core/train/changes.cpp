@@ -62,12 +62,12 @@ std::vector<std::string> change_run(const std::filesystem::path& run, const std:
   for (const std::string& text : asked) texts.push_back({text});
   if (texts.empty()) return warnings;
   const std::int64_t steps_left = steps_of_run(loaded, state) - state.step;
+  const std::size_t before = loaded.changes.size();
+  spec::apply_changes(loaded, texts, state.step, std::max<std::int64_t>(steps_left, 1));  // mistakes are told first
   if (steps_left < 1 && !asked.empty()) {
     refuse_without_steps(asked.front(), "the run has ended after step " + with_commas(state.step),
                          "a longer train.duration continues it");
   }
-  const std::size_t before = loaded.changes.size();
-  spec::apply_changes(loaded, texts, state.step, steps_left);
   begin_course(std::span(loaded.changes).subspan(before), steps_left, state);
   return warnings;
 }
