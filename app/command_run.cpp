@@ -18,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/version.h"
+#include "core/train/changes.h"
 #include "core/train/record_events.h"
 #include "core/train/record_report.h"
 #include "core/train/session.h"
@@ -29,6 +30,7 @@ struct RunOptions {
   ConfigOptions config;
   std::optional<std::string> run_dir;
   std::optional<std::int64_t> max_steps;
+  std::vector<std::string> changes;
   bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false;
   TraceOption trace;
   display::DisplayOptions display;
@@ -41,6 +43,9 @@ void add_arguments(Arguments& a, RunOptions& options) {
   a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
   a.flag("--resume", options.resume,
          "continue the run in the run folder from its last checkpoint, or begin it if there is none");
+  a.list(
+      "--change", "KEY=VALUE", options.changes,
+      "with --resume: a number, such as optimizer.learning_rate, has this value from the resumed step on; may repeat");
   a.integer("--max-steps", "N", 1, options.max_steps,
             "stop after step N of the run, with a checkpoint; steps before --resume count");
   a.text("--max-time", "TIME", options.config.overrides.max_time,
@@ -130,6 +135,24 @@ std::string report(const train::Ended& ended, const RunOptions& options, const S
   return train::final_report(ended, color, display::columns_of(streams.out_fd));
 }
 
+// --change belongs to --resume.
+void check_changes(const RunOptions& options) {
+  if (options.changes.empty() || (options.resume && !options.dry_run)) return;
+  std::string set;
+  for (const std::string& change : options.changes) set += " --set " + shell_quoted(change);
+  fail_usage("--change changes a run that --resume continues" +
+                 std::string(options.resume ? ", and --dry-run continues none" : ""),
+             options.resume ? "omit --dry-run, or --change" : "a new run begins with the value:" + set);
+}
+
+// There is no checkpoint yet, so the run begins anew.
+[[noreturn]] void refuse_first_changes(const RunOptions& options, const std::filesystem::path& run) {
+  std::string set;
+  for (const std::string& change : options.changes) set += " --set " + shell_quoted(change);
+  fail_usage("--change has nothing to change: '" + run.string() + "' has no checkpoint to resume from",
+             "the run begins with the value:" + set);
+}
+
 // A run that --resume finds finished, with its status.
 int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
@@ -152,6 +175,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
   }
+  check_changes(options);
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
@@ -185,7 +209,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     session.resume = resume ? &*resume : nullptr;
   }
-  if (resume) {
+  if (!resume) {
+    if (!options.changes.empty()) refuse_first_changes(options, session.run_dir);
+    if (std::string text = train::unrepeated_changes(loaded); !text.empty()) loaded.notes.push_back(std::move(text));
+  } else {
     const std::vector<std::string> lengths = train::kept_lengths(session.run_dir, loaded);
     if (!lengths.empty()) {
       std::vector<std::string>& set = options.config.overrides.set;
@@ -194,6 +221,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
+    for (std::string& warning : train::change_run(session.run_dir, options.changes, loaded, resume->checkpoint.state)) {
+      loaded.notes.push_back(std::move(warning));
+    }
     loaded.spec.model.initial_from.reset();  // it may be gone by now
     if (auto& ensemble = loaded.spec.ensemble) {
       for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
@@ -215,12 +245,15 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     auto display = display::make_display(options.display);
     display->on(train::Working{"opening the data"});
     train::Setup setup = train::make_setup(
-        std::move(loaded), resume ? std::optional(resume->checkpoint.state.schedule_steps) : std::nullopt);
+        std::move(loaded), resume ? std::optional(train::schedule_origin(resume->checkpoint.state)) : std::nullopt);
     if (resume) {
       for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
         setup.loaded.notes.push_back(std::move(note));
       }
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
+      if (finished && !options.changes.empty()) {
+        train::refuse_without_steps(options.changes.front(), "the run is finished", finished->advice);
+      }
       if (finished) {
         display.reset();  // its last line is gone then
         return tell_finished(*finished, resume->checkpoint.state, options, streams);

@@ -57,16 +57,18 @@ std::string hydra_help(const std::string& argument) {
 
 }  // namespace
 
-std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors) {
+std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors,
+                                           const std::string& option) {
   const Reporter reporter(errors);
-  const std::shared_ptr<const Text> text = option_text("--set", argument);
+  const std::shared_ptr<const Text> text = option_text(option, argument);
   if (!is_utf8(argument)) {
     reporter.report(at_column(text, 0, 1), "this argument is not valid UTF-8", "");
     return std::nullopt;
   }
   if (const std::string help = hydra_help(argument); !help.empty()) {
     const std::string key = argument.substr(0, argument.find('='));
-    reporter.report(at_column(text, 1, count_characters(key)), "'" + key + "' is not how --set writes a key", help);
+    reporter.report(at_column(text, 1, count_characters(key)), "'" + key + "' is not how " + option + " writes a key",
+                    help);
     return std::nullopt;
   }
   Assignment result;
@@ -78,7 +80,9 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     return at_column(text, count_characters(std::string_view(argument).substr(0, at)) + 1,
                      std::max(1, count_characters(std::string_view(argument).substr(at, end - at))));
   };
-  const char* form = "write --set key=value, such as --set data.batch_size=64";
+  const bool changes = option == "--change";
+  const std::string form = changes ? "write --change key=value, such as --change optimizer.learning_rate=0.001"
+                                   : "write --set key=value, such as --set data.batch_size=64";
   for (std::size_t i = 0; i < argument.size(); ++i) {
     const char c = argument[i];
     if (quote != 0) {
@@ -112,7 +116,8 @@ std::optional<Assignment> parse_assignment(const std::string& argument, std::vec
     result.value = parse_yaml(argument.substr(i + 1), text, offset, errors);
     if (!result.value.valid() && errors.size() > known) return std::nullopt;
     if (!result.value.valid() || result.value.is(Kind::blank)) {
-      reporter.report(here(i, i + 1), "there is no value after '='", "write a value; '=null' restores the default");
+      reporter.report(here(i, i + 1), "there is no value after '='",
+                      changes ? "write the new value" : "write a value; '=null' restores the default");
       return std::nullopt;
     }
     return result;

@@ -1,4 +1,5 @@
-// The text of `--set KEY=VALUE` and of options that stand for a key, as nodes with places in it.
+// The text of `--set KEY=VALUE`, of `--change KEY=VALUE` and of options that stand for a key, as nodes with places in
+// it.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,10 @@ struct Assignment {
   Node value;
 };
 
-// Parses KEY=VALUE, with quoted segments for keys that contain dots. Returns nothing after reporting an error.
-std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors);
+// Parses KEY=VALUE of `option`, with quoted segments for keys that contain dots. Returns nothing after reporting an
+// error.
+std::optional<Assignment> parse_assignment(const std::string& argument, std::vector<Diagnostic>& errors,
+                                           const std::string& option = "--set");
 
 // The value of an option such as "--devices 8", with its place in that text.
 Node option_value(const std::string& option, const std::string& value);

@@ -7,102 +7,12 @@
 #include "core/spec/keys.h"
 #include "core/spec/sections.h"
 #include "core/spec/values.h"
+#include "core/spec/variables.h"
 
 namespace pmaptrain::spec {
 namespace {
 
 using Kind = Node::Kind;
-
-// A key of a config that may vary.
-struct Variable {
-  std::string path;  // items of lists by index: "model.layers.2.dropout.rate"
-  const Key* key;
-};
-
-// The keys of a checked config that may vary: those that it has, defaults included.
-class Variables {
- public:
-  explicit Variables(const Node& config) { add_children(root_key(), config, ""); }
-  std::vector<Variable> found;
-
-  const Variable* find(const std::string& path) const {
-    const auto at = std::find_if(found.begin(), found.end(), [&](const Variable& one) { return one.path == path; });
-    return at == found.end() ? nullptr : &*at;
-  }
-
- private:
-  void add_children(const Key& key, const Node& map, const std::string& above) {
-    for (const Key* other : children(key)) {
-      const std::string path = path_below(above, other->name());
-      if (const Node* value = get(&map, other->name())) add(*other, *value, path);
-    }
-  }
-
-  void add(const Key& key, const Node& value, const std::string& path) {
-    if (key.varies && value.is(Kind::scalar)) {
-      found.push_back({path, &key});
-    } else if (key.type == Type::scales) {
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        found.push_back({path_below(path, std::to_string(i) + ".1"), &key});
-      }
-    } else if (value.is(Kind::map)) {
-      add_children(key, value, path);
-    } else if (key.type == Type::choices || key.type == Type::maps) {
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        const Node& item = value.items[i];
-        // A schedule of a list may be a number.
-        if (item.is(Kind::map)) add_children(key, item, path_below(path, std::to_string(i)));
-      }
-    }
-  }
-};
-
-// The item of a list with this index or name; null if there is none.
-const Node* item_of(const Node& list, std::string_view segment, std::size_t& index) {
-  for (index = 0; index < list.items.size(); ++index) {
-    const Node* const name = get(&list.items[index], "name");
-    if (std::to_string(index) == segment || (name != nullptr && name->text == segment)) return &list.items[index];
-  }
-  return nullptr;
-}
-
-// A dotted path with the items of lists by index, and whether the config has it. Where it has not, the rest of the path
-// is as it was.
-struct Resolved {
-  std::string path;
-  bool exists;
-};
-Resolved resolve(const Node& config, std::string_view path) {
-  Resolved resolved{"", true};
-  const Node* at = &config;
-  while (!path.empty()) {
-    const std::string_view segment = path.substr(0, path.find('.'));
-    path.remove_prefix(std::min(path.size(), segment.size() + 1));
-    std::size_t index = 0;
-    const bool list = at != nullptr && at->is(Kind::sequence);
-    if (at != nullptr) at = list ? item_of(*at, segment, index) : at->is(Kind::map) ? at->find(segment) : nullptr;
-    resolved.path = path_below(resolved.path, list && at != nullptr ? std::to_string(index) : std::string(segment));
-  }
-  resolved.exists = at != nullptr;
-  return resolved;
-}
-
-// The node at `path` of a config that may lack the last segment, which is then added.
-Node& node_at(Node& config, std::string_view path) {
-  Node* at = &config;
-  while (!path.empty()) {
-    const std::string_view name = path.substr(0, path.find('.'));
-    path.remove_prefix(std::min(path.size(), name.size() + 1));
-    if (at->is(Kind::sequence)) {
-      at = &at->items[static_cast<std::size_t>(std::stoll(std::string(name)))];
-    } else if (Node* next = at->find(name)) {
-      at = next;
-    } else {
-      at = &at->add(scalar_at(*at, std::string(name)), empty_at(*at, Kind::blank));
-    }
-  }
-  return *at;
-}
 
 bool is_synthetic(const Source& source) {
   return std::holds_alternative<SyntheticLinear>(source) || std::holds_alternative<SyntheticImages>(source);
@@ -175,10 +85,10 @@ class EnsembleBinder {
       reporter_.report(*given, "vary is empty, so all " + counted(members_, "member") + " would be equal",
                        "for example vary: {seed: " + numbers_to(members_) + "}");
     }
-    const Variables variables(config_);
+    const std::vector<Variable> variables = variables_of(config_);
     for (std::size_t i = 0; i < given->items.size(); ++i) {
       Node& key = given->keys[i];
-      const Variable* const variable = variables.find(resolve(config_, key.text).path);
+      const Variable* const variable = find_variable(variables, resolve(config_, key.text).path);
       if (variable == nullptr) {
         refuse(key, variables);
       } else if (std::any_of(ensemble.vary.begin(), ensemble.vary.end(),
@@ -206,9 +116,9 @@ class EnsembleBinder {
     return "[" + join(numbers, ", ") + (count > 4 ? ", ..." : "") + "]";
   }
 
-  void refuse(const Node& key, const Variables& variables) const {
+  void refuse(const Node& key, const std::vector<Variable>& variables) const {
     std::vector<std::string> paths;
-    for (const Variable& variable : variables.found) paths.push_back(variable.path);
+    for (const Variable& variable : variables) paths.push_back(variable.path);
     const std::string all = "keys of this config that can: " + join(paths, ", ");
     const Node* const value = get_path(&config_, key.text);
     if (const Key* known = find_key(key.text); known != nullptr && known->or_number && value != nullptr) {
@@ -244,25 +154,15 @@ class EnsembleBinder {
       list.kind = Kind::invalid;
       return;
     }
-    Key each = *variable.key;
-    // A schedule has other equations; of pairs only the scale varies.
-    if (each.or_number || each.type == Type::scales) each.type = Type::number;
-    if (variable.key->type == Type::scales) {
-      each.path = "scale";
-      each.example = "scale: 0.1";
-    }
     for (Node& value : list.items) {
       if (!value.valid()) continue;
-      value = check_leaf(each, value, reporter_);
-      if (!value.valid() || !variable.key->structural) continue;
-      double number = 0;
-      store(&value, number);
-      const Structural& structural = *variable.key->structural;
-      if (number < structural.value || number > structural.value) continue;
-      reporter_.report(value,
-                       std::string(variable.key->name()) + " " + value.text +
-                           " would give this member a program of its own: " + std::string(structural.why),
-                       "the members of an ensemble share one program; leave this value to a run of its own");
+      value = check_variable(variable, value, reporter_);
+      if (!is_structural(variable, value)) continue;
+      reporter_.report(
+          value,
+          std::string(variable.key->name()) + " " + value.text +
+              " would give this member a program of its own: " + std::string(variable.key->structural->why),
+          "the members of an ensemble share one program; leave this value to a run of its own");
     }
   }
 

@@ -75,16 +75,17 @@ class OptimizerBinder {
   const Reporter& reporter_;
 };
 
-// Writes out the length of a schedule that ends with the run, so that the resolved config has the same schedule with
-// another duration. Inside `join`, the default is what is left of the run after the boundary, and no text says that.
-void fill_in_length(Node& optimizer, const Node& duration) {
-  Node* const rate = optimizer.find("learning_rate");
-  if (rate == nullptr || !rate->is(Node::Kind::map) || !rate->items.front().is(Node::Kind::map)) return;
-  Node& schedule = rate->items.front();
+}  // namespace
+
+// So that the resolved config has the same schedule with another duration. Inside `join`, the default is what is left
+// of the run after the boundary, and no text says that.
+void fill_in_length(Node& learning_rate, const std::string& length) {
+  if (!learning_rate.is(Node::Kind::map) || !learning_rate.items.front().is(Node::Kind::map)) return;
+  Node& schedule = learning_rate.items.front();
   std::ptrdiff_t at = 0;  // in the order of the table, so that the resolved config reads back unchanged
-  for (const Key* key : children(*find_key("optimizer.learning_rate." + rate->keys.front().text))) {
+  for (const Key* key : children(*find_key("optimizer.learning_rate." + learning_rate.keys.front().text))) {
     if (schedule.find(key->name()) == nullptr && key->type == Type::duration && key->need == Need::optional) {
-      Node label = scalar_at(schedule, std::string(key->name())), value = scalar_at(schedule, duration.text);
+      Node label = scalar_at(schedule, std::string(key->name())), value = scalar_at(schedule, length);
       label.fallback = value.fallback = true;
       schedule.keys.insert(schedule.keys.begin() + at, std::move(label));
       schedule.items.insert(schedule.items.begin() + at, std::move(value));
@@ -93,8 +94,6 @@ void fill_in_length(Node& optimizer, const Node& duration) {
   }
 }
 
-}  // namespace
-
 void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
   Node* const optimizer = config.is(Node::Kind::map) ? config.find("optimizer") : nullptr;
   if (optimizer == nullptr || !optimizer->is(Node::Kind::map)) return;
@@ -102,7 +101,9 @@ void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
   if (spec.optimizer.reduce_on_plateau) {
     spec.optimizer.reduce_on_plateau->place = bind_measure(get(optimizer, "reduce_on_plateau"), spec, reporter);
   }
-  if (const Node* duration = get_path(&config, "train.duration")) fill_in_length(*optimizer, *duration);
+  const Node* const duration = get_path(&config, "train.duration");
+  Node* const rate = optimizer->find("learning_rate");
+  if (duration != nullptr && rate != nullptr) fill_in_length(*rate, duration->text);
 }
 
 }  // namespace pmaptrain::spec

@@ -402,6 +402,10 @@ std::string suggest(std::string_view word, const std::vector<std::string>& candi
   return "valid " + std::string(what) + ": " + join(candidates, ", ");
 }
 
+Node check_value(const Key& key, const Node& at, const Node& value, const Reporter& reporter) {
+  return Checker(reporter).check(key, at, value);
+}
+
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors) {
   const Reporter reporter(errors);
   const Checker checker(reporter);

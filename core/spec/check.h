@@ -26,6 +26,9 @@ class Reporter {
 // default of `name`.
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors);
 
+// Checks the value of a key with all keys below it; `at` is the key, for what is missing there.
+Node check_value(const Key& key, const Node& at, const Node& value, const Reporter& reporter);
+
 // Checks one value of a key without keys below it.
 Node check_leaf(const Key& key, const Node& value, const Reporter& reporter);
 

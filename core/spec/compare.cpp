@@ -1,6 +1,7 @@
 #include "core/spec/compare.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "core/base/text.h"
@@ -99,7 +100,8 @@ class Comparison {
     }
     for (std::size_t i = 0; i < before.keys.size(); ++i) {
       const std::string& name = before.keys[i].text;
-      if (after.find(name) == nullptr) compare(path_below(path, name), &before.items[i], nullptr);
+      const bool record = path.empty() && name.starts_with("x-");
+      if (after.find(name) == nullptr && !record) compare(path_below(path, name), &before.items[i], nullptr);
     }
   }
 
@@ -166,6 +168,28 @@ std::vector<ChangedKey> changed_keys(const std::string& before, const std::strin
     key.is_default = node.fallback;
   }
   return std::move(comparison.changed);
+}
+
+bool is_at_or_below(std::string_view path, std::string_view key) {
+  return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
+}
+
+bool may_differ_on_resume(std::string_view path) {
+  constexpr std::array<std::string_view, 14> free_keys = {"name",
+                                                          "mesh.workers",
+                                                          "mesh.backend",
+                                                          "mesh.gpu_memory",
+                                                          "train.duration",
+                                                          "train.log_every",
+                                                          "train.eval_every",
+                                                          "train.verify_replicas",
+                                                          "train.checkpoint",
+                                                          "train.early_stopping",
+                                                          "train.on_nonfinite",
+                                                          "train.loss_spike",
+                                                          "train.tensorboard",
+                                                          "train.max_time"};
+  return std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_at_or_below(path, free); });
 }
 
 }  // namespace pmaptrain::spec

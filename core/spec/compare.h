@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/spec/load.h"
@@ -18,7 +19,15 @@ struct ChangedKey {
 
 // The keys in which `loaded` differs from the resolved config `before`, in order. The axes of the mesh are one key,
 // such as "replicas=2 shards=4", but for that of the ensemble, "mesh.axes.NAME": its place among them says nothing.
+// Sections whose names begin with "x-" are no keys.
 // Throws Error (usage), which names `file`, if `before` is no YAML.
 std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded);
+
+// Whether `path` is that of `key` or of a key below it.
+bool is_at_or_below(std::string_view path, std::string_view key);
+
+// Whether the config that continues a run may have another value of this key: it does not change what the run computes,
+// or only for how long.
+bool may_differ_on_resume(std::string_view path);
 
 }  // namespace pmaptrain::spec

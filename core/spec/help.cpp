@@ -104,6 +104,7 @@ std::string help_of(const Key& key) {
   const std::string fallback = fallback_of(key);
   if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
   if (key.varies) out += "  may vary between the members of an ensemble\n";
+  if (may_change(key)) out += "  may change within a run: run RUN --resume --change\n";
   if (!options.empty()) {
     out += key.type == Type::choices ? "\neach " + std::string(key.item) + " is one of\n"
                                      : std::string(key.or_number ? "\na number, or one of\n" : "\none of\n");

@@ -80,6 +80,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   std::vector<Diagnostic> errors;
   Loaded loaded;
   Node root = parse_yaml(body, source, 0, errors);
+  loaded.recorded = recorded_changes(root);
   apply(overrides, root, errors, loaded.notes);
   const std::string stem = fs::path(file).stem().string();
   loaded.max_time = max_time_of(overrides, errors);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/spec/change.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::spec {
@@ -26,6 +27,8 @@ struct Loaded {
   Spec spec;
   std::shared_ptr<const Node> tree;  // the checked config, with the places of its values
   std::string resolved;              // the resolved config as YAML; running it repeats the run
+  std::vector<Change> recorded;      // what x-changes of the file has; a new run does not repeat it
+  std::vector<Change> changes;       // applied to `spec` and `tree`, in order; see apply_changes()
   std::vector<std::string> notes;    // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
   Interval max_time;                 // --max-time, which is no part of the config
 };

@@ -159,12 +159,15 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
     const spec::Spec& spec = setup.member_spec(static_cast<std::int64_t>(m));
     state.members[m].seed = spec.seed;
     state.members[m].data_seed = data::seed_of(spec.data, spec.seed);
+    const auto& schedule = setup.members[m].optimizer.schedule;
+    state.members[m].schedule_began = schedule ? schedule->began : std::nullopt;
   }
   state.input = {setup.model.input.dtype, setup.model.input.shape};
   state.target = {setup.model.target.dtype, setup.model.target.shape};
   state.batch_size = setup.batch.global;
   state.train_examples = setup.batch.dataset;
   state.config_hash = config_hash(setup);
+  state.changes = setup.loaded.changes;
   state.checksums.clear();
   std::map<std::string_view, std::size_t> parameters, optimizer;
   for (const std::size_t input : checkpoint_inputs(setup)) {

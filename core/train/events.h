@@ -39,6 +39,12 @@ struct Working {
   std::int64_t done = 0, total = 0;  // total 0: it is not known how much there is
 };
 
+// What a resumed run changes from the step after this one on (--change), with values as YAML.
+struct Changed {
+  std::int64_t step = 0, epoch = 1;
+  std::string key, before, value;
+};
+
 // After every step. For the bar only.
 struct Progressed {
   std::int64_t step = 0;   // completed, from 1
@@ -124,6 +130,7 @@ struct Ended {
   std::int64_t parameters = 0;   // elements, of one member
   double seconds = 0;
   std::vector<std::string> missing = {};  // what the run folder lacks because it could not be written, as sentences
+  std::vector<Changed> changes = {};      // of its numbers, in order
   bool continues = false;                 // --resume goes on with it
   bool is_ensemble = false;
   std::vector<std::string> classes = {};  // their names; empty where they are numbers
@@ -137,7 +144,7 @@ struct Ended {
 };
 
 using Event = std::variant<Started, Working, Progressed, std::vector<Logged>, std::vector<EpochEnded>,
-                           std::vector<Evaluated>, Noted, Warned, Ended>;
+                           std::vector<Evaluated>, Changed, Noted, Warned, Ended>;
 
 class Consumer {
  public:

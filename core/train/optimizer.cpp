@@ -126,7 +126,7 @@ std::vector<std::size_t> Optimizer::trained() const {
 }
 
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
-                         std::int64_t schedule_steps) {
+                         std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began) {
   Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model), true};
   const double factor =
       spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
@@ -138,6 +138,7 @@ Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& mo
       return to_steps(duration, batch, key);
     };
     optimizer.schedule = make_schedule(spec.learning_rate, steps_of, schedule_steps, factor);
+    optimizer.schedule->began = schedule_began;
     optimizer.learning_rate = largest_rate(*optimizer.schedule);
   }
   check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);

@@ -33,11 +33,12 @@ struct Optimizer {
 };
 
 // Converts the durations of schedules to steps and matches the patterns of groups. A schedule without a duration of its
-// own ends after `schedule_steps`. Throws Error (usage) for what make_schedule refuses, a rate that f32 cannot hold, a
-// pattern of a group, or a whole weight_decay_exclude, that matches no parameter, a group that applies to none since
-// those before it do, and groups that freeze every parameter.
+// own ends `schedule_steps` after it began: with the run, or where a change of the run did (Schedule::began). Throws
+// Error (usage) for what make_schedule refuses, a rate that f32 cannot hold, a pattern of a group, or a whole
+// weight_decay_exclude, that matches no parameter, a group that applies to none since those before it do, and groups
+// that freeze every parameter.
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
-                         std::int64_t schedule_steps);
+                         std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began = std::nullopt);
 
 // The learning rate that update `update` uses, counted from 1. Without reduce_on_plateau, and of parameters whose group
 // does not scale it.

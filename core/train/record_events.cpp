@@ -1,5 +1,6 @@
 #include "core/train/record_events.h"
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <variant>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/train/matrix_json.h"
 #include "core/train/record_report.h"
 
@@ -96,6 +98,39 @@ Object object_of(const Evaluated& evaluated) {
   return object;
 }
 
+// A number as such, a schedule as its YAML.
+OrderedJson json_of_yaml(const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return error == std::errc() && end == value.data() + value.size() ? OrderedJson(number) : OrderedJson(value);
+}
+
+void add_change(Object& object, const Changed& changed) {
+  object.add("key", changed.key);
+  object.add("before", json_of_yaml(changed.before));
+  object.add("value", json_of_yaml(changed.value));
+}
+
+Object object_of(const Changed& changed) {
+  Object object;
+  object.add("event", "change");
+  object.add("step", changed.step);
+  object.add("epoch", changed.epoch);
+  add_change(object, changed);
+  return object;
+}
+
+Object changes_of(const Ended& ended) {
+  Object list = Object::list();
+  for (const Changed& changed : ended.changes) {
+    Object object;
+    object.add("step", changed.step);
+    add_change(object, changed);
+    list.append(object);
+  }
+  return list;
+}
+
 Object final_of(const MemberEnded& member) {
   Object all;
   for (const auto& [split, measures] : member.final_measures) {
@@ -143,9 +178,10 @@ Object of_members(const Ended& ended, Object (*of_member)(const MemberEnded&)) {
   return list;
 }
 
+constexpr int one_line = -1;
+
 template <class E>
 void add_lines(std::string& lines, const Event& event) {
-  constexpr int one_line = -1;
   const auto* const of_members = std::get_if<std::vector<E>>(&event);
   if (of_members == nullptr) return;
   for (const E& of_member : *of_members) lines += object_of(of_member).text(one_line) + "\n";
@@ -170,6 +206,7 @@ std::string metrics_lines(const Event& event) {
   add_lines<Logged>(lines, event);
   add_lines<EpochEnded>(lines, event);
   add_lines<Evaluated>(lines, event);
+  if (const auto* const changed = std::get_if<Changed>(&event)) lines = object_of(*changed).text(one_line) + "\n";
   return lines;
 }
 
@@ -202,6 +239,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
   if (ended.normalised_targets) summary.add("normalised_targets", true);
   if (!ended.classes.empty()) summary.add("classes", ended.classes);
+  if (!ended.changes.empty()) summary.add("changes", changes_of(ended));
   summary.add("best", of_members(ended, best_of));
   if (ended.is_ensemble) summary.add("members", of_members(ended, end_of));
   summary.add("seconds", ended.seconds);
@@ -210,6 +248,19 @@ std::string summary_json(const Ended& ended, const std::string& version) {
 }
 
 namespace {
+
+std::string yaml_of_json(const OrderedJson& value) {
+  return value.is_string() ? value.get<std::string>() : exact(value.get<double>());
+}
+
+std::vector<Changed> to_changes(const OrderedJson& list) {
+  std::vector<Changed> changes;
+  for (const OrderedJson& one : list) {
+    changes.push_back({one.at("step").get<std::int64_t>(), 1, one.at("key").get<std::string>(),
+                       yaml_of_json(one.at("before")), yaml_of_json(one.at("value"))});
+  }
+  return changes;
+}
 
 double to_number(const OrderedJson& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
@@ -269,6 +320,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
     ended.test_parameters = json.value("test_parameters", "");
     ended.normalised_targets = json.value("normalised_targets", false);
     ended.classes = json.value("classes", std::vector<std::string>());
+    if (json.contains("changes")) ended.changes = to_changes(json.at("changes"));
     ended.seconds = json.at("seconds").get<double>();
     return ended;
   } catch (const std::exception&) {

@@ -187,6 +187,8 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           line.fields.push_back({"", with_commas(last.examples), "examples", expendable_count});
           line.fields.push_back({"", duration(last.seconds), "", expendable_time});
           lines.push_back(std::move(line));
+        } else if constexpr (std::is_same_v<E, Changed>) {
+          note(e.key + " changes from " + e.before + " to " + e.value);
         } else if constexpr (std::is_same_v<E, Noted>) {
           note(e.text);
         } else if constexpr (std::is_same_v<E, Warned>) {

@@ -1,7 +1,6 @@
 #include "core/train/resume.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/spec/change.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
 #include "core/train/decisions.h"
@@ -20,26 +20,6 @@ namespace pmaptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Keys that do not change what a run computes, or only for how long.
-constexpr std::array<std::string_view, 14> free_keys = {"name",
-                                                        "mesh.workers",
-                                                        "mesh.backend",
-                                                        "mesh.gpu_memory",
-                                                        "train.duration",
-                                                        "train.log_every",
-                                                        "train.eval_every",
-                                                        "train.verify_replicas",
-                                                        "train.checkpoint",
-                                                        "train.early_stopping",
-                                                        "train.on_nonfinite",
-                                                        "train.loss_spike",
-                                                        "train.tensorboard",
-                                                        "train.max_time"};
-
-bool is_below(std::string_view path, std::string_view key) {
-  return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
-}
 
 std::string read_text(const fs::path& path) {
   const data::Bytes file = data::map_file(path.string());
@@ -114,20 +94,27 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     const bool follows_seed = key.path == "data.seed" && (key.is_default || key.after.empty());
     return (axes && key.path == "data.axes") || (ensemble && is_members(key)) ||
-           (members && is_below(key.path, "ensemble.vary")) || ((seed || ensemble) && follows_seed);
+           (members && spec::is_at_or_below(key.path, "ensemble.vary")) || ((seed || ensemble) && follows_seed);
   });
 }
 
-// Each key with its place; where there are many, the run is that of another config: one error with the first of them.
-[[noreturn]] void refuse_changes(const fs::path& run, const std::vector<spec::ChangedKey>& keys) {
+// Each key with its place, and the words that change what may change within a run. Where there are many, the run is
+// that of another config: one error with the first of them.
+[[noreturn]] void refuse_changes(const fs::path& run, const std::vector<spec::ChangedKey>& keys,
+                                 const spec::Loaded& loaded) {
   constexpr std::size_t most_errors = 5, first_keys = 3;
   const auto values = [](const spec::ChangedKey& key) {
     return ": the run has " + shown(key.before) + ", this config " + shown(key.after);
   };
   std::vector<Diagnostic> errors;
   if (keys.size() <= most_errors) {
+    std::set<std::string> told;  // a schedule that differs in several keys changes as a whole
     for (const spec::ChangedKey& key : keys) {
       errors.push_back({key.kind, key.place, "--resume cannot change " + key.path + values(key), {}});
+      const std::string change = spec::change_for(key, loaded);
+      if (change.empty() || !told.insert(change).second) continue;
+      errors.back().help = "pmaptrain run " + shell_quoted(run.string()) + " --resume --change " +
+                           shell_quoted(change) + " changes it from the resumed step on";
     }
   } else {
     Diagnostic& error = errors.emplace_back();
@@ -144,7 +131,10 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
     }
     error.notes.push_back("and " + join(others, ", "));
   }
-  errors.back().help = "begin another run (--name), from this one's parameters with model.init.from: " + run.string();
+  std::string& help = errors.back().help;
+  help += (help.empty() ? "" : "; or ") + ("begin another run (--name), from this one's parameters with "
+                                           "model.init.from: " +
+                                           run.string());
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
@@ -176,7 +166,8 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
 std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& loaded) {
   std::vector<std::string> set;
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
-    if (!changed.is_default || changed.before.empty() || !is_below(changed.path, "optimizer.learning_rate")) continue;
+    if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))
+      continue;
     const spec::Key* const key = spec::find_key(changed.path);
     // Another default is a change of the config, which check_continues refuses.
     if (key != nullptr && key->type == spec::Type::duration) set.push_back(changed.path + "=" + changed.before);
@@ -188,16 +179,14 @@ std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
-  std::erase_if(keys, [](const spec::ChangedKey& key) {
-    return std::any_of(free_keys.begin(), free_keys.end(), [&](auto free) { return is_below(key.path, free); });
-  });
+  std::erase_if(keys, [](const spec::ChangedKey& key) { return spec::may_differ_on_resume(key.path); });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     if (key.path != "mesh.axes" || !same_names(key.before, key.after)) return false;
     notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
                     ": sums run in another order, so the bits differ from here on");
     return true;
   });
-  if (!keys.empty()) refuse_changes(run, keys);
+  if (!keys.empty()) refuse_changes(run, keys, loaded);
   return notes;
 }
 
@@ -321,6 +310,15 @@ void check_same_data(const RunState& state, const Setup& setup) {
                          {}});
 }
 
+// The step at which a change gave the schedule; 0 where it began with the run.
+std::int64_t schedule_began_after(const spec::Loaded& loaded) {
+  std::int64_t step = 0;
+  for (const spec::Change& change : loaded.changes) {
+    if (spec::begins_schedule(change)) step = change.step;
+  }
+  return step;
+}
+
 }  // namespace
 
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
@@ -337,10 +335,11 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   check_frozen_best(state, setup.spec().train);
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
   if (!setup.optimizer().schedule) return notes;
-  const auto end = end_of(*setup.optimizer().schedule);
-  const std::int64_t length = std::max(state.schedule_steps, end.value_or(setup.timetable.steps));
-  if (setup.timetable.steps <= length) return notes;
-  const double rate = learning_rate_at(setup.optimizer(), length + 1);
+  const Schedule& schedule = *setup.optimizer().schedule;
+  const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // that the schedule is for
+  const std::int64_t length = std::max(state.schedule_steps, end_of(schedule).value_or(steps));
+  if (steps <= length) return notes;
+  const double rate = rate_after(schedule, schedule.began.value_or(0) + length);
   const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) {
     notes.push_back(ended + "; the rate from there on is " + exact(rate));
@@ -348,6 +347,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   }
   throw Error(ExitStatus::usage,
               Diagnostic{"config", setup.spec().train.duration.place, ended + ", and the rate from there on is 0",
+                         "--change optimizer.learning_rate=RATE, a number or another schedule, goes on from here; or "
                          "begin another run from this one's parameters with model.init.from"});
 }
 

@@ -52,6 +52,22 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});
+  if (resumed != nullptr) tell_changes(resumed->changes.size());
+}
+
+// Those that the checkpoint, which has so many, lacks. They are on the disk before the first step that they apply to.
+void RunReport::tell_changes(std::size_t told) {
+  const std::vector<Changed> changes = all_changes();
+  for (std::size_t i = told; i < changes.size(); ++i) emit(changes[i]);
+  if (told < changes.size()) records_->flush();
+}
+
+std::vector<Changed> RunReport::all_changes() const {
+  std::vector<Changed> all;
+  for (const spec::Change& change : setup_.loaded.changes) {
+    all.push_back({change.step, epoch_of(change.step), change.key, change.before, change.value});
+  }
+  return all;
 }
 
 void RunReport::save(RunState& state, std::int64_t step) const {
@@ -352,6 +368,7 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   }
   ended.classes = setup_.source.encoding.classes;
   ended.normalised_targets = setup_.model.target_statistics.has_value();
+  ended.changes = all_changes();
   ended.seconds = seconds_since(begin_);
 }
 

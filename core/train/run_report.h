@@ -75,6 +75,8 @@ class RunReport {
   Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
                   std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step, std::int64_t member) const;
+  void tell_changes(std::size_t told);
+  std::vector<Changed> all_changes() const;
   void report(std::vector<EpochEnded> epochs);
   std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,
                                                                       std::span<const std::int64_t> members) const;

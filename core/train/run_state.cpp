@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -58,6 +59,8 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("updates", &MemberState::updates);
   visit("example_cursor", state.example_cursor);
   visit("schedule_steps", state.schedule_steps);
+  by_member("schedule_began", &MemberState::schedule_began);
+  visit("changes", state.changes);
   visit("seconds", state.seconds);
   visit("epoch_seconds", state.epoch_seconds);
   visit("metrics_bytes", state.metrics_bytes);
@@ -93,6 +96,16 @@ OrderedJson stored(const T& value) {
   return value;
 }
 OrderedJson stored(const double& value) { return number(value); }
+OrderedJson stored(const std::optional<std::int64_t>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+OrderedJson stored(const std::vector<spec::Change>& changes) {
+  OrderedJson list = OrderedJson::array();
+  for (const spec::Change& change : changes) {
+    list.push_back({{"step", change.step}, {"key", change.key}, {"value", change.value}});
+  }
+  return list;
+}
 OrderedJson stored(const std::map<std::string, Measures>& measures) {
   OrderedJson object = OrderedJson::object();
   for (const auto& [split, of_split] : measures) object[split] = measures_json(of_split);
@@ -173,6 +186,15 @@ void load(const OrderedJson& json, T& value) {
   value = json.get<T>();
 }
 void load(const OrderedJson& json, double& value) { value = to_number(json); }
+void load(const OrderedJson& json, std::optional<std::int64_t>& value) {
+  if (!json.is_null()) value = json.get<std::int64_t>();
+}
+void load(const OrderedJson& json, std::vector<spec::Change>& changes) {
+  for (const OrderedJson& one : json) {
+    changes.push_back(
+        {one.at("step").get<std::int64_t>(), one.at("key").get<std::string>(), one.at("value").get<std::string>(), {}});
+  }
+}
 void load(const OrderedJson& json, std::map<std::string, Measures>& measures) {
   for (const auto& [split, of_split] : json.items()) measures[split] = to_measures(of_split);
 }
@@ -316,8 +338,9 @@ void check_sane(const RunState& state) {
   for (const MemberState& member : state.members) {
     counts = counts && member.steps >= 0 && member.steps <= state.step && member.steps_skipped >= 0 &&
              member.updates >= 0 && member.steps_skipped <= member.steps && member.updates <= member.steps &&
-             member.logged_step >= 0 && member.logged_step <= state.step;
+             member.logged_step >= 0 && member.logged_step <= state.step && member.schedule_began.value_or(0) >= 0;
   }
+  for (const spec::Change& change : state.changes) counts = counts && change.step >= 0 && change.step <= state.step;
   const bool times = state.seconds >= 0 && state.epoch_seconds >= 0;
   if (!counts || !times || !is_sane(state.encoding)) throw std::invalid_argument("a number out of its range");
 }
@@ -352,15 +375,17 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     if (state.members.empty()) throw std::invalid_argument("no member");
     const auto by_member = [&](const char* name, auto part) {
       // A checkpoint that is older than these has none.
-      const bool is_newer = name == std::string_view("lost_best") || name == std::string_view("confusion_matrix");
+      const std::string_view newer[] = {"lost_best", "confusion_matrix", "schedule_began"};
+      const bool is_newer = std::find(std::begin(newer), std::end(newer), name) != std::end(newer);
       if (is_newer && !json.contains(name)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
         load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
       }
     };
     const auto visit = [&]<class T>(const char* name, T& part) {
-      // A checkpoint that is older than encodings has none.
-      if (std::is_same_v<T, data::Encoding> && !json.contains(name)) return;
+      // A checkpoint that is older than encodings, or than changes, has none.
+      constexpr bool is_newer = std::is_same_v<T, data::Encoding> || std::is_same_v<T, std::vector<spec::Change>>;
+      if (is_newer && !json.contains(name)) return;
       load(json.at(name), part);
     };
     for_each_part(state, visit, by_member);

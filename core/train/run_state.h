@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/spec/change.h"
 #include "core/train/events.h"
 #include "core/train/loss_spike.h"
 #include "core/train/plateau.h"
@@ -67,16 +68,22 @@ struct MemberState {
   bool left_behind = false;
 
   std::uint64_t seed = 0, data_seed = 0;
+
+  // The updates until the change that gave the schedule, which it counts from; none: it began with the run, or there is
+  // none.
+  std::optional<std::int64_t> schedule_began;
 };
 
 struct RunState {
   // Progress.
   std::int64_t step = 0;            // steps attempted
   std::int64_t example_cursor = 0;  // positions of the sample stream consumed
-  std::int64_t schedule_steps =
-      0;                     // the duration that the run first began with, which default lengths of schedules have
-  double seconds = 0;        // of training, over all processes
-  double epoch_seconds = 0;  // of the epoch so far
+  // The duration that the run first began with, or what was left of it at the change that gave its schedule: what
+  // default lengths of schedules have.
+  std::int64_t schedule_steps = 0;
+  std::vector<spec::Change> changes;  // until this checkpoint, in order
+  double seconds = 0;                 // of training, over all processes
+  double epoch_seconds = 0;           // of the epoch so far
   // The length of metrics.jsonl without the lines that were written only because the run stopped.
   std::uint64_t metrics_bytes = 0;
 

@@ -170,6 +170,8 @@ std::vector<Number> numbers_of(const std::string& name, const ExponentialCurve& 
   return {{name + "/rate", curve.rate, DType::f64}, {name + "/init", curve.init, DType::f64}};
 }
 
+constexpr const char* began_name = "learning_rate/began";
+
 std::string segment_name(std::size_t index) { return "learning_rate/" + std::to_string(index); }
 
 // A curve's value at `t`, with the numbers that are below `name`.
@@ -225,13 +227,14 @@ std::optional<std::int64_t> length_of(const ExponentialCurve&) { return std::nul
 }  // namespace
 
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor) {
-  Schedule schedule{rate.schedule ? spec::to_string(*rate.schedule) : "learning_rate", rate.place, {}};
+  Schedule schedule{rate.schedule ? spec::to_string(*rate.schedule) : "learning_rate", rate.place, {}, {}};
   Maker(steps_of, length, factor, schedule).add_rate(rate, 0);
   return schedule;
 }
 
 std::vector<Number> schedule_numbers(const Schedule& schedule) {
   std::vector<Number> all;
+  if (schedule.began) all.push_back({began_name, static_cast<double>(*schedule.began), DType::f64});
   for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
     for (Number& number : std::visit([&](const auto& curve) { return numbers_of(segment_name(i), curve); },
                                      schedule.segments[i].curve)) {
@@ -243,7 +246,8 @@ std::vector<Number> schedule_numbers(const Schedule& schedule) {
 
 Value rate_after(Builder& b, const Schedule& schedule, const Numbers& numbers, Value updates) {
   const Builder::Scope scope(b, {schedule.name, schedule.place});
-  const Value count = cast(b, updates, DType::f64);
+  Value count = cast(b, updates, DType::f64);
+  if (schedule.began) count = sub(b, count, numbers[began_name]);
   std::optional<Value> rate;
   for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
     const Segment& segment = schedule.segments[i];

@@ -46,6 +46,9 @@ struct Schedule {
   std::string name;  // the config's: "warmup_cosine_decay"
   Place place;
   std::vector<Segment> segments;  // the first begins at 0
+  // The count of updates that it counts from; none: the first one of the run. In an ensemble, members that left out
+  // steps have other counts, so it is a number of the program.
+  std::optional<std::int64_t> began = std::nullopt;
 };
 
 // `steps_of(duration, key)` converts a duration (train::to_steps). A schedule without a duration of its own ends with
@@ -54,14 +57,15 @@ struct Schedule {
 using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
 
-// What its equations read, by segment: "learning_rate/0/end". Lengths and the shapes of curves are part of the program.
+// What its equations read, by segment: "learning_rate/0/end"; before them "learning_rate/began" of a schedule that did
+// not begin with the run. Lengths and the shapes of curves are part of the program.
 std::vector<model::Number> schedule_numbers(const Schedule& schedule);
-// Appends the rate after `updates`, i64[], as f64[].
+// Appends the rate after `updates` of the run, i64[], as f64[].
 Value rate_after(Builder& b, const Schedule& schedule, const model::Numbers& numbers, Value updates);
 // What these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
 
-// The number of updates after which the rate no longer changes. None for an exponential decay.
+// The number of updates since it began after which the rate no longer changes. None for an exponential decay.
 std::optional<std::int64_t> end_of(const Schedule& schedule);
 
 // No rate is larger; infinity where one grows without bound.

@@ -40,7 +40,7 @@ class Session::Impl {
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
     live_measures_.emplace(setup_, *module_, consumers);
-    folder_.begin(setup_.loaded.resolved);
+    folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
     try {
       loop();

@@ -5,6 +5,8 @@
 #include <compare>
 #include <limits>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "core/analysis/cost.h"
 #include "core/base/text.h"
@@ -94,13 +96,15 @@ model::Model model_of(const spec::Spec& spec, const data::Source& source, const 
 
 namespace {
 
-std::vector<Member> make_members(const Setup& setup) {
+std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_t> schedule_began) {
   std::vector<Member> made;
   const data::Dataset& train = *setup.source.train;
   bool overflows = false;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
-    Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps), {}};
+    const auto began =
+        schedule_began.empty() ? std::nullopt : std::optional(schedule_began[static_cast<std::size_t>(m)]);
+    Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps, began), {}};
     member.numbers = step_numbers(model_of(spec, setup.source, train), spec, member.optimizer);
     overflows = overflows || member.optimizer.overflows;
     made.push_back(std::move(member));
@@ -204,7 +208,7 @@ Program optimize(Program program) {
   return fuse(std::move(program));
 }
 
-Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps) {
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule) {
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.member_spec();
@@ -227,15 +231,16 @@ Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps
     setup.warnings.push_back(std::move(warning));
   }
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
-  setup.timetable.schedule_steps = schedule_steps.value_or(setup.timetable.steps);
-  setup.members = make_members(setup);
+  const bool resumed = schedule.has_value();  // then its parameters come from the checkpoint
+  const ScheduleOrigin origin = resumed ? std::move(*schedule) : ScheduleOrigin(setup.timetable.steps);
+  setup.timetable.schedule_steps = origin.steps;
+  setup.members = make_members(setup, origin.began);
   make_programs(setup);
   check_selection(setup);
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }
   for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
-  const bool resumed = schedule_steps.has_value();  // whose parameters come from the checkpoint
   if (!resumed) {
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/data/batch.h"
@@ -30,7 +31,7 @@ struct Timetable {
   double save_seconds = 0;        // or by time; 0: never
   bool saves_during_run = false;  // whether a checkpoint may be written before the end
   std::int64_t spike_window = 0;
-  std::int64_t schedule_steps = 0;  // the length that the run began with
+  std::int64_t schedule_steps = 0;  // the length that the run began with, or what was left of it at a new schedule
 };
 
 // What evaluates one split.
@@ -59,6 +60,14 @@ struct Member {
 struct Membership {
   std::int64_t member = 0;
   std::optional<std::int64_t> of = std::nullopt;
+};
+
+// Where a schedule counts from.
+struct ScheduleOrigin {
+  ScheduleOrigin(std::int64_t its_steps, std::vector<std::int64_t> its_began = {})
+      : steps(its_steps), began(std::move(its_began)) {}
+  std::int64_t steps;               // of the run that were left there, which default lengths have
+  std::vector<std::int64_t> began;  // the updates of each member until there; empty: it begins with the run
 };
 
 struct Setup {
@@ -96,9 +105,9 @@ struct Setup {
   }
 };
 
-// Opens the data and checks that everything fits together. `schedule_steps`: of a resumed run, the duration that it
-// first began with. Throws Error: usage, or data.
-Setup make_setup(spec::Loaded loaded, std::optional<std::int64_t> schedule_steps = std::nullopt);
+// Opens the data and checks that everything fits together. `schedule`: of a resumed run, what its RunState says. Throws
+// Error: usage, or data.
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt);
 
 // The model of a config for the data of `source`, of which `split` is one.
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);

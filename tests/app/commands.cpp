@@ -45,9 +45,10 @@ TEST_CASE("the help of run defines devices and workers, and lists no unsupported
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number of\n"
       "threads, or GPUs, that run them; `pmaptrain devices` lists the hardware."));
   for (const char* option :
-       {"--set KEY=VALUE", "--name NAME", "--run-dir DIR", "--overwrite", "--resume", "--max-time TIME", "--devices N",
-        "--workers N", "--seed N", "--max-steps N", "--dry-run", "--json", "--progress", "--color", "-q, --quiet",
-        "-v, --verbose", "--trace FILE", "--trace-steps A..B", "--verify-replicas"}) {
+       {"--set KEY=VALUE",    "--name NAME",     "--run-dir DIR", "--overwrite",        "--resume",
+        "--change KEY=VALUE", "--max-time TIME", "--devices N",   "--workers N",        "--seed N",
+        "--max-steps N",      "--dry-run",       "--json",        "--progress",         "--color",
+        "-q, --quiet",        "-v, --verbose",   "--trace FILE",  "--trace-steps A..B", "--verify-replicas"}) {
     CHECK(contains(help, option));
   }
 }

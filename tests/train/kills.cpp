@@ -84,9 +84,14 @@ std::int64_t newest_step(const Tree& tree) {
   return newest;
 }
 
+bool records_changes(const Tree& tree) {
+  const auto config = tree.find("run/config.yaml");
+  return config != tree.end() && config->second.text.find("\nx-changes:") != std::string::npos;
+}
+
 // What a process that resumes the run in `folder` begins with, once it has put the folder in order: nothing else
-// decides how it goes on. As text, without what it only appends to.
-std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newest) {
+// decides how it goes on. As text, without what it only appends to. `config` is what it writes as config.yaml.
+std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newest, const std::string& config) {
   const fs::path run = folder / "run";
   const std::optional<train::ResumePoint> point = train::find_resume_point(run);
   REQUIRE((point ? point->checkpoint.state.step : -1) == newest);
@@ -97,7 +102,7 @@ std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newes
     options.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
   }
   train::RunFolder claimed = train::RunFolder::claim(run, options);
-  claimed.begin("config of the resumed run");
+  claimed.begin(config);
   CHECK(claimed.warnings().empty());
   std::string text;
   for (const auto& [path, node] : tree_of(run)) {
@@ -110,7 +115,40 @@ std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newes
 }
 
 // Of changes that a resumed process does not look at, a kill comes after every sixteenth. Of kills that leave the same
-// to begin with, one is continued to the end of the run.
+// to begin with, one is continued to the end of the run; with `options` where the folder does not record what they
+// change.
+void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& whole,
+                 const std::vector<std::string>& options = {}) {
+  std::mt19937 random(13);
+  Disk disk = recorded.begin();
+  std::set<std::string> begun;
+  std::int64_t newest = newest_step(disk.tree());
+  std::size_t count = 0;
+  int kills = 0, unseen = 0;
+  for (const Change& change : recorded.changes()) {
+    ++count;
+    disk.apply(change);
+    if (!is_looked_at(disk.path_of(change)) && ++unseen % 16 != 0) continue;
+    ++kills;
+    const Tree left = disk.tree();
+    INFO("killed after change " << count << " of " << recorded.changes().size() << ": " << to_string(change));
+    write_tree(left, place.path("killed"));
+    if (!left.contains("run")) continue;
+    REQUIRE(newest_step(left) >= newest);  // there is always one that is as new
+    newest = newest_step(left);
+    const bool records = records_changes(left);
+    const std::string config = records ? "config of a run with changes" : "config of the resumed run";
+    if (!begun.insert(what_resuming_begins_with(place.path("killed"), newest, config)).second) continue;
+    write_tree(left, place.path("killed"));
+    std::vector<std::string> again = {"--resume", "--workers", some_workers(random)};
+    if (!records) again.insert(again.end(), options.begin(), options.end());
+    place.complete("killed/run", again);
+    REQUIRE(differences(whole, place.kept("killed/run")) == "");
+  }
+  CHECK(kills > 50);
+  CHECK(begun.size() > 3);
+}
+
 void check_kills(bool ensemble) {
   const bool resumes = GENERATE(false, true);
   const LongRun place(45, ensemble ? three_members() : std::vector<std::string>());
@@ -131,31 +169,7 @@ void check_kills(bool ensemble) {
     fs::create_directory(place.path("recorded"));
     place.complete("recorded/run", {"--max-steps", "37"});
   }
-  const RecordedRun recorded(place, "recorded", {"--resume"});
-  std::mt19937 random(13);
-  Disk disk = recorded.begin();
-  std::set<std::string> begun;
-  std::int64_t newest = newest_step(disk.tree());
-  std::size_t count = 0;
-  int kills = 0, unseen = 0;
-  for (const Change& change : recorded.changes()) {
-    ++count;
-    disk.apply(change);
-    if (!is_looked_at(disk.path_of(change)) && ++unseen % 16 != 0) continue;
-    ++kills;
-    const Tree left = disk.tree();
-    INFO("killed after change " << count << " of " << recorded.changes().size() << ": " << to_string(change));
-    write_tree(left, place.path("killed"));
-    if (!left.contains("run")) continue;
-    REQUIRE(newest_step(left) >= newest);  // there is always one that is as new
-    newest = newest_step(left);
-    if (!begun.insert(what_resuming_begins_with(place.path("killed"), newest)).second) continue;
-    write_tree(left, place.path("killed"));
-    place.complete("killed/run", {"--resume", "--workers", some_workers(random)});
-    REQUIRE(differences(whole, place.kept("killed/run")) == "");
-  }
-  CHECK(kills > 50);
-  CHECK(begun.size() > 3);
+  check_kills(place, RecordedRun(place, "recorded", {"--resume"}), whole);
 }
 
 }  // namespace
@@ -166,6 +180,20 @@ TEST_CASE("a run that is killed between any two of its changes continues to the 
 
 TEST_CASE("an ensemble that is killed between any two of its changes continues to the same bits", "[train]") {
   check_kills(true);
+}
+
+TEST_CASE("a run that is killed while it begins to change, or after, goes on with the change", "[train]") {
+  const LongRun place(45);
+  const std::vector<std::string> change = {"--change", "optimizer.learning_rate={linear: {init_value: 0.01}}",
+                                           "--change", "optimizer.clip_by_global_norm=0.5"};
+  std::vector<std::string> resume = {"--resume"};
+  resume.insert(resume.end(), change.begin(), change.end());
+  fs::create_directory(place.path("recorded"));
+  for (const char* const run : {"whole", "recorded/run"}) place.complete(run, {"--max-steps", "37"});
+  place.complete("whole", resume);
+  const Kept whole = place.kept("whole");
+  REQUIRE(json::parse(whole.at("summary.json"))["changes"].size() == 2);
+  check_kills(place, RecordedRun(place, "recorded", resume), whole, change);
 }
 
 // PMAPTRAIN_KILLS says how often it is killed; 20 without it.

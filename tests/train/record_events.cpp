@@ -67,6 +67,23 @@ TEST_CASE("a logged step is one JSON line with the documented fields in order", 
   CHECK(metrics_lines(started()).empty());
 }
 
+TEST_CASE("a change is one line with both values, and the summary lists all", "[train]") {
+  const std::string schedule = "{linear: {init_value: 0.1, end_value: 0.0, transition: 16 steps}}";
+  const Changed changed{4, 1, "optimizer.learning_rate", "1.0e-08", schedule};
+  CHECK(line_of(changed) == R"({"event":"change","step":4,"epoch":1,"key":"optimizer.learning_rate","before":1e-08,)"
+                            R"("value":")" +
+                                schedule + R"("})");
+  Ended event = ended();
+  event.changes = {changed, {8, 2, "optimizer.adam.b1", "0.9", "0.8"}};
+  const std::string text = summary_json(event, "1");
+  const auto json = nlohmann::json::parse(text);
+  REQUIRE(json["changes"].size() == 2);
+  CHECK(json["changes"][0]["value"] == schedule);
+  CHECK(json["changes"][1]["step"] == 8);
+  CHECK(json["changes"][1]["value"] == 0.8);
+  CHECK(summary_json(*parse_summary(text), "1") == text);  // of a run that is found finished
+}
+
 TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
   for (const double value : {1.0 / 3.0, 5e-324, 1.7976931348623157e308, static_cast<double>(0.1F), -0.0}) {
     Logged event = logged();

@@ -104,7 +104,10 @@ TEST_CASE("--resume refuses every other key at its place, with both values", "[t
   CHECK(errors[1].message == "--resume cannot change optimizer.learning_rate: the run has 0.01, this config 0.02");
   CHECK(errors[1].place.line == 19);
   CHECK(errors[1].help ==
-        "begin another run (--name), from this one's parameters with model.init.from: " + (root / "run"));
+        "pmaptrain run " + (root / "run") +
+            " --resume --change optimizer.learning_rate=0.02 changes it from the resumed step on; or begin another run "
+            "(--name), from this one's parameters with model.init.from: " +
+            (root / "run"));
   for (const char* const set : {"seed=1", "data.shuffle=false", "train.ema={decay: 0.9}", "optimizer.clip=1.0",
                                 "loss=mean_squared_error", "model.layers.4.dense=4"}) {
     INFO(set);

@@ -22,6 +22,9 @@ RunState state_with_everything() {
   state.members[0].updates = 15;
   state.example_cursor = 272;
   state.schedule_steps = 40;
+  state.changes = {{9, "optimizer.learning_rate", "{linear: {init_value: 0.1, transition: 40 steps}}"},
+                   {9, "optimizer.adam.b1", "0.8"}};
+  state.members[0].schedule_began = 7;
   state.seconds = 0.1;
   state.epoch_seconds = 0.05;
   state.metrics_bytes = 4096;
@@ -73,6 +76,8 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
     const RunState found = train::parse_run_state(text, "state.json");
     CHECK(train::to_json(found) == text);
     CHECK(found.step == state.step);
+    CHECK(found.changes == state.changes);
+    CHECK(found.members[0].schedule_began == state.members[0].schedule_began);
     CHECK(found.encoding == state.encoding);
     CHECK(found.members[0].seed == state.members[0].seed);
     CHECK(found.evaluation_is_due == state.evaluation_is_due);
@@ -100,6 +105,8 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   CHECK(is_refused(with([](RunState& s) { s.members[0].updates = 18; })));
   CHECK(is_refused(with([](RunState& s) { s.members[0].steps_skipped = -1; })));
   CHECK(is_refused(with([](RunState& s) { s.seconds = std::numeric_limits<double>::quiet_NaN(); })));
+  CHECK(is_refused(with([](RunState& s) { s.changes[1].step = 18; })));
+  CHECK(is_refused(with([](RunState& s) { s.members[0].schedule_began = -1; })));
   CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32}; })));
   CHECK(is_refused(with([](RunState& s) { s.encoding.image = {32, -1, 3}; })));
   CHECK(is_refused(with([](RunState& s) { s.encoding.statistics->std.pop_back(); })));
@@ -132,6 +139,19 @@ TEST_CASE("a state from before targets were normalised and classes balanced says
   const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
   const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
   CHECK(found.encoding == state.encoding);
+}
+
+TEST_CASE("a state from before there were changes has none", "[train]") {
+  std::string text = train::to_json(RunState{});
+  for (const std::string part : {"\n  \"schedule_began\": null,", "\n  \"changes\": [],"}) {
+    REQUIRE(text.find(part) != std::string::npos);
+    text.erase(text.find(part), part.size());
+  }
+  text.erase(text.find(",\n  \"checksum\""));
+  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  CHECK(found.changes.empty());
+  CHECK_FALSE(found.members[0].schedule_began);
 }
 
 TEST_CASE("a state of many columns is read in one pass", "[train]") {
