@@ -258,6 +258,25 @@ class Leaf {
     return result;
   }
 
+  Node range(const Node& value) const {
+    Node result = list(value, 2, [&](const Node& item) { return number(item); });
+    if (!result.is(Kind::sequence)) return result;
+    const std::string &least = value.items[0].text, &greatest = value.items[1].text;
+    if (parse_number(least).value <= parse_number(greatest).value) return result;
+    return reporter_.report(value,
+                            name_of(key_) + " begins with its least number, but " + least + " is more than " + greatest,
+                            "write [" + greatest + ", " + least + "]");
+  }
+
+  Node spread(const Node& value) const {
+    if (!value.is(Kind::scalar)) return range(value);
+    const Number<double> parsed = parse_number(value.text);
+    if (!parsed.ok() || value.quoted || parsed.value >= 0) return number(value);
+    if (-parsed.value > key_.high) return wrong(value);
+    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
+                            "one number is a distance to both sides: write " + value.text.substr(1));
+  }
+
   // A list of texts; one text is a list of one.
   Node texts(const Node& value) const {
     Node result = list_or_one(value, [&](const Node& item) { return text(item); });
@@ -495,6 +514,8 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::scales: return leaf.scales(value);
     case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });
     case Type::numbers: return leaf.numbers(value);
+    case Type::range: return leaf.range(value);
+    case Type::spread: return leaf.spread(value);
     case Type::matrix: return leaf.matrix(value);
     case Type::padding: return leaf.padding(value);
     case Type::axes: return check_axes(key, value, reporter);

@@ -231,6 +231,12 @@ class SchemaWriter {
       case Type::integers:
         return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);
+      case Type::range: return list_of(number(key), 2, 2);
+      case Type::spread: {
+        Key distance = key;
+        distance.low = 0;
+        return any_of({number(distance), list_of(number(key), 2, 2)});
+      }
       case Type::matrix: return list_of(numbers(key), 1);
       case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
       case Type::axes: return axes();
