@@ -120,7 +120,7 @@ std::size_t fitting(const ImageFiles& files, const ImageForm& form, std::size_t 
 
 ImageSize seen_size(const ImageHead& head) { return {head.seen_height(), head.seen_width()}; }
 
-std::size_t room_for_images() { return available_memory() / 4 * 3; }
+std::size_t room_for_images() { return available_memory() / 2; }
 
 std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& form, std::size_t room,
                                              std::vector<SkippedRow>* skipped) {

@@ -23,7 +23,7 @@ struct ImageForm {
 
 ImageSize seen_size(const ImageHead& head);
 
-// How many bytes of decoded images of a split stay in memory: three quarters of what is available now.
+// How many bytes of decoded images of a split stay in memory: half of what is available now. The model needs some, too.
 std::size_t room_for_images();
 
 // Decodes and resizes all images by several threads, so that a file that cannot be read is told here. The first ones,
