@@ -6,20 +6,20 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "core/base/error.h"
+#include "core/data/augment_draws.h"
+#include "core/data/image_color.h"
+#include "core/data/image_resize.h"
+#include "core/data/image_rotate.h"
 
 namespace pmaptrain::data {
 namespace {
-
-using Words = std::array<std::uint32_t, 4>;
-
-std::int64_t below(std::uint32_t word, std::int64_t count) {
-  return uniform_below(word, static_cast<std::uint32_t>(count));
-}
 
 // Mirrors a row of `width` pixels. The number of channels is known when it is compiled, so that pixels are moved as a
 // whole.
@@ -35,13 +35,16 @@ void mirror_row(std::byte* row, std::int64_t width) {
 struct Change {
   std::byte* image;
   std::int64_t height, width, channels;
-  const Words& words;
+  const Draws& draws;
 
+  ImageSize size() const { return {height, width}; }
+  std::span<std::byte> bytes() const { return {image, static_cast<std::size_t>(height * width * channels)}; }
   std::byte* row(std::int64_t y) const { return image + y * width * channels; }
 
   // Row y of the result is row y + down of the image, moved left by `right` pixels, with zeros for what is outside. The
   // order of rows is such that none is overwritten before it is read.
   void operator()(const spec::augment::RandomCrop& crop) const {
+    const Words words = draws.words();
     const std::int64_t down = below(words[0], 2 * crop.padding + 1) - crop.padding;
     const std::int64_t right = below(words[1], 2 * crop.padding + 1) - crop.padding;
     const auto bytes = static_cast<std::size_t>(width * channels);
@@ -61,8 +64,12 @@ struct Change {
     }
   }
 
+  void operator()(const spec::augment::RandomResizedCrop& crop) const {
+    enlarge_part(bytes(), size(), draw_part(crop, size(), draws), channels);
+  }
+
   void operator()(const spec::augment::RandomFlip&) const {
-    if (words[0] >> 31 == 0) return;
+    if (draws.words()[0] >> 31 == 0) return;
     for (std::int64_t y = 0; y < height; ++y) {
       switch (channels) {
         case 1: mirror_row<1>(row(y), width); break;
@@ -79,8 +86,28 @@ struct Change {
     }
   }
 
+  void operator()(const spec::augment::RandomRotation& rotation) const {
+    const std::vector<std::byte> from(image, image + bytes().size());
+    rotate_image(from, size(), channels, draw_angle(rotation, draws), bytes());
+  }
+
+  void operator()(const spec::augment::ColorJitter& jitter) const {
+    const ColorChange change = draw_color_change(jitter, draws);
+    for (const ColorStep step : change.order) {
+      const std::optional<double> amount = change.amount(step);
+      if (!amount) continue;
+      switch (step) {
+        case ColorStep::brightness: change_brightness(bytes(), *amount); break;
+        case ColorStep::contrast: change_contrast(bytes(), channels, *amount); break;
+        case ColorStep::saturation: change_saturation(bytes(), *amount); break;
+        case ColorStep::hue: shift_hue(bytes(), *amount); break;
+      }
+    }
+  }
+
   // The centre is a pixel of the image, as in https://arxiv.org/abs/1708.04552.
   void operator()(const spec::augment::Cutout& cutout) const {
+    const Words words = draws.words();
     const std::int64_t top = below(words[0], height) - cutout.size / 2, left = below(words[1], width) - cutout.size / 2;
     const std::int64_t from = std::max<std::int64_t>(left, 0), to = std::min(left + cutout.size, width);
     for (std::int64_t y = std::max<std::int64_t>(top, 0); y < std::min(top + cutout.size, height); ++y) {
@@ -100,7 +127,26 @@ struct Misfit {
                         shape[1]),
             fmt::format("use at most {}; an eighth of the side is usual", side() - 1)};
   }
+  std::pair<std::string, std::string> operator()(const spec::augment::RandomResizedCrop&) const { return {}; }
   std::pair<std::string, std::string> operator()(const spec::augment::RandomFlip&) const { return {}; }
+  std::pair<std::string, std::string> operator()(const spec::augment::RandomRotation&) const { return {}; }
+  std::pair<std::string, std::string> operator()(const spec::augment::ColorJitter& jitter) const {
+    const std::int64_t channels = shape[2];
+    if (channels != 1 && channels != 3) {
+      return {fmt::format("colours are those of images of 1 or 3 channels, and these have {}", channels), "remove it"};
+    }
+    if (!changes(jitter.brightness, 1) && !changes(jitter.contrast, 1) && !changes(jitter.saturation, 1) &&
+        !changes(jitter.hue, 0)) {
+      return {"brightness, contrast, saturation and hue all stay as they are",
+              channels == 3 ? "for example color_jitter: {brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.1}"
+                            : "for example color_jitter: {brightness: 0.2, contrast: 0.2}"};
+    }
+    if (channels == 3) return {};
+    const char* const colour = changes(jitter.saturation, 1) ? "saturation" : changes(jitter.hue, 0) ? "hue" : nullptr;
+    if (colour == nullptr) return {};
+    return {fmt::format("{} is for images of 3 channels, and these have 1", colour),
+            fmt::format("remove {}; brightness and contrast are for images of 1 channel, too", colour)};
+  }
   std::pair<std::string, std::string> operator()(const spec::augment::Cutout& cutout) const {
     if (cutout.size <= side()) return {};
     return {fmt::format("size {} is more than a side of the images, which are {}x{}", cutout.size, shape[0], shape[1]),
@@ -144,9 +190,7 @@ Augmenter::Augmenter(const std::vector<spec::Augmentation>& augment, const Field
 void Augmenter::apply(std::int64_t position, std::byte* image) const {
   const auto at = static_cast<std::uint64_t>(position);
   for (const Operation& operation : operations_) {
-    const Words words =
-        philox4x32(operation.key, {0, 0, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32)});
-    std::visit(Change{image, height_, width_, channels_, words}, operation.kind);
+    std::visit(Change{image, height_, width_, channels_, Draws(operation.key, at)}, operation.kind);
   }
 }
 

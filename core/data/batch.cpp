@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/parallel.h"
 #include "core/spec/division.h"
 
 namespace pmaptrain::data {
@@ -195,12 +196,18 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
   const std::int64_t count = plan.examples_in(k);
   const std::size_t input = buffers.inputs != nullptr ? buffers.input_bytes : 0;
   const std::size_t target = buffers.target_bytes;
-  std::byte* to_input = buffers.inputs;
-  std::byte* to_target = buffers.targets;
-  for (std::int64_t r = 0; r < count; ++r, to_input += input, to_target += target) {
-    stream.read(dataset, epoch, k * plan.global + r, to_input, to_target);
+  const auto read = [&](std::int64_t r) {
+    const auto row = static_cast<std::size_t>(r);
+    stream.read(dataset, epoch, k * plan.global + r, buffers.inputs + row * input, buffers.targets + row * target);
+  };
+  if (dataset.is_costly()) {
+    for_each_item(count, read);
+  } else {
+    for (std::int64_t r = 0; r < count; ++r) read(r);
   }
   dataset.check_intact();
+  std::byte* to_input = buffers.inputs + static_cast<std::size_t>(count) * input;
+  std::byte* to_target = buffers.targets + static_cast<std::size_t>(count) * target;
   for (std::int64_t r = count; r < plan.rows(); ++r, to_input += input, to_target += target) {
     if (input > 0) std::memcpy(to_input, to_input - input, input);
     if (target > 0) std::memcpy(to_target, to_target - target, target);

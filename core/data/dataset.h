@@ -50,6 +50,8 @@ class Dataset {
     (void)first, (void)count;
     return nullptr;
   }
+  // Whether reading an example is so much work that several threads share the examples of a batch.
+  virtual bool is_costly() const { return false; }
   // Whether examples have weights, and how much example `index` counts in loss, gradient and metrics: at least 0.
   virtual bool is_weighted() const { return false; }
   virtual float weight(std::int64_t index) const {

@@ -3,61 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
+#include "core/data/image_dataset.h"
 #include "core/data/image_files.h"
 #include "core/data/image_resize.h"
-#include "core/data/parallel.h"
 
 namespace pmaptrain::data {
 namespace {
 
-// What all images become.
-struct Form {
-  ImageSize size;
-  std::int64_t channels = 3;
-  Shape shape() const { return {size.height, size.width, channels}; }
-};
-
-ImageSize seen_size(const ImageHead& head) { return {head.seen_height(), head.seen_width()}; }
 std::string to_text(const ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
-
-class FolderDataset : public Dataset {
- public:
-  FolderDataset(ImageFiles files, const Form& form, Memory pixels)
-      : files_(std::move(files)), input_{DType::u8, form.shape()}, bytes_(input_.bytes()), pixels_(std::move(pixels)) {
-    target_ = has_classes() ? Field{DType::i32, {}, fmt::format("'{}'", files_.folder)} : no_target();
-  }
-
-  std::int64_t size() const override { return std::ssize(files_.files); }
-  Field input() const override { return input_; }
-  Field target() const override { return target_; }
-  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
-    const auto i = static_cast<std::size_t>(index);
-    if (input != nullptr) std::memcpy(input, pixels_.view.data() + i * bytes_, bytes_);
-    if (has_classes()) std::memcpy(target, &files_.files[i].label, sizeof(std::int32_t));
-  }
-  std::string file_of(std::int64_t index) const override { return files_.files[static_cast<std::size_t>(index)].name; }
-  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override {
-    if (!has_classes()) return std::nullopt;
-    return std::pair<std::int64_t, std::int64_t>{0, std::ssize(files_.classes) - 1};
-  }
-
- private:
-  bool has_classes() const { return !files_.classes.empty(); }
-
-  ImageFiles files_;
-  Field input_, target_;
-  std::size_t bytes_;
-  Memory pixels_;  // [examples, height, width, channels]
-};
 
 // Without `size`, all images must have that of the first.
 ImageSize common_size(const ImageFiles& files) {
@@ -72,10 +32,10 @@ ImageSize common_size(const ImageFiles& files) {
   return seen_size(first.head);
 }
 
-Form form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
+ImageForm form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
   const bool grey =
       std::all_of(train.files.begin(), train.files.end(), [](const auto& file) { return file.head.grey; });
-  Form form{{}, grey ? 1 : 3};
+  ImageForm form{{}, grey ? 1 : 3};
   form.size = folder.size ? ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
   return form;
 }
@@ -99,7 +59,7 @@ void check_classes(const ImageFiles& files, Split split, const std::vector<std::
 }
 
 // Checks that the images of a split can become what those of the training split are.
-void check_form(const ImageFiles& files, const Form& form, bool resize) {
+void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
   for (const ImageFile& file : files.files) {
     if (form.channels == 1 && !file.head.grey) {
       fail_data(fmt::format("'{}' is in colour, but all training images are grey", files.path_of(file)),
@@ -114,49 +74,8 @@ void check_form(const ImageFiles& files, const Form& form, bool resize) {
   }
 }
 
-void read_image(const std::string& path, const ImageHead& head, const Form& form, std::span<std::byte> out) {
-  // Most images are small; this is for the others.
-  constexpr std::size_t much = std::size_t{32} << 20;
-  const auto bytes = static_cast<std::size_t>(head.height * head.width * form.channels);
-  const std::vector<std::byte> file = read_file(path);
-  check_image_bytes(head, file.size(), path);
-  if (bytes > much) demand_memory(bytes, fmt::format("'{}'", path));
-  if (seen_size(head) == form.size) return decode_image(file, path, head, form.channels, out);
-  const Memory pixels = allocate(bytes, fmt::format("'{}'", path));
-  decode_image(file, path, head, form.channels, pixels.view);
-  resize_image(pixels.view, seen_size(head), out, form.size, form.channels);
-}
-
-// Removes those whose pixels cannot be read and adds them to `skipped`, where that is given.
-std::shared_ptr<const Dataset> read_split(ImageFiles files, const Form& form, std::vector<SkippedRow>* skipped) {
-  const auto each = static_cast<std::size_t>(numel(form.shape()));
-  Memory pixels = allocate(
-      files.files.size() * each,
-      fmt::format("'{}' ({} images of {})", files.folder, files.files.size(), pmaptrain::to_string(form.shape())));
-  std::vector<std::string> reasons(files.files.size());
-  for_each_item(std::ssize(files.files), [&](std::int64_t i) {
-    const ImageFile& file = files.files[static_cast<std::size_t>(i)];
-    const auto at = static_cast<std::size_t>(i) * each;
-    try {
-      read_image(files.path_of(file), file.head, form, pixels.view.subspan(at, each));
-    } catch (const Error& error) {
-      if (skipped == nullptr || error.status() != ExitStatus::data) throw;
-      reasons[static_cast<std::size_t>(i)] = error.diagnostics().front().message;
-    }
-  });
-  if (skipped != nullptr) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < reasons.size(); ++i) {
-      if (reasons[i].empty()) std::memmove(pixels.view.data() + kept++ * each, pixels.view.data() + i * each, each);
-    }
-    remove_unread(files, reasons, *skipped);
-    std::sort(skipped->begin(), skipped->end(), [](const SkippedRow& a, const SkippedRow& b) { return a.row < b.row; });
-  }
-  return std::make_shared<FolderDataset>(std::move(files), form, std::move(pixels));
-}
-
 // "test images: 3 of 20 are resized to 32x32"
-void note_changes(const ImageFiles& files, const std::string& which, const Form& form,
+void note_changes(const ImageFiles& files, const std::string& which, const ImageForm& form,
                   std::vector<std::string>& notes) {
   const auto count = [&](auto condition) {
     return std::count_if(files.files.begin(), files.files.end(),
@@ -171,10 +90,18 @@ void note_changes(const ImageFiles& files, const std::string& which, const Form&
   if (form.channels == 3) note(count([](const ImageHead& head) { return head.grey; }), "are grey and become colour");
 }
 
+std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::string& which, const ImageForm& form,
+                                               std::size_t room, std::vector<SkippedRow>* skipped,
+                                               std::vector<std::string>& notes) {
+  note_changes(files, which, form, notes);
+  if (std::string note = note_of_room(files, which, form, room); !note.empty()) notes.push_back(std::move(note));
+  return decode_images(std::move(files), form, room, skipped);
+}
+
 }  // namespace
 
 Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
-                         const Encoding* known) {
+                         const Encoding* known, std::optional<std::size_t> room) {
   std::map<Split, std::string> folders{{Split::train, folder.train}};
   if (folder.validation) folders.emplace(Split::validation, *folder.validation);
   if (folder.test) folders.emplace(Split::test, *folder.test);
@@ -199,7 +126,7 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
     if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));
   }
 
-  Form form;
+  ImageForm form;
   if (by_train) {
     form = form_of(folder, splits.at(Split::train));
     source.encoding.image = form.shape();
@@ -210,8 +137,9 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   for (auto& [split, files] : splits) {
     if (!wants(split)) continue;
     check_form(files, form, folder.size.has_value());
-    note_changes(files, fmt::format("{} images", name_of(split)), form, source.notes);
-    source.of(split) = read_split(std::move(files), form, skips ? &skipped[split] : nullptr);
+    source.of(split) =
+        decode_and_note(std::move(files), fmt::format("{} images", name_of(split)), form,
+                        room.value_or(room_for_images()), skips ? &skipped[split] : nullptr, source.notes);
     take_skipped(skipped[split], listed[split], "files", split, source.encoding, source.notes);
     if (source.of(split)->size() == 0) fail_data(fmt::format("no image of '{}' can be read", folders.at(split)));
   }
@@ -223,7 +151,7 @@ std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, co
                                                      std::vector<SkippedRow>* skipped) {
   ImageFiles files = list_unclassed_images(path);
   read_heads(files, skipped);
-  const Form form{{shape.at(0), shape.at(1)}, shape.at(2)};
+  const ImageForm form{{shape.at(0), shape.at(1)}, shape.at(2)};
   for (const ImageFile& file : files.files) {
     if (form.channels == 1 && !file.head.grey) {
       fail_data(fmt::format("'{}' is in colour, but the model was trained on grey images", files.path_of(file)),
@@ -236,8 +164,7 @@ std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, co
                             form.size.height, form.size.width));
     }
   }
-  note_changes(files, "images", form, notes);
-  return read_split(std::move(files), form, skipped);
+  return decode_and_note(std::move(files), "images", form, room_for_images(), skipped, notes);
 }
 
 }  // namespace pmaptrain::data

@@ -64,10 +64,11 @@ std::byte rounded(std::int32_t sum) {
 
 std::int32_t value(std::byte pixel) { return std::to_integer<std::int32_t>(pixel); }
 
-void resize_rows(const std::byte* from, std::int64_t rows, std::int64_t width, std::int64_t new_width,
-                 std::int64_t channels, std::byte* to) {
+// From one row of the source to the next there are `stride` bytes.
+void resize_rows(const std::byte* from, std::int64_t rows, std::int64_t stride, std::int64_t width,
+                 std::int64_t new_width, std::int64_t channels, std::byte* to) {
   const Filter filter(width, new_width);
-  for (std::int64_t y = 0; y < rows; ++y, from += width * channels) {
+  for (std::int64_t y = 0; y < rows; ++y, from += stride) {
     for (std::int64_t x = 0; x < new_width; ++x) {
       const Window window = filter.window(static_cast<std::size_t>(x));
       for (std::int64_t c = 0; c < channels; ++c) {
@@ -119,11 +120,25 @@ void resize_image(std::span<const std::byte> from, ImageSize from_size, std::spa
       between = allocate(static_cast<std::uint64_t>(from_size.height * to_size.width * channels), "resizing an image");
     }
     std::byte* const out = last ? to.data() : between.view.data();
-    resize_rows(from.data(), from_size.height, from_size.width, to_size.width, channels, out);
+    resize_rows(from.data(), from_size.height, from_size.width * channels, from_size.width, to_size.width, channels,
+                out);
     if (last) return;
     rows = out;
   }
   resize_columns(rows, from_size.height, to_size.height, to_size.width * channels, to.data());
+}
+
+void enlarge_part(std::span<std::byte> image, ImageSize size, const Box& part, std::int64_t channels) {
+  assert(std::ssize(image) == size.height * size.width * channels);
+  assert(part.top >= 0 && part.size.height >= 1 && part.top + part.size.height <= size.height);
+  assert(part.left >= 0 && part.size.width >= 1 && part.left + part.size.width <= size.width);
+  if (part.size == size) return;
+  // Between the directions the image is not read any more. A direction that keeps its size has weights of one pixel.
+  const std::int64_t row = size.width * channels;
+  std::vector<std::byte> rows(static_cast<std::size_t>(part.size.height * row));
+  resize_rows(image.data() + part.top * row + part.left * channels, part.size.height, row, part.size.width, size.width,
+              channels, rows.data());
+  resize_columns(rows.data(), part.size.height, size.height, row, image.data());
 }
 
 }  // namespace pmaptrain::data

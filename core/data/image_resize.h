@@ -20,4 +20,14 @@ struct ImageSize {
 void resize_image(std::span<const std::byte> from, ImageSize from_size, std::span<std::byte> to, ImageSize to_size,
                   std::int64_t channels);
 
+// A rectangle of pixels.
+struct Box {
+  std::int64_t top = 0, left = 0;
+  ImageSize size;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+// Puts a part of an image [height, width, channels] in place of the whole, resized in the same way to the whole's size.
+// No pixel outside of the part counts.
+void enlarge_part(std::span<std::byte> image, ImageSize size, const Box& part, std::int64_t channels);
+
 }  // namespace pmaptrain::data

@@ -36,9 +36,9 @@ class Loader {
   // Fills the memory of `slots` in turn; it must outlive the loader, and there are at least two slots if
   // batches_in_memory() > 1. Of several streams, which are random alike or not at all, each has a batch of its own in
   // every slot: `slots` has their memory one after the other, slot by slot. Starts the thread. There is none if
-  // batches_in_memory() is 1: this batch is filled once and reused. Nothing is allocated after the
-  // constructor. The plan and the streams must be for this dataset. Throws Error (resource) if the thread cannot be
-  // started.
+  // batches_in_memory() is 1: this batch is filled once and reused. Nothing is allocated after the constructor, but for
+  // images that are decoded or changed at random. The plan and the streams must be for this dataset. Throws Error
+  // (resource) if the thread cannot be started.
   Loader(std::shared_ptr<const Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
          std::vector<BatchBuffers> slots, const LoaderOptions& options = {});
   Loader(std::shared_ptr<const Dataset> dataset, const Stream& stream, const BatchPlan& plan,

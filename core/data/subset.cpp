@@ -22,6 +22,7 @@ class Subset : public Dataset {
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     whole_->read(index_in_whole(index), input, target);
   }
+  bool is_costly() const override { return whole_->is_costly(); }
   bool is_weighted() const override { return whole_->is_weighted(); }
   float weight(std::int64_t index) const override { return whole_->weight(index_in_whole(index)); }
   std::int64_t index_in_source(std::int64_t index) const override {

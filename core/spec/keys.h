@@ -36,6 +36,8 @@ enum class Type {
   scales,      // a list of pairs of a duration and a number
   integers,    // a list of `length` integers
   numbers,     // a list of numbers, or one, or one of `words`
+  range,       // a list of two numbers, the least first
+  spread,      // the same, or one number of at least 0
   matrix,      // a list of examples, each a list of numbers
   memory,      // a number of MiB, GiB or TiB
   padding,     // SAME, VALID or two pairs of numbers

@@ -2,7 +2,6 @@
 #include "core/spec/leaf.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -41,6 +40,11 @@ Node wrong_value(const Key& key, const Node& value, const Reporter& reporter) {
   return reporter.report(value, name_of(key) + " takes " + takes(key) + ", not " + describe(value), help);
 }
 
+Node misspelt_value(const Key& key, const Node& value, const std::string& near, const Reporter& reporter) {
+  return reporter.report(value, name_of(key) + " takes " + takes(key) + ", not " + describe(value),
+                         "did you mean '" + near + "'?");
+}
+
 Node empty_value(const Key& key, const Node& value, const Reporter& reporter) {
   return reporter.report(value, name_of(key) + " is empty", example_of(key));
 }
@@ -52,6 +56,9 @@ class Leaf {
   Leaf(const Key& key, const Reporter& reporter) : key_(key), reporter_(reporter) {}
 
   Node wrong(const Node& value) const { return wrong_value(key_, value, reporter_); }
+  Node misspelt(const Node& value, const std::string& near) const {
+    return misspelt_value(key_, value, near, reporter_);
+  }
 
   // Reports a scalar that is not a valid number.
   Node bad_number(const Node& value, NumberError error) const {
@@ -258,6 +265,25 @@ class Leaf {
     return result;
   }
 
+  Node range(const Node& value) const {
+    Node result = list(value, 2, [&](const Node& item) { return number(item); });
+    if (!result.is(Kind::sequence)) return result;
+    const std::string &least = value.items[0].text, &greatest = value.items[1].text;
+    if (parse_number(least).value <= parse_number(greatest).value) return result;
+    return reporter_.report(value,
+                            name_of(key_) + " begins with its least number, but " + least + " is more than " + greatest,
+                            "write [" + greatest + ", " + least + "]");
+  }
+
+  Node spread(const Node& value) const {
+    if (!value.is(Kind::scalar)) return range(value);
+    const Number<double> parsed = parse_number(value.text);
+    if (!parsed.ok() || value.quoted || parsed.value >= 0) return number(value);
+    if (-parsed.value > key_.high) return wrong(value);
+    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
+                            "one number is a distance to both sides: write " + value.text.substr(1));
+  }
+
   // A list of texts; one text is a list of one.
   Node texts(const Node& value) const {
     Node result = list_or_one(value, [&](const Node& item) { return text(item); });
@@ -271,14 +297,14 @@ class Leaf {
   }
 
   Node durations(const Node& value) const {
-    return list(value, 0, [&](const Node& item) { return duration(item, false); });
+    return list(value, 0, [&](const Node& item) { return check_duration(key_, item, reporter_); });
   }
 
   Node scales(const Node& value) const {
     return list(value, 0, [&](const Node& pair) {
       if (!pair.is(Kind::sequence) || pair.items.size() != 2) return wrong(pair);
       Node result = empty_at(pair, Kind::sequence);
-      result.items = {pair.items[0].valid() ? duration(pair.items[0], false) : pair.items[0],
+      result.items = {pair.items[0].valid() ? check_duration(key_, pair.items[0], reporter_) : pair.items[0],
                       pair.items[1].valid() ? number(pair.items[1]) : pair.items[1]};
       if (!result.items[0].valid() || !result.items[1].valid()) result.kind = Kind::invalid;
       return result;
@@ -298,83 +324,6 @@ class Leaf {
                               "all examples need the same number of values");
     }
     return result;
-  }
-
-  Node duration(const Node& value, bool never) const {
-    if (!value.is(Kind::scalar)) return wrong(value);
-    if (never && value.text == "never") return value;
-    const std::string& text = value.text;
-    std::size_t split = 0;
-    while (split < text.size() && std::string_view("0123456789.+-eE_").find(text[split]) != std::string_view::npos) {
-      // The e of "5 epochs" and "5epochs" begins the unit.
-      if ((text[split] == 'e' || text[split] == 'E') &&
-          (split + 1 == text.size() ||
-           std::string_view("0123456789+-").find(text[split + 1]) == std::string_view::npos)) {
-        break;
-      }
-      ++split;
-    }
-    const std::string digits = text.substr(0, split);
-    std::size_t begin = split;
-    while (begin < text.size() && text[begin] == ' ') ++begin;
-    std::string unit = text.substr(begin);
-    if (unit.empty() && key_.type == Type::amount) unit = "examples";
-    if (unit.empty() && key_.steps) unit = "steps";
-    const std::vector<std::string> units = units_of(key_);
-    const bool known = std::find(units.begin(), units.end(), unit) != units.end();
-    if (digits.empty()) {
-      const std::string near = never ? nearest(text, {"never"}) : std::string{};
-      return near.empty() ? wrong(value) : misspelt(value, near);
-    }
-    const auto count = parse_integer(digits);
-    if (!known) {
-      return unknown_unit(value, digits, unit);
-    }
-    if (count.error == NumberError::fraction) {
-      return reporter_.report(value, name_of(key_) + " '" + text + "' is not a whole number of " + unit,
-                              unit.starts_with("epoch") ? "count steps or examples instead" : "write an integer");
-    }
-    if (!count.ok()) return wrong(value);
-    if (count.value < 1 || static_cast<double>(count.value) > largest_integer) {
-      return reporter_.report(value, name_of(key_) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
-                              never ? "'never' disables it" : "");
-    }
-    const std::string written = in_units(std::to_string(count.value), unit, units);
-    if (!has_usual_exponent(digits)) {
-      return reporter_.report(
-          value,
-          name_of(key_) + " '" + text + "' has an exponent that is not from 0 to " + std::to_string(largest_exponent),
-          "write " + written);
-    }
-    return with_text(value, written);
-  }
-
-  // Of a well-formed number.
-  static bool has_usual_exponent(std::string_view number) {
-    const std::size_t mark = number.find_first_of("eE");
-    if (mark == std::string_view::npos) return true;
-    number.remove_prefix(number[mark + 1] == '+' ? mark + 2 : mark + 1);
-    int exponent = 0;
-    const auto result = std::from_chars(number.data(), number.data() + number.size(), exponent);
-    return result.ec == std::errc{} && !number.starts_with('-') && exponent <= largest_exponent;
-  }
-
-  // "1 step", "12 steps". The units are listed in pairs of singular and plural.
-  static std::string in_units(const std::string& count, std::string_view unit, const std::vector<std::string>& units) {
-    const auto pair = (std::find(units.begin(), units.end(), unit) - units.begin()) / 2 * 2;
-    return count + " " + units[static_cast<std::size_t>(pair + (count == "1" ? 0 : 1))];
-  }
-
-  // "12s", "30 minuts"; of time, where steps are counted.
-  Node unknown_unit(const Node& value, const std::string& count, const std::string& unit) const {
-    const std::vector<std::string> units = units_of(key_);
-    const std::optional<Hint> hint = hint_for("duration", unit);
-    const std::string meant = hint ? std::string(hint->meant) : nearest(unit, units);
-    if (has_word(units, meant)) return misspelt(value, in_units(count, meant, units));
-    const std::string refused = name_of(key_) + " takes " + takes(key_) + ", not " + describe(value);
-    if (hint && !hint->is_supported()) return reporter_.report(value, refused, hint->help);
-    const bool is_time = has_word({"second", "seconds", "minute", "minutes", "hour", "hours"}, hint ? meant : unit);
-    return is_time ? reporter_.report(value, refused, "train.max_time limits the time of a run") : wrong(value);
   }
 
   Node padding(const Node& value) const {
@@ -421,11 +370,6 @@ class Leaf {
     Node result = value;
     result.text = std::move(text);
     return result;
-  }
-
-  Node misspelt(const Node& value, const std::string& near) const {
-    return reporter_.report(value, name_of(key_) + " takes " + takes(key_) + ", not " + describe(value),
-                            "did you mean '" + near + "'?");
   }
 
   Node list_or_one(const Node& value, const std::function<Node(const Node&)>& each) const {
@@ -487,14 +431,16 @@ Node check_leaf(const Key& key, const Node& value, const Reporter& reporter) {
     case Type::integer: return leaf.integer(value);
     case Type::seed: return leaf.seed(value);
     case Type::number: return leaf.number(value);
-    case Type::duration: return leaf.duration(value, false);
-    case Type::interval: return leaf.duration(value, true);
-    case Type::amount: return leaf.duration(value, false);
+    case Type::duration:
+    case Type::interval:
+    case Type::amount: return check_duration(key, value, reporter);
     case Type::memory: return value.is(Kind::scalar) && parse_memory(value.text) ? value : leaf.wrong(value);
     case Type::durations: return leaf.durations(value);
     case Type::scales: return leaf.scales(value);
     case Type::integers: return leaf.list(value, key.length, [&](const Node& item) { return leaf.integer(item); });
     case Type::numbers: return leaf.numbers(value);
+    case Type::range: return leaf.range(value);
+    case Type::spread: return leaf.spread(value);
     case Type::matrix: return leaf.matrix(value);
     case Type::padding: return leaf.padding(value);
     case Type::axes: return check_axes(key, value, reporter);

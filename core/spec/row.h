@@ -60,6 +60,8 @@ constexpr Type type_of(Tag<std::vector<schedule::Scale>>) { return Type::scales;
 constexpr Type type_of(Tag<std::vector<std::int64_t>>) { return Type::integers; }
 constexpr Type type_of(Tag<std::vector<double>>) { return Type::numbers; }
 constexpr Type type_of(Tag<std::vector<std::vector<double>>>) { return Type::matrix; }
+constexpr Type type_of(Tag<Range>) { return Type::range; }
+constexpr Type type_of(Tag<Spread>) { return Type::spread; }
 constexpr Type type_of(Tag<FilePair>) { return Type::paths; }
 constexpr Type type_of(Tag<Npz::Split>) { return Type::npz_split; }
 constexpr Type type_of(Tag<Padding>) { return Type::padding; }
@@ -88,6 +90,10 @@ inline std::string written(const std::vector<std::int64_t>& values) {
   items.reserve(values.size());
   for (const std::int64_t value : values) items.push_back(std::to_string(value));
   return "[" + join(items, ", ") + "]";
+}
+inline std::string written(const Range& range) { return "[" + exact(range.low) + ", " + exact(range.high) + "]"; }
+inline std::string written(const Spread& spread) {
+  return spread.range ? written(*spread.range) : exact(spread.distance);
 }
 inline std::string written(const Padding& padding) { return padding.kind == PaddingKind::same ? "SAME" : "VALID"; }
 template <class T>

@@ -135,7 +135,7 @@ static auto row(Tag<ImageFolder>) {
   return alternative<ImageFolder>(
       {.path = "image_folder",
        .meaning = "Folders of PNG and JPEG files, one folder for each class. The names of the folders, sorted, are the "
-                  "classes. Images are decoded once, to 8 bits; if all training images are grey they have 1 channel, "
+                  "classes. Images are decoded to 8 bits; if all training images are grey they have 1 channel, "
                   "else 3. Alpha channels and colour profiles are dropped, the orientation in EXIF data is applied.",
        .example = "source: {image_folder: {train: photos/train, test: photos/test, size: [32, 32]}}"},
       option(&ImageFolder::train, {.path = "train",

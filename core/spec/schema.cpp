@@ -70,7 +70,10 @@ std::string count_pattern() {
   for (int k = 0; k <= largest_exponent; ++k) {
     const std::string exponent = "[eE]\\+?0*" + std::to_string(k);
     const std::string fraction = "(?:\\." + repeated("[0-9]", 0, k) + "0*)?";
-    if (k < largest_exponent) pattern += "|[1-9]" + repeated("[0-9]", 0, 11 - k) + fraction + exponent;
+    if (k < largest_exponent) {
+      pattern += "|[1-9]" + repeated("[0-9]", 0, 11 - k);
+      pattern += fraction + exponent;
+    }
     if (k > 0) pattern += "|0?\\.(?=0*[1-9])" + repeated("[0-9]", 1, k) + "0*" + exponent;
     pattern += "|1" + repeated("0", 12 - k, 12 - k) + "(?:\\.0*)?" + exponent;
   }
@@ -231,6 +234,12 @@ class SchemaWriter {
       case Type::integers:
         return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
       case Type::numbers: return numbers(key);
+      case Type::range: return list_of(number(key), 2, 2);
+      case Type::spread: {
+        Key distance = key;
+        distance.low = 0;
+        return any_of({number(distance), list_of(number(key), 2, 2)});
+      }
       case Type::matrix: return list_of(numbers(key), 1);
       case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
       case Type::axes: return axes();

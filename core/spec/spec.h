@@ -125,20 +125,42 @@ struct TextFiles {
 using Source = std::variant<FashionMnist, Idx, Npz, Csv, ImageFolder, Cifar10, TextFiles, SyntheticLinear,
                             SyntheticImages, Values>;
 
+// Numbers from `low` to `high`.
+struct Range {
+  double low = 0.0, high = 0.0;
+};
+// A range; or, written as one number, all that is at most `distance` away from where nothing changes.
+struct Spread {
+  double distance = 0.0;
+  std::optional<Range> range = std::nullopt;  // in place of the distance
+};
+
 // Random changes of training images.
 namespace augment {
 
 struct RandomCrop {
   std::int64_t padding = 4;  // pixels of zeros on each side
 };
+struct RandomResizedCrop {
+  Range scale{0.08, 1.0};         // area of the part, as a share of the image's
+  Range ratio{3.0 / 4, 4.0 / 3};  // width by height of the part
+};
 struct RandomFlip {};
+struct RandomRotation {
+  Spread degrees;
+};
+struct ColorJitter {
+  Spread brightness, contrast, saturation;  // factors, around 1
+  Spread hue;                               // turns of the colour circle, around 0
+};
 struct Cutout {
   std::int64_t size = 8;  // of the side of the square, in pixels
 };
 
 }  // namespace augment
 
-using AugmentationKind = std::variant<augment::RandomCrop, augment::RandomFlip, augment::Cutout>;
+using AugmentationKind = std::variant<augment::RandomCrop, augment::RandomResizedCrop, augment::RandomFlip,
+                                      augment::RandomRotation, augment::ColorJitter, augment::Cutout>;
 struct Augmentation {
   AugmentationKind kind;
   Place place = {};

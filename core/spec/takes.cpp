@@ -81,6 +81,13 @@ std::string takes(const Key& key) {
       for (const std::string& word : key.words) text += " or '" + word + "'";
       return text;
     }
+    case Type::range: return "a list of two numbers" + range_of(key, false) + ", the least first";
+    case Type::spread: {
+      Key distance = key;
+      distance.low = 0;
+      return "a number" + range_of(distance, false) + ", or a list of two numbers" + range_of(key, false) +
+             ", the least first";
+    }
     case Type::matrix: return "a list of lists of numbers";
     case Type::padding: return "SAME, VALID or a list of two pairs of integers" + range_of(key, true);
     case Type::axes: return "a map of one axis to its size, or a list of such maps";

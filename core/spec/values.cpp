@@ -88,6 +88,21 @@ void store(const Node* node, std::optional<int>& out) {
   if (node != nullptr && node->text != "auto") out = static_cast<int>(parse_integer(node->text).value);
 }
 
+void store(const Node* node, Range& out) {
+  if (node == nullptr) return;
+  store(&node->items[0], out.low);
+  store(&node->items[1], out.high);
+}
+void store(const Node* node, Spread& out) {
+  if (node == nullptr) return;
+  out = {};
+  if (node->is(Kind::scalar)) {
+    store(node, out.distance);
+  } else {
+    store(node, out.range.emplace());
+  }
+}
+
 void store(const Node* node, FilePair& out) {
   if (node != nullptr) out = {node->items[0].text, node->items[1].text};
 }

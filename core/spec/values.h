@@ -27,6 +27,8 @@ void store(const Node* node, std::vector<std::int64_t>& out);
 void store(const Node* node, std::vector<double>& out);
 void store(const Node* node, std::vector<std::vector<double>>& out);
 void store(const Node* node, std::optional<int>& out);  // none for `auto`
+void store(const Node* node, Range& out);
+void store(const Node* node, Spread& out);
 void store(const Node* node, FilePair& out);
 void store(const Node* node, Npz::Split& out);
 void store(const Node* node, ColumnName& out);

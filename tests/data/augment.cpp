@@ -183,6 +183,24 @@ TEST_CASE("an augmentation that does not fit the data is refused at its place", 
         "side is usual");
   CHECK(contains(refusal("data.augment=[random_flip]", "data.source={values: {inputs: [[1.0]], targets: [[1.0]]}}"),
                  "random_flip changes 8-bit images [height, width, channels]; the inputs are f32[1] | remove it"));
+  CHECK(refusal("data.augment=[color_jitter: {brightness: 0.2, saturation: 0.2, hue: 0.1}]") ==
+        "color_jitter: saturation is for images of 3 channels, and these have 1 | remove saturation; brightness and "
+        "contrast are for images of 1 channel, too");
+  CHECK(refusal("data.augment=[color_jitter: {contrast: 0.2, saturation: [1, 1], hue: 0.1}]") ==
+        "color_jitter: hue is for images of 3 channels, and these have 1 | remove hue; brightness and contrast are for "
+        "images of 1 channel, too");
+  CHECK(refusal("data.augment=[color_jitter]") ==
+        "color_jitter: brightness, contrast, saturation and hue all stay as they are | for example color_jitter: "
+        "{brightness: 0.2, contrast: 0.2}");
+  const std::string three = "data.source.synthetic_images.channels=3", four = "data.source.synthetic_images.channels=4";
+  CHECK(refusal("data.augment=[color_jitter: {brightness: [1, 1]}]", three) ==
+        "color_jitter: brightness, contrast, saturation and hue all stay as they are | for example color_jitter: "
+        "{brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.1}");
+  CHECK(refusal("data.augment=[color_jitter: {brightness: 0.2}]", four) ==
+        "color_jitter: colours are those of images of 1 or 3 channels, and these have 4 | remove it");
+  CHECK(refusal("data.augment=[random_rotation: 15, random_resized_crop]", four) == "accepted");
+  CHECK(refusal("data.augment=[color_jitter: {brightness: 0.2, contrast: 0.2}]") == "accepted");
+  CHECK(refusal("data.augment=[color_jitter: {saturation: 0.2, hue: 0.1}]", three) == "accepted");
   const std::vector<Diagnostic> errors =
       diagnostics_of([] { setup_of_text(small_images, {"data.augment=[random_flip, cutout: 7, random_crop: 9]"}); });
   REQUIRE(errors.size() == 2);  // all at once, each in its place
@@ -190,7 +208,10 @@ TEST_CASE("an augmentation that does not fit the data is refused at its place", 
 }
 
 TEST_CASE("augmented runs have the same bits on every backend and any number of workers", "[data]") {
-  const std::vector<std::string> set = {"data.augment=[random_crop: 2, random_flip, cutout: 2]"};
+  const std::vector<std::string> set = {
+      "data.source.synthetic_images.channels=3",
+      "data.augment=[random_crop: 2, random_flip, random_rotation: 20, random_resized_crop: {scale: [0.5, 1.0]}, "
+      "color_jitter: {brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.1}, cutout: 2]"};
   const auto with = [&](const std::string& more) {
     std::vector<std::string> all = set;
     all.push_back(more);
@@ -199,7 +220,7 @@ TEST_CASE("augmented runs have the same bits on every backend and any number of 
   const Trained one = with("mesh.workers=1");
   CHECK(one.same_bits(with("mesh.workers=2")));
   CHECK(one.same_bits(with("mesh.workers=3")));
-  CHECK_FALSE(one.same_bits(train_setup(setup_of_text(small_images))));
+  CHECK_FALSE(one.same_bits(train_setup(setup_of_text(small_images, {set[0]}))));
   CHECK_FALSE(one.same_bits(with("data.seed=7")));
 }
 

@@ -117,6 +117,22 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
   CHECK(told("axes: {devices: 8}", "backend: gpu") ==
         "1: backend takes one of cpu, cuda, auto, reference, not 'gpu': did you mean 'cuda'?");
   CHECK(told("batch_size", "batch") == "4: unknown key 'batch' in data: did you mean 'batch_size'?");
+  const std::string batch = "  batch_size: 128";
+  const auto augmentation = [&](const std::string& one) { return told(batch, batch + "\n  augment: [" + one + "]"); };
+  CHECK(augmentation("RandomRotation: 15") ==
+        "5: unknown augmentation 'RandomRotation': did you mean 'random_rotation'?");
+  CHECK(augmentation("RandomRotation(15)") ==
+        "5: unknown augmentation 'RandomRotation(15)': write 'random_rotation: 15'");
+  CHECK(augmentation("ColorJitter: {hue: 0.1}") ==
+        "5: unknown augmentation 'ColorJitter': did you mean 'color_jitter'?");
+  CHECK(augmentation("RandomResizedCrop") ==
+        "5: unknown augmentation 'RandomResizedCrop': did you mean 'random_resized_crop'?");
+  CHECK(augmentation("rotate: 15") ==
+        "5: unknown augmentation 'rotate': did you mean 'random_rotation'? Its angles are in degrees");
+  CHECK(augmentation("random_brightness: 0.2") ==
+        "5: unknown augmentation 'random_brightness': did you mean 'color_jitter'? For example color_jitter: "
+        "{brightness: 0.2}");
+  CHECK(augmentation("zoom: {}") == "5: unknown augmentation 'zoom': did you mean 'random_resized_crop'?");
   CHECK(told("[accuracy]", "[acc]") == "11: unknown metric 'acc': did you mean 'accuracy'?");
 }
 
@@ -130,6 +146,19 @@ TEST_CASE("what there is not is refused as not supported, with the nearest thing
   CHECK(told("features: 8", "features: 8, activation: relu") ==
         "7: 'activation' is not supported in conv: an activation is a layer of its own: add '- relu' after this one; "
         "losses of logits apply softmax and sigmoid themselves");
+  const std::string batch = "  batch_size: 128";
+  const auto augmentation = [&](const std::string& one) { return told(batch, batch + "\n  augment: [" + one + "]"); };
+  CHECK(augmentation("mixup") ==
+        "5: augmentation 'mixup' is not supported: there are random_crop, random_resized_crop, random_flip, "
+        "random_rotation, color_jitter and cutout");
+  CHECK(augmentation("random_resized_crop: {size: 32}") ==
+        "5: 'size' is not supported in random_resized_crop: the result has the size of the images; the source sets it: "
+        "image_folder: {size: [32, 32]}");
+  CHECK(augmentation("random_rotation: {degrees: 15, fill: 0}") ==
+        "5: 'fill' is not supported in random_rotation: what is outside of the image is zero");
+  CHECK(augmentation("random_rotation: {degrees: 15, expand: true}") ==
+        "5: 'expand' is not supported in random_rotation: images keep their size, and what is turned out of them is "
+        "lost");
   CHECK(told("axes: {devices: 8}", "backend: tpu") == "1: backend tpu is not supported: the backends are cpu and cuda");
   CHECK(told("loss: softmax", "precision: 16-mixed\nloss: softmax") ==
         "10: precision 16-mixed is not supported: the nearest is mixed_bfloat16, which needs no loss scaling");

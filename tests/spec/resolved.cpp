@@ -126,6 +126,19 @@ class ConfigWriter {
     return pick(fit);
   }
 
+  std::string range(const Key& key) {
+    std::string low = number(key), high = number(key);
+    if (std::stod(low) > std::stod(high)) std::swap(low, high);
+    return "[" + low + ", " + high + "]";
+  }
+
+  std::string spread(const Key& key) {
+    if (below(2) == 0) return range(key);
+    Key distance = key;
+    distance.low = 0;
+    return number(distance);
+  }
+
   std::string integer(const Key& key) {
     if (!key.words.empty() && below(2) == 0) return pick(key.words);
     std::vector<std::string> fit;
@@ -184,6 +197,8 @@ class ConfigWriter {
         return "[" + join(items, ", ") + "]";
       }
       case spec::Type::numbers: return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
+      case spec::Type::range: return range(key);
+      case spec::Type::spread: return spread(key);
       case spec::Type::padding: return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
       case spec::Type::matrix:
       case spec::Type::npz_split:

@@ -274,7 +274,8 @@ TEST_CASE("a run of mixed precision that is stopped and continued has the bits o
 TEST_CASE("a run with augmentation that is stopped and continued has the bits of one that is not", "[train]") {
   const TemporaryFolder root;
   const std::vector<std::string> set =
-      saving({"data.augment=[random_crop: 2, random_flip, cutout: 2]", "train.duration=9 steps"});
+      saving({"data.augment=[random_crop: 2, random_flip, random_rotation: 20, random_resized_crop, cutout: 2]",
+              "train.duration=9 steps"});
   train_setup_in(root / "run", setup_of_text(small_images, set), until(5));
   CHECK(resume_in(root / "run", set).same_bits(train_setup(setup_of_text(small_images, set))));
 }
