@@ -75,6 +75,8 @@ def make_cases() -> dict:
                                      metrics=["mean_squared_error"]),
         "huber": regression(mlp("tanh", outputs=2), SGD, 0.4, loss={"huber": {"delta": 0.5}},
                             metrics=["mean_squared_error", "r2"]),
+        "root_error_masked": regression(mlp("tanh", outputs=2), SGD, 0.3, metrics=["root_mean_squared_error"],
+                                        **MASKED),
     }
     for activation in ACTIVATIONS:
         kind, _ = kind_and_options(activation)

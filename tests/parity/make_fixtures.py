@@ -228,6 +228,8 @@ METRICS = {
         "perplexity": jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t)))},
     "mean_absolute_error": lambda options, y, t: {"mean_absolute_error": jnp.mean(jnp.abs(y - t))},
     "mean_squared_error": lambda options, y, t: {"mean_squared_error": jnp.mean((y - t) ** 2)},
+    "root_mean_squared_error": lambda options, y, t: {
+        "root_mean_squared_error": jnp.mean(jnp.sqrt(jnp.mean((y - t) ** 2, axis=0)))},
     "r2": lambda options, y, t: {"r2": r2(y, t)},
 }
 
