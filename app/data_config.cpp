@@ -272,8 +272,10 @@ class Writer {
   std::int64_t epochs() const {
     if (!found_.train) return 1;
     const double steps = std::max(1.0, static_cast<double>(found_.train->size()) / static_cast<double>(batch_size()));
-    return std::clamp<std::int64_t>(std::llround(2000 / steps), 10, found_.train->input().shape.size() == 3 ? 30 : 100);
+    return std::clamp<std::int64_t>(std::llround(2000 / steps), 10, has_images() ? 30 : 100);
   }
+
+  bool has_images() const { return found_.train && found_.train->input().shape.size() == 3; }
 
   std::string head() const {
     std::string out = "# Training on " + in_a_line(std::filesystem::path(path_).filename().string());
@@ -313,7 +315,13 @@ class Writer {
     }
     out += is_classifier_ ? "\nloss: softmax_cross_entropy\nmetrics: [accuracy]\n"
                           : "\nloss: mean_squared_error\nmetrics: [mean_absolute_error, r2]\n";
-    out += "\noptimizer:\n  adam: {}\n  learning_rate: 0.001\n\ntrain:\n";
+    out += "\noptimizer:\n";
+    if (has_images()) {
+      out += "  adam: {}\n";
+    } else {
+      out += commented("  adamw: {weight_decay: 0.3}", "small tables are soon learnt by heart: this holds against it");
+    }
+    out += "  learning_rate: 0.001\n\ntrain:\n";
     out += fmt::format("  duration: {} epochs\n", epochs());
     if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
     out += commented("  eval_every: 1 epoch", "on the validation examples");
