@@ -270,6 +270,7 @@ std::string memory_text(const train::MemoryEstimate& m) {
                     bytes_text(m.workspace)});
   } else {
     rows.push_back({"the kernel library's code and scratch", bytes_text(m.kernels)});
+    rows.push_back({"programs and plans", bytes_text(m.programs)});
     rows.push_back({"snapshot for checkpoints", bytes_text(m.snapshot)});
   }
   rows.push_back({"total", bytes_text(m.total)});
@@ -401,6 +402,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
                           {"activations", m.activations},
                           {"batch", m.batch},
                           {"kernels", m.kernels},
+                          {"programs", m.programs},
                           {"snapshot", m.snapshot},
                           {"total_per_process", product_of(static_cast<std::size_t>(std::max(m.gpus, 1)), m.total)},
                           {"available", m.available ? Json(*m.available) : Json(nullptr)}};

@@ -27,6 +27,48 @@ const Output* Program::find_output(std::string_view output_name) const {
   return nullptr;
 }
 
+namespace {
+
+void shrink(std::vector<Equation>& equations) {
+  equations.shrink_to_fit();
+  for (Equation& equation : equations) {
+    for (Region& region : equation.regions) shrink(region.equations);
+  }
+}
+
+constexpr std::size_t block = 16;         // what the heap keeps beside each allocation
+constexpr std::size_t of_op = 4 * block;  // an op's attributes
+
+template <class T>
+std::size_t bytes_in(const std::vector<T>& list) {
+  return list.capacity() == 0 ? 0 : block + list.capacity() * sizeof(T);
+}
+
+std::size_t bytes_of(const std::vector<Equation>& equations) {
+  std::size_t bytes = bytes_in(equations);
+  for (const Equation& equation : equations) {
+    bytes += of_op + bytes_in(equation.operands) + bytes_in(equation.results) + bytes_in(equation.regions);
+    for (const Region& region : equation.regions) {
+      bytes += bytes_in(region.params) + bytes_of(region.equations) + bytes_in(region.results);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t bytes_of(const Program& program) {
+  std::size_t bytes = bytes_in(program.types) + bytes_in(program.inputs) + bytes_of(program.equations);
+  for (const Type& type : program.types) bytes += bytes_in(type.shape);
+  return bytes;
+}
+
+void shrink(Program& program) {
+  program.types.shrink_to_fit();
+  program.inputs.shrink_to_fit();
+  shrink(program.equations);
+}
+
 std::vector<Type> types_of(const Program& program, std::span<const Value> values) {
   std::vector<Type> types;
   types.reserve(values.size());

@@ -65,6 +65,11 @@ struct Program {
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);
 
+// Gives back the room that the program's lists have for more.
+void shrink(Program& program);
+// What the program takes in memory, about.
+std::size_t bytes_of(const Program& program);
+
 // Calls f(equation) for every equation in order, region equations after the one that carries them.
 template <class F>
 void for_each_equation(const std::vector<Equation>& equations, F&& f) {

@@ -7,7 +7,7 @@
 namespace pmaptrain {
 
 std::size_t Needs::total() const {
-  return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, workspaces);
+  return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
 }
 
 Module::Module(Source source) : source_(std::move(source)) {

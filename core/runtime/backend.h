@@ -52,7 +52,7 @@ struct PoolReport {
   std::string meaning;
 };
 
-// The bytes that a module allocates, by what they hold.
+// The bytes that a module allocates, by what they hold; and `programs`, which it is given.
 struct Needs {
   std::size_t parameters = 0;   // inputs of the group params
   std::size_t state = 0;        // of the groups state and hyper
@@ -61,6 +61,7 @@ struct Needs {
   std::size_t gradients = 0;    // accumulators of reductions
   std::size_t temporaries = 0;  // all other values
   std::size_t kernels = 0;      // scratch memory of kernels and prepared operands
+  std::size_t programs = 0;     // programs, and what is made of them before the first step
   std::size_t workspaces = 0;   // of libraries on GPUs: as planned, or the most that they may take
   std::size_t host = 0;         // of this process, beside that of GPUs; not in total()
   std::vector<PoolReport> pools;

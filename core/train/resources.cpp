@@ -59,6 +59,7 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
   estimate.batch = needs.batches / devices;
   estimate.data = needs.data / devices;
   estimate.kernels = needs.kernels / devices;
+  estimate.programs = needs.programs / devices;
   estimate.total = needs.total() / devices;
   estimate.gpus = needs.gpus;
   if (needs.gpus > 0) {
@@ -81,7 +82,7 @@ namespace {
 std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan& batch, const std::string& largest) {
   const bool by_batch = largest == "activations" || largest == "batches";
   const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.data,
-                                   estimate.kernels, estimate.snapshot, estimate.workspace);
+                                   estimate.kernels, estimate.programs, estimate.snapshot, estimate.workspace);
   if (by_batch && fixed < *estimate.available) {
     const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;

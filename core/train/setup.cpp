@@ -205,7 +205,9 @@ Program optimize(Program program) {
   program = hoist(std::move(program));
   program = sink_pvary(std::move(program));
   program = fuse_epilogues(std::move(program));
-  return fuse(std::move(program));
+  program = fuse(std::move(program));
+  shrink(program);
+  return program;
 }
 
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule) {

@@ -154,6 +154,7 @@ struct MemoryEstimate {
   std::optional<std::size_t> available = 0;
   int gpus = 0;  // 0: the memory is this process's
   std::size_t kernels = 0;
+  std::size_t programs = 0;                // programs and plans
   std::size_t snapshot = 0;                // from which checkpoints are written while training goes on
   std::size_t workspace = 0;               // of libraries on a GPU
   std::string workspace_planned_for = {};  // the GPU; empty where the workspace is the most that libraries may take

@@ -47,6 +47,39 @@ Memory memory_of(std::vector<std::string> arguments) {
 
 }  // namespace
 
+TEST_CASE("the peak of a very deep model is what is planned for it and a base, on any workers", "[app][process]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  WARN("a sanitizer's own memory hides the run's");
+  return;
+#endif
+  const pmaptrain::test::TemporaryFolder folder;
+  const auto deep = [&](int layers, const char* workers) {
+    std::string list;
+    for (int i = 0; i < layers; ++i) list += "    - dense: 8\n    - relu\n";
+    return memory_of({folder.write("deep.yaml", R"(mesh: {axes: {devices: 4}}
+data: {source: {synthetic_linear: {features: 8, examples_per_device: 16}}, batch_size: 32}
+model:
+  layers:
+)" + list + R"(    - dense: 1
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: 0.001}
+train: {duration: 2 steps}
+)"),
+                      "--workers", workers});
+  };
+  const Memory base = deep(1, "1");
+  pmaptrain::test::Slice slice(4);
+  for (const int layers : {300, 3000}) {
+    for (const char* const workers : {"1", "4"}) {
+      if (!slice.takes()) continue;
+      const Memory found = deep(layers, workers);
+      INFO(layers << " layers, " << workers << " workers: planned " << found.planned << ", base "
+                  << base.peak - base.planned);
+      CHECK(found.peak == Approx(base.peak - base.planned + found.planned).epsilon(0.15));
+    }
+  }
+}
+
 TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on every shipped config",
           "[app][process]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdint>
 
 #include "core/base/saturate.h"
 #include "core/ops/collective/collective.h"
@@ -12,9 +11,12 @@ namespace {
 
 using pmaptrain::to_string;
 
-std::string key_of(const Op& op, const CpuRequest& request) {
+std::string text_of(const Type& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
+
+// What a kernel is made of, as far as it depends on an equation's region: `region` is number_of() it.
+std::string key_of(const Op& op, const CpuRequest& request, int region) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
-  const auto add = [&](const Type& type) { key += "|" + std::string(to_string(type.dtype)) + to_string(type.shape); };
+  const auto add = [&](const Type& type) { key += "|" + text_of(type); };
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     add(request.operands[i]);
     if (request.stacked[i]) key += "*";
@@ -24,8 +26,28 @@ std::string key_of(const Op& op, const CpuRequest& request) {
   for (const auto& [operand, result] : request.shared) {
     key += "|" + std::to_string(operand) + "=" + std::to_string(result);
   }
-  if (request.region != nullptr) key += "|" + std::to_string(reinterpret_cast<std::uintptr_t>(request.region));
+  if (request.region != nullptr) key += "|region " + std::to_string(region);
   return key;
+}
+
+// A region's equations with values numbered from its parameters on: equal for regions that compute the same.
+std::string text_of(const Region& region, const Program& program) {
+  std::map<Value, std::size_t> numbers;
+  std::string text;
+  const auto define = [&](Value value) {
+    numbers.emplace(value, numbers.size());
+    text += text_of(program.type(value)) + " ";
+  };
+  const auto use = [&](Value value) { text += std::to_string(numbers.at(value)) + " "; };
+  for (const Value param : region.params) define(param);
+  for (const Equation& equation : region.equations) {
+    text += "; " + to_string(equation.op) + " ";
+    for (const Value operand : equation.operands) use(operand);
+    for (const Value result : equation.results) define(result);
+  }
+  text += "; yield ";
+  for (const Value result : region.results) use(result);
+  return text;
 }
 
 // Where item `index` of `count` stands among all, from 0 to 1.
@@ -58,6 +80,15 @@ Bound::Bound(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kern
   }
   stages_.resize(plan.stages.size());
   for (std::size_t i = 0; i < plan.stages.size(); ++i) bind(plan.stages[i], stages_[i]);
+  for (BoundStage& stage : stages_) shrink(stage.once);
+  for (CommandList& list : lists_) shrink(list);
+}
+
+std::size_t Bound::command_bytes() const {
+  std::size_t bytes = 0;
+  for (const BoundStage& stage : stages_) bytes += bytes_of(stage.once) + stage.tasks.size() * sizeof(Task);
+  for (const CommandList& list : lists_) bytes += bytes_of(list);
+  return bytes;
 }
 
 std::size_t Bound::scratch_bytes() const {
@@ -136,8 +167,18 @@ Address Bound::accumulator(int index, std::size_t piece, const Extent& extent) c
   return address;
 }
 
+int Bound::number_of(const Region& region) {
+  const auto [known, is_new] = region_numbers_.try_emplace(&region);
+  if (is_new) {
+    const int next = static_cast<int>(region_texts_.size());
+    known->second = region_texts_.try_emplace(text_of(region, *plan_.program), next).first->second;
+  }
+  return known->second;
+}
+
 CpuKernel* Bound::kernel(const Op& op, const CpuRequest& request) {
-  const auto [found, is_new] = kernels_.try_emplace(key_of(op, request));
+  const int region = request.region != nullptr ? number_of(*request.region) : 0;
+  const auto [found, is_new] = kernels_.try_emplace(key_of(op, request, region));
   if (is_new) found->second = make_.make ? make_.make(op, request) : make_cpu_kernel(op, request, make_.choice);
   return found->second.get();
 }

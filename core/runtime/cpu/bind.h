@@ -37,6 +37,8 @@ class Bound {
   const std::vector<BoundStage>& stages() const { return stages_; }
   // Of the kernel that needs most.
   std::size_t scratch_bytes() const;
+  // What the lists of commands take, without kernels.
+  std::size_t command_bytes() const;
   // The op, shapes and device count of every kernel, a line each, in order: what libraries are asked for.
   std::string shapes() const;
 
@@ -82,12 +84,16 @@ class Bound {
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator(int index, std::size_t piece, const Extent& extent) const;
   CpuKernel* kernel(const Op& op, const CpuRequest& request);
+  // Regions that compute the same have one number, so that a kernel is made once for all of them.
+  int number_of(const Region& region);
 
   const Plan& plan_;
   const Kernels& make_;
   std::vector<BoundStage> stages_;
   std::deque<CommandList> lists_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
+  std::map<const Region*, int> region_numbers_;
+  std::map<std::string, int> region_texts_;
   std::map<int, std::unique_ptr<CpuPreparation>> preparations_;  // by packed buffer
 };
 

@@ -1,6 +1,7 @@
 #include "core/runtime/cpu/command.h"
 
 #include <cstring>
+#include <variant>
 
 namespace pmaptrain::cpu {
 namespace {
@@ -59,6 +60,42 @@ void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iterat
 
 void run(Command& command, CommandList& list, std::byte* scratch) {
   std::visit([&](auto& what) { run(what, list, scratch); }, command.what);
+}
+
+namespace {
+
+void shrink(std::vector<Command>& commands) {
+  commands.shrink_to_fit();
+  for (Command& command : commands) {
+    if (auto* const loop = std::get_if<RunLoop>(&command.what)) shrink(loop->body);
+  }
+}
+
+template <class T>
+std::size_t bytes_in(const std::vector<T>& vector) {
+  return vector.capacity() * sizeof(T);
+}
+
+std::size_t bytes_of(const std::vector<Command>& commands) {
+  std::size_t bytes = bytes_in(commands);
+  for (const Command& command : commands) {
+    const auto* const loop = std::get_if<RunLoop>(&command.what);
+    if (loop != nullptr) bytes += bytes_in(loop->slices) + bytes_in(loop->before) + bytes_of(loop->body);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void shrink(CommandList& list) {
+  shrink(list.commands);
+  list.addresses.shrink_to_fit();
+  list.pointers.shrink_to_fit();
+}
+
+std::size_t bytes_of(const CommandList& list) {
+  return sizeof list + bytes_of(list.commands) + bytes_in(list.addresses) + bytes_in(list.pointers) +
+         list.types.size() * sizeof(Type) + bytes_in(list.members);
 }
 
 }  // namespace pmaptrain::cpu

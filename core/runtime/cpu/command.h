@@ -106,6 +106,11 @@ struct CommandList {
   }
 };
 
+// Gives back the room that the list has for more.
+void shrink(CommandList& list);
+// What the list takes.
+std::size_t bytes_of(const CommandList& list);
+
 using Bases = std::array<std::byte*, base_count>;
 
 // Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.

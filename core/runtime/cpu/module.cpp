@@ -304,7 +304,13 @@ void CpuModule::wait(Ticket ticket) {
   if (impl_->failure && ticket.number >= impl_->failed) std::rethrow_exception(impl_->failure);
 }
 
-std::size_t CpuModule::allocated() const { return impl_->memory->bytes(); }
+std::size_t CpuModule::allocated() const {
+  std::size_t bytes = impl_->memory->bytes();
+  for (const Impl::EntryState& entry : impl_->entries) {
+    for (const auto& bound : entry.bound) bytes += bound->command_bytes();
+  }
+  return bytes;
+}
 
 std::vector<InstructionReport> CpuModule::instructions(std::size_t entry) const {
   const Impl::EntryState& state = impl_->entries[entry];
@@ -363,7 +369,12 @@ Needs CpuBackend::needs(const Source& source) const {
                     sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
                     return nullptr;
                   }};
-  for (const Plan& plan : plans.entries) sizes.scratch = std::max(sizes.scratch, Bound(plan, kernels).scratch_bytes());
+  std::size_t commands = 0;
+  for (const Plan& plan : plans.entries) {
+    const Bound bound(plan, kernels);
+    sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
+    commands = sum_of(commands, bound.command_bytes());
+  }
   const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source.members);
   Needs needs;
   std::set<std::string_view> counted;
@@ -380,10 +391,13 @@ Needs CpuBackend::needs(const Source& source) const {
   }
   for (std::size_t bytes : sizes.batch) needs.batches = sum_of(needs.batches, bytes);
   needs.gradients = product_of(sizes.passing_copies(), product_of(2, sizes.passing.accumulators));
-  needs.kernels = sum_of(product_of(sizes.passing_copies(), sizes.packed), product_of(workers, sizes.scratch));
-  const std::size_t total = sizes.total();
+  needs.kernels =
+      sum_of(product_of(sizes.passing_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
+  const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
+  // The plan, the model and the config grow with the program: together they take about as much again.
+  for (const Entry& entry : source.entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
@@ -403,6 +417,7 @@ Needs CpuBackend::needs(const Source& source) const {
   }
   pool("packed", sizes.packed, passing, "operands in the layout of the kernels that read them");
   pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
+  pool("commands", commands, workers, "lists of kernels and addresses for every piece");
   return needs;
 }
 
