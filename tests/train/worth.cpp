@@ -168,3 +168,20 @@ TEST_CASE("inputs far from 0 and 1 that nothing normalises are told before train
     CHECK(setup_of_config(config).warnings.empty());
   }
 }
+
+TEST_CASE("shipped configs, run to their end, are told nothing", "[train]") {
+  for (const std::string& config : shipped_configs()) {
+    INFO(config);
+    std::vector<std::string> set;
+    // Images, of which fewer and smaller ones are enough to learn something.
+    if (config == "cnn.yaml") {
+      set = {"data.source.synthetic_images={height: 8, width: 8, channels: 3, classes: 10, train: 640, test: 160}",
+             "data.batch_size=32", "train.duration=6 epochs"};
+    } else if (config == "fashion_mnist.yaml") {
+      set = {"data.limit={train: 2000, test: 500}", "data.batch_size=64", "train.duration=2 epochs"};
+    }
+    const Trained trained = train_setup(setup_of_config(config, set));
+    for (const train::Warned& warned : trained.of<train::Warned>()) UNSCOPED_INFO(warned.text);
+    CHECK(trained.of<train::Warned>().empty());
+  }
+}
