@@ -17,6 +17,7 @@
 #include "core/data/open.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
+#include "core/train/advice.h"
 #include "core/train/setup.h"
 
 namespace pmaptrain::app {
@@ -171,7 +172,7 @@ class Writer {
   std::int64_t examples() const { return found_.train->size() + (is_divided() ? found_.validation->size() : 0); }
 
   // What no config would make good.
-  void check() const {
+  void check() {
     const auto classes = static_cast<std::int64_t>(found_.encoding.classes.size());
     if (classes * 2 > examples()) {
       fail_data(fmt::format("the target of '{}' has {} different texts in {}, so nearly every row would be a class of "
@@ -183,11 +184,8 @@ class Writer {
       fail_data(fmt::format("the target of '{}' is {} in every example, so there is nothing to learn", path_,
                             data::shown_cell(found_.encoding.classes.front())));
     }
-    const Shape& shape = found_.train->input().shape;
-    if (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[2] > 4 && shape[1] > 4) {
-      fail_data(
-          fmt::format("inputs of shape {} in '{}' look like images whose channels come first", to_string(shape), path_),
-          "images are (height, width, channels): in NumPy, x.transpose(0, 2, 3, 1) moves the channels");
+    if (std::string warning = train::channels_first(found_.train->input().shape); !warning.empty()) {
+      source_.comments.push_back(std::move(warning));
     }
   }
 

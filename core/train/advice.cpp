@@ -82,20 +82,14 @@ void measured_categories(const Setup& setup, std::vector<std::string>& out) {
   }
 }
 
-// Images are (height, width, channels).
-void channels_first(const Setup& setup, std::vector<std::string>& out) {
-  const Shape& shape = setup.model.input.shape;
-  const auto are_channels = [](std::int64_t size) { return size == 1 || size == 3 || size == 4; };
-  if (shape.size() != 3 || !are_channels(shape[0]) || are_channels(shape[2])) return;
-  if (std::min(shape[1], shape[2]) < 2 * shape[0]) return;
+void images_channels_first(const Setup& setup, std::vector<std::string>& out) {
+  std::string text = channels_first(setup.model.input.shape);
+  if (text.empty()) return;
   const std::vector<const model::PlannedLayer*> layers = setup.model.leaves();
   const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::PlannedLayer* layer) {
     return layer->kind == "conv" || layer->kind.ends_with("_pool");
   });
-  if (!has_images) return;
-  out.push_back("inputs of shape " + to_string(shape) +
-                " look like images whose channels come first; they are read as (height, width, channels): in NumPy, "
-                "x.transpose(0, 2, 3, 1) moves the channels");
+  if (has_images) out.push_back(std::move(text));
 }
 
 void short_duration(const Setup& setup, std::vector<std::string>& out) {
@@ -214,13 +208,22 @@ double target_scale(const data::Dataset& dataset) {
   return std::max(std::abs(mean), std::sqrt(std::max(0.0, squares / count - mean * mean)));
 }
 
+std::string channels_first(const Shape& input) {
+  const auto are_channels = [](std::int64_t size) { return size == 1 || size == 3 || size == 4; };
+  if (input.size() != 3 || !are_channels(input[0]) || are_channels(input[2])) return "";
+  if (std::min(input[1], input[2]) < 2 * input[0]) return "";
+  return "inputs of shape " + to_string(input) +
+         " look like images whose channels come first; they are read as (height, width, channels): in NumPy, "
+         "x.transpose(0, 2, 3, 1) moves the channels";
+}
+
 std::vector<std::string> likely_mistakes(const Setup& setup) {
   std::vector<std::string> found;
   single_device(setup, found);
   function_before_loss(setup, found);
   unscaled_normalize(setup, found);
   measured_categories(setup, found);
-  channels_first(setup, found);
+  images_channels_first(setup, found);
   short_duration(setup, found);
   large_batch(setup, found);
   distant_targets(setup, found);

@@ -15,6 +15,10 @@ std::string in_parentheses(const Place& place);
 // deviation, of up to 10,000 examples.
 double target_scale(const data::Dataset& dataset);
 
+// That examples of this shape look like images whose channels come first; empty where they do not. Images are (height,
+// width, channels).
+std::string channels_first(const Shape& input);
+
 // One sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images whose
 // channels come first, measured numbers that are taken as categories, a duration that was probably meant in epochs, a
 // batch of more than half of the training split, targets that the learning rate does not reach, inputs whose mean or

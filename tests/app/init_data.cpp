@@ -143,6 +143,23 @@ TEST_CASE("init npz finds arrays by their names, or where there are only two", "
   CHECK(contains(refused.err, "are inputs and targets is not clear: it has 'a' [40,12,12], 'b' [40], 'c' [40]"));
 }
 
+TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {
+  const TemporaryFolder folder;
+  const std::string images = npy("|u1", "(20, 3, 16, 16)", std::string(20 * 3 * 16 * 16, '\7'));
+  std::string each;
+  for (int i = 0; i < 20; ++i) each += static_cast<char>(i % 2);
+  const std::string labels = npy("|u1", "(20,)", each);
+  const std::string data = folder.write("first.npz", archive({{"x.npy", images}, {"y.npy", labels}}));
+  const Finished init = call({"init", "npz", data, folder / "first.yaml"});
+  CHECK(init.status == 0);
+  const std::string words = "inputs of shape [3,16,16] look like images whose channels come first; they are read as";
+  CHECK(contains(init.out + init.err, words));
+  const Finished validate = call({"validate", folder / "first.yaml", "--set",
+                                  "model.layers=[{conv: {features: 4, kernel_size: [3, 3]}}, flatten, {dense: 2}]"});
+  CHECK(validate.status == 0);
+  CHECK(contains(validate.out + validate.err, words));
+}
+
 TEST_CASE("init images finds splits, classes and a common size", "[app]") {
   const TemporaryFolder folder;
   const std::string source = "tests/data/images/";
