@@ -1,6 +1,7 @@
 // eval: a run's checkpoint on a split of its data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -28,8 +29,9 @@ Json document_of(const train::Evaluation& result, const std::string& run, train:
   bool finite = true;
   for (const auto& [name, value] : result.measures) {
     document[name] = value;  // null where it is not finite
-    finite = finite && std::isfinite(value);
+    finite = finite && (std::isfinite(value) || train::may_be_undefined(name));
   }
+  if (!result.classes.empty()) document["classes"] = result.classes;
   if (result.confusion) document["confusion_matrix"] = train::matrix_json(*result.confusion);
   document["seconds"] = result.seconds;
   if (!finite) document["finite"] = false;
@@ -126,6 +128,13 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
   const auto [results, together, notes] = evaluate(loaded, config.config, chosen, split, weights, member);
   if (!json) print_notes(notes, streams);
+  const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
+  if (together && !json &&
+      std::any_of(loaded.spec.ensemble->vary.begin(), loaded.spec.ensemble->vary.end(), varies_loss)) {
+    print_notes(
+        {"members differ in the loss; the one together is that of member " + std::to_string(results.front().member)},
+        streams);
+  }
   if (!json && loaded.spec.data.normalize_targets) {
     print_notes({"the loss is of normalised targets, in units of their standard deviation"}, streams);
   }

@@ -142,7 +142,9 @@ void check_changes(const RunOptions& options) {
   for (const std::string& change : options.changes) set += " --set " + shell_quoted(change);
   fail_usage("--change changes a run that --resume continues" +
                  std::string(options.resume ? ", and --dry-run continues none" : ""),
-             options.resume ? "omit --dry-run, or --change" : "a new run begins with the value:" + set);
+             options.resume
+                 ? "omit --dry-run, or --change"
+                 : "--resume --change goes on with a run that there is; a new one begins with the value:" + set);
 }
 
 // There is no checkpoint yet, so the run begins anew.
@@ -258,7 +260,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
         display.reset();  // its last line is gone then
         return tell_finished(*finished, resume->checkpoint.state, options, streams);
       }
-      if (const std::int64_t step = resume->checkpoint.state.step; step > options.max_steps.value_or(step)) {
+      const std::int64_t step = resume->checkpoint.state.step;
+      if (options.max_steps && step >= *options.max_steps && !options.changes.empty()) {
+        train::refuse_without_steps(options.changes.front(), "the run is at step " + with_commas(step) + " already",
+                                    "a larger --max-steps goes on");
+      }
+      if (step > options.max_steps.value_or(step)) {
         setup.loaded.notes.push_back(fmt::format("the run is at step {} already, past --max-steps {}: no step is taken",
                                                  with_commas(step), with_commas(*options.max_steps)));
         session.max_steps = step;

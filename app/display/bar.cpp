@@ -99,7 +99,9 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
     const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
-    parts.push_back({printable(name), fmt::format("{:>7}", train::compact(value)), 2, priority});
+    // The best and the worst are those of a line, and so is the median beside them.
+    const double shown = i == 0 && state.loss ? state.loss->median : value;
+    parts.push_back({printable(name), fmt::format("{:>7}", train::compact(shown)), 2, priority});
     if (i > 0 || !state.loss) continue;
     const train::Spread& loss = *state.loss;
     if (extremes == Extremes::short_form) {

@@ -113,7 +113,15 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
     if (!wants(split) && !(by_train && split == Split::train)) continue;
     ImageFiles& files = splits[split] = list_image_files(path);
     if (files.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
-    if (by_train && split == Split::train) source.encoding.classes = files.classes;
+    if (!by_train || split != Split::train) continue;
+    source.encoding.classes = files.classes;
+    for (std::size_t label = 0; label < files.classes.size(); ++label) {
+      const auto is_of_it = [&](const ImageFile& file) { return file.label == static_cast<std::int32_t>(label); };
+      if (std::none_of(files.files.begin(), files.files.end(), is_of_it)) {
+        source.notes.push_back(
+            fmt::format("the class '{}' has no images: '{}/{}'", files.classes[label], path, files.classes[label]));
+      }
+    }
   }
   if (!by_train) source.encoding.classes = known->classes;
   for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);

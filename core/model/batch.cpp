@@ -1,5 +1,7 @@
 #include "core/model/batch.h"
 
+#include <optional>
+
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
@@ -52,8 +54,10 @@ void debias(Builder& b, const Model& model, Value correction, std::vector<Value>
   }
 }
 
-// Outputs of the program: the sums of all measures over all devices, and the rows that metrics need.
-void add_measures(Builder& b, const Model& model, Value output, const BatchInputs& batch, const Numbers& numbers) {
+// Outputs of the program: the sums of all measures over all devices, and the rows that metrics need. `chances` are the
+// probabilities, where these are not made of the outputs.
+void add_measures(Builder& b, const Model& model, Value output, const BatchInputs& batch, const Numbers& numbers,
+                  std::optional<Value> chances = std::nullopt) {
   const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, numbers);
   const Builder::Scope scope(b, {"synchronise", {}});
   std::vector<Synchronised> local;
@@ -63,7 +67,9 @@ void add_measures(Builder& b, const Model& model, Value output, const BatchInput
   const std::vector<MeasurePart> parts = measure_parts(model);
   for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
   b.output("count", global.back());
-  if (row_size(model) > 0) b.output("rows", gathered_rows(b, model, output, batch.targets, batch.mask));
+  if (row_size(model) == 0) return;
+  if (!chances) chances = probabilities(b, model, output);
+  b.output("rows", gathered_rows(b, model, output, *chances, batch.targets, batch.mask));
 }
 
 }  // namespace
@@ -93,14 +99,15 @@ Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSe
   program.name = "averaged_evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  const Value average = declare(b, "outputs", {DType::f32, model.output}, axes, rows_per_device);
+  const Value outputs = declare(b, "outputs", {DType::f32, model.output}, axes, rows_per_device);
+  std::optional<Value> chances;
+  if (row_size(model) > 0) chances = declare(b, "probabilities", {DType::f32, model.output}, axes, rows_per_device);
   BatchInputs batch;
   batch.targets = declare(b, "targets", model.target, axes, rows_per_device);
   batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows_per_device);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
-  const Value output = output_of_average(b, model, cast(b, average, model.dtype));
-  add_measures(b, model, output, batch, {declared, of_loss});
+  add_measures(b, model, cast(b, outputs, model.dtype), batch, {declared, of_loss}, chances);
   check(program, "building the evaluation of averages");
   return program;
 }

@@ -34,8 +34,8 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, Weights weights = Weights::raw);
 
-// The same of outputs that are computed elsewhere: a batch input "outputs", [rows, output...] of f32, has what
-// output_of_average() takes. There are no weights and no other inputs of the model.
+// The same of outputs that are computed elsewhere: batch inputs "outputs" and, where metrics need rows,
+// "probabilities", each [rows, output...] of f32. There are no weights and no other inputs of the model.
 Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                                     const OpSet& ops);
 

@@ -1,6 +1,5 @@
 #include "core/model/prediction.h"
 
-#include <limits>
 #include <variant>
 
 #include "core/graph/check.h"
@@ -51,17 +50,9 @@ Value probabilities(Builder& b, const Model& model, Value output) {
   return is_softmax(model) ? softmax(b, output) : sigmoid(b, output);
 }
 
-// A probability of 0 is taken as the smallest normal number, whose logarithm is finite.
-Value output_of_average(Builder& b, const Model& model, Value average) {
-  if (!is_classifier(model) || gives_probabilities(model)) return average;
-  const auto log_of = [&](Value chance) {
-    const Value least = scalar_like(b, chance, static_cast<double>(std::numeric_limits<float>::min()));
-    return b.emit(ops::Log{}, {b.emit(ops::Max{}, {chance, least})});
-  };
-  if (is_softmax(model)) return log_of(average);
-  const Value other = sub(b, scalar_like(b, average, 1.0), average);
-  const Value log_odds_for = log_of(average);
-  return sub(b, log_odds_for, log_of(other));
+OutputKind output_kind(const Model& model) {
+  if (!is_classifier(model) || gives_probabilities(model)) return OutputKind::itself;
+  return is_softmax(model) ? OutputKind::softmax_logits : OutputKind::sigmoid_logits;
 }
 
 Shape prediction_shape(const Model& model, PredictionKind kind) {

@@ -30,13 +30,13 @@ Value true_class(Builder& b, Value targets);
 // layer is that function gives them itself.
 Value probabilities(Builder& b, const Model& model, Value output);
 
-// What several models together say is the mean of these: the probabilities of classifiers, the outputs of others, in
-// the units of the loss.
-inline PredictionKind averaged_kind(const Model& model) {
-  return is_classifier(model) ? PredictionKind::probabilities : PredictionKind::logits;
-}
-// The output [B, output...] that says what such a mean does. Loss and metrics are computed from it.
-Value output_of_average(Builder& b, const Model& model, Value average);
+// What the outputs of the last layer are.
+enum class OutputKind : std::uint8_t {
+  softmax_logits,  // along the last dimension
+  sigmoid_logits,
+  itself  // probabilities where that layer makes them, or values
+};
+OutputKind output_kind(const Model& model);
 
 // The shape of the prediction of one example.
 Shape prediction_shape(const Model& model, PredictionKind kind);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "core/model/arithmetic.h"
@@ -80,13 +81,7 @@ std::vector<double> roc_auc(const Model& model, const metric::RocAuc& metric, co
     areas.push_back(area_under_curve(examples, model.classes() == 2 ? 1 : static_cast<std::size_t>(c)));
   }
   if (metric.average == metric::Average::none) return areas;
-  double sum = 0, defined = 0;
-  for (const double area : areas) {
-    if (std::isnan(area)) continue;
-    sum += area;
-    ++defined;
-  }
-  return {defined > 0 ? sum / defined : undefined};
+  return {std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size())};
 }
 
 ConfusionMatrix confusion_matrix(const Model& model, const Examples& examples) {
@@ -117,13 +112,12 @@ std::int64_t row_size(const Model& model) {
   return static_cast<std::int64_t>(first_probability) + model.output.back();
 }
 
-Value gathered_rows(Builder& b, const Model& model, Value output, Value targets, Value mask) {
+Value gathered_rows(Builder& b, const Model& model, Value output, Value probabilities, Value targets, Value mask) {
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   const Value weight = column(b, mask);
   const Value actual = column(b, true_class(b, targets));
   const Value predicted = column(b, predicted_class(b, output, class_threshold(model)));
-  const Value chances = cast(b, probabilities(b, model, output), DType::f32);
-  return b.emit(ops::Concatenate{1}, {weight, actual, predicted, chances});
+  return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, probabilities, DType::f32)});
 }
 
 RowMeasures finish_rows(const Model& model, std::span<const float> numbers) {

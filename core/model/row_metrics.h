@@ -22,8 +22,8 @@ bool needs_rows(const spec::Metric& metric);
 std::int64_t row_size(const Model& model);
 
 // The rows of a device, f32 [B, row_size]: the weight, the true class, the predicted class and the probabilities that
-// `predict` gives. Padding has weight 0. `mask` is that of local_sums().
-Value gathered_rows(Builder& b, const Model& model, Value output, Value targets, Value mask);
+// `predict` gives, [B, output...]. Padding has weight 0. `mask` is that of local_sums().
+Value gathered_rows(Builder& b, const Model& model, Value output, Value probabilities, Value targets, Value mask);
 
 struct RowMeasures {
   std::vector<std::pair<std::string, double>> values;
@@ -34,7 +34,7 @@ struct RowMeasures {
 //
 // roc_auc is that of scikit-learn, exact: the share of pairs of an example of the class and one of another whose
 // probabilities of the class are in the right order; equal ones count half. Of several classes each is compared with
-// the rest. NaN for a class of which all examples are, or none is; the mean leaves such classes out.
+// the rest. NaN for a class of which all examples are, or none is, and then for the mean over the classes, too.
 RowMeasures finish_rows(const Model& model, std::span<const float> rows);
 
 }  // namespace pmaptrain::model

@@ -31,8 +31,11 @@ class EnsembleBinder {
     ensemble.place = error_place(*axis);
     const std::optional<int> found = spec.mesh.mesh.find(ensemble.axis);
     if (!found) {
-      reporter_.report(*axis, "the mesh has no axis '" + ensemble.axis + "'",
-                       suggest(ensemble.axis, spec.mesh.mesh.names(), "axes"),
+      std::string help = suggest(ensemble.axis, spec.mesh.mesh.names(), "axes");
+      if (nearest(ensemble.axis, spec.mesh.mesh.names()).empty()) {
+        help += "; an axis of its own: mesh.axes=" + with_axis_before(ensemble.axis, spec.mesh.mesh);
+      }
+      reporter_.report(*axis, "the mesh has no axis '" + ensemble.axis + "'", std::move(help),
                        option_notes(get_path(&config_, "mesh.axes")->items));
       return;
     }
@@ -114,6 +117,13 @@ class EnsembleBinder {
     std::vector<std::string> numbers;
     for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 4); ++i) numbers.push_back(std::to_string(i));
     return "[" + join(numbers, ", ") + (count > 4 ? ", ..." : "") + "]";
+  }
+
+  // "[{members: 4}, {devices: 8}]"
+  static std::string with_axis_before(const std::string& name, const Mesh& mesh) {
+    std::string axes = "[{" + name + ": 4}";
+    for (const Axis& axis : mesh.axes()) axes += ", {" + axis.name + ": " + std::to_string(axis.size) + "}";
+    return axes + "]";
   }
 
   void refuse(const Node& key, const std::vector<Variable>& variables) const {

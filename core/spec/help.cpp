@@ -215,8 +215,8 @@ bool has_word(std::string_view text, const std::string& word) {
   return false;
 }
 
-// The keys that have the word in their name or meaning, one a line; empty where there are none. `hint` is what it stands
-// for elsewhere, where that is known.
+// The keys that have the word in their name or meaning, one a line; empty where there are none. `hint` is what it
+// stands for elsewhere, where that is known.
 std::string list_with(const std::string& word, const std::string& hint) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) {

@@ -132,7 +132,7 @@ static auto row(Tag<RocAuc>) {
       {.path = "roc_auc",
        .meaning = "For labels, in evaluations alone: the area under the ROC curve, exactly as scikit-learn's "
                   "roc_auc_score computes it of the probabilities that predict gives; of more than two classes each "
-                  "against the rest. null for a class of which all examples are, or none is.",
+                  "against the rest. null for a class of which all examples are, or none is, and then for their mean.",
        .example = "metrics: [accuracy, roc_auc]"},
       option(&RocAuc::average,
              {.path = "average",
@@ -145,8 +145,8 @@ static auto row(Tag<ConfusionMatrix>) {
   return alternative<ConfusionMatrix>(
       {.path = "confusion_matrix",
        .meaning = "For labels, in evaluations alone: how many examples of each class are predicted to be of each "
-                  "class. It is in summary.json, with a list for each true class, and below the report for up to 12 "
-                  "classes.",
+                  "class. It is in summary.json, with a list for each true class, and of up to 12 classes below the "
+                  "report of a run without an ensemble and below what eval prints.",
        .example = "metrics: [accuracy, confusion_matrix]"});
 }
 

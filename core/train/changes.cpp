@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/spec/change.h"
 
 namespace pmaptrain::train {
@@ -90,7 +91,8 @@ std::string unrepeated_changes(const spec::Loaded& loaded) {
   if (loaded.recorded.empty()) return "";
   std::vector<std::string> made;
   for (const spec::Change& change : loaded.recorded) {
-    made.push_back(change.key + " to " + change.value + " after step " + with_commas(change.step));
+    made.push_back(printable(change.key) + " to " + printable(change.value) + " after step " +
+                   with_commas(change.step));
   }
   return "x-changes are not repeated: the run of this config changed " + join(made, ", ") +
          ", and this one keeps the values that it begins with";

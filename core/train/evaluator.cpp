@@ -70,6 +70,14 @@ void check_same_members(const spec::Spec& spec, const RunState& state) {
          "use it with the run's own ensemble; --member N chooses one member");
 }
 
+// The rows, and what orders them by a probability.
+std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model) {
+  const auto columns = static_cast<std::size_t>(model::row_size(model));
+  const auto rows = static_cast<std::size_t>(plan.batch.rows() * plan.batch.steps_per_epoch);
+  constexpr std::size_t order = 48;
+  return columns == 0 ? 0 : product_of(rows, columns * sizeof(float) + order);
+}
+
 Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
     : module_(module),
       entry_(entry),
@@ -78,8 +86,7 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
       split_(plan.split),
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
               batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
-  const std::size_t bytes = product_of(static_cast<std::size_t>(plan.dataset->size()),
-                                       static_cast<std::size_t>(model::row_size(model)) * sizeof(float));
+  const std::size_t bytes = product_of(static_cast<std::size_t>(module.source().members), gathered_bytes(plan, model));
   if (bytes > 0) demand_memory(bytes, "what metrics gather of " + split_, "leave out roc_auc and confusion_matrix");
 }
 
@@ -127,6 +134,8 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   for (const model::MeasurePart& part : model::measure_parts(model_))
     none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   std::vector<Sums> sums(members.size(), none);
+  const std::int64_t gathered = model::row_size(model_) * batch_.rows() * batch_.steps_per_epoch;
+  for (Sums& of_member : sums) of_member.rows.reserve(static_cast<std::size_t>(gathered));
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
     if (stop != nullptr && *stop != 0) return {};
     if (progress) progress(step, batch_.steps_per_epoch);
@@ -217,15 +226,21 @@ Evaluation CheckpointEvaluation::of_average() const {
       model, spec.mesh.mesh, spec.data.axes, plan.batch.rows_per_device, all_ops())));
   const Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
-  MemberOutputs outputs(spec, model, model::averaged_kind(model), dataset, plan.batch, members_, trained_.parameters);
-  const std::unique_ptr<Module> module = choose_backend(spec.mesh, source).backend->load(source);
+  MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters);
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
+  check_memory(estimate_evaluation(backend->needs(source)), plan.batch, "--member N evaluates one member alone");
+  const std::unique_ptr<Module> module = backend->load(source);
   set_loss_numbers(*module, model, 0);
   outputs.restart();
   const auto fill = [&](int slot) {
     outputs.next();
-    const std::vector<float> means = mean_over_members(outputs);
-    const std::span<std::byte> batch = module->batch(0, slot, "outputs");
-    std::memcpy(batch.data(), means.data(), batch.size());
+    const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const auto put = [&](const char* input, const std::vector<float>& numbers) {
+      const std::span<std::byte> batch = module->batch(0, slot, input);
+      if (!batch.empty()) std::memcpy(batch.data(), numbers.data(), batch.size());
+    };
+    put("outputs", found.outputs);
+    put("probabilities", found.probabilities);
   };
   Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
   result.classes = trained_.state.encoding.classes;

@@ -34,6 +34,9 @@ struct Evaluation {
   std::optional<model::ConfusionMatrix> confusion = {};
 };
 
+// What an evaluation of one member gathers for metrics that need rows.
+std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model);
+
 class Evaluator {
  public:
   // The module's entry `entry` has the program of `plan`, for `model`; module and model outlive this. Starts the thread

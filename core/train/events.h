@@ -18,6 +18,9 @@ namespace pmaptrain::train {
 // In the order they are shown; the first is the loss. Values may be NaN or infinite.
 using Measures = std::vector<std::pair<std::string, double>>;
 
+// Whether a measure is not a number where the examples do not define it: roc_auc, of examples of one class.
+inline bool may_be_undefined(const std::string& measure) { return measure.starts_with("roc_auc"); }
+
 // Which member of an ensemble, from 0; none without an ensemble.
 using MemberNumber = std::optional<std::int64_t>;
 

@@ -1,7 +1,9 @@
 #include "core/train/member_outputs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/ops/all.h"
@@ -91,6 +93,60 @@ std::vector<float> deviation_over_members(const MemberOutputs& outputs) {
     deviations.push_back(static_cast<float>(std::sqrt(squares / static_cast<double>(outputs.members()))));
   }
   return deviations;
+}
+
+namespace {
+
+// log(exp(a) + exp(b)) of numbers that may be -infinity.
+double log_sum(double a, double b) {
+  const double larger = std::max(a, b);
+  return std::isinf(larger) ? larger : larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+// log(1 / (1 + exp(-x)))
+double log_sigmoid(double x) { return -log_sum(0, -x); }
+
+// The logarithms of softmax, of the numbers of one label.
+void log_softmax(std::span<double> numbers) {
+  const double largest = *std::max_element(numbers.begin(), numbers.end());
+  double sum = 0;
+  for (const double number : numbers) sum += std::exp(number - largest);
+  for (double& number : numbers) number -= largest + std::log(sum);
+}
+
+constexpr double never = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes) {
+  if (kind == model::OutputKind::itself) {
+    const std::vector<float> means = mean_over_members(outputs);
+    return {means, means};
+  }
+  const std::size_t count = outputs.rows(0).size() / sizeof(float);
+  // Logarithms of sums over the members: of the probability, and of a sigmoid's complement.
+  std::vector<double> for_it(count, never), against(count, never), of_member(count);
+  for (std::int64_t m = 0; m < outputs.members(); ++m) {
+    for (std::size_t i = 0; i < count; ++i) of_member[i] = number_at(outputs.rows(m), i);
+    if (kind == model::OutputKind::softmax_logits) {
+      const auto size = static_cast<std::size_t>(classes);
+      for (std::size_t at = 0; at < count; at += size) log_softmax(std::span(of_member).subspan(at, size));
+      for (std::size_t i = 0; i < count; ++i) for_it[i] = log_sum(for_it[i], of_member[i]);
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for_it[i] = log_sum(for_it[i], log_sigmoid(of_member[i]));
+      against[i] = log_sum(against[i], log_sigmoid(-of_member[i]));
+    }
+  }
+  Together found;
+  const double all = std::log(static_cast<double>(outputs.members()));
+  for (std::size_t i = 0; i < count; ++i) {
+    found.probabilities.push_back(static_cast<float>(std::exp(for_it[i] - all)));
+    const double output = kind == model::OutputKind::softmax_logits ? for_it[i] - all : for_it[i] - against[i];
+    found.outputs.push_back(static_cast<float>(output));
+  }
+  return found;
 }
 
 }  // namespace pmaptrain::train

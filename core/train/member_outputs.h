@@ -47,4 +47,13 @@ std::vector<float> mean_over_members(const MemberOutputs& outputs);
 // The standard deviation of what the members say, around that mean: the root of the mean square.
 std::vector<float> deviation_over_members(const MemberOutputs& outputs);
 
+// What classifiers, or other models, say together, from the outputs of their last layers in the last batch: the mean of
+// their probabilities, or of their outputs where `kind` is itself; and outputs of the same kind as theirs, from which a
+// loss and a class are computed. Softmax is along `classes` numbers. Computed in f64, also where a probability is so
+// near to 0 or 1 that f32 does not tell it from that.
+struct Together {
+  std::vector<float> outputs, probabilities;
+};
+Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes);
+
 }  // namespace pmaptrain::train

@@ -239,10 +239,12 @@ class NpzFile : public PredictionFile {
   NpzFile(std::string path, const Predictions& predictions) : path_(std::move(path)), predictions_(predictions) {
     std::tie(tensor_.dtype, tensor_.shape) = array_of(predictions);
     const std::size_t bytes = size_of(tensor_.dtype) * static_cast<std::size_t>(numel(tensor_.shape));
-    demand_memory(bytes, "'" + path_ + "'", "an .npy or .csv file is written without being held in memory");
+    demand_memory(bytes * (predictions.has_deviations ? 2 : 1), "'" + path_ + "'",
+                  "an .npy or .csv file is written without being held in memory");
     tensor_.bytes.reserve(bytes);
     deviations_.dtype = tensor_.dtype;
     deviations_.shape = tensor_.shape;
+    if (predictions.has_deviations) deviations_.bytes.reserve(bytes);
   }
   void write(std::span<const std::byte> rows) override {
     const std::span<const std::byte> elements = elements_of(rows, predictions_, wide_);

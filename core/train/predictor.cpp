@@ -1,7 +1,6 @@
 #include "core/train/predictor.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -27,14 +26,14 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
          classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
 }
 
-// What each member of several computes for a prediction of this kind.
+// What each member of several computes for a prediction of this kind: of classifiers the outputs of the last layer.
 PredictionKind kind_of_members(PredictionKind kind, const spec::Spec& spec) {
   if (kind == PredictionKind::logits) {
     refuse("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",
            "choose a member, --member 0 to --member " + std::to_string(spec::members(spec) - 1) +
                ", or --as probabilities");
   }
-  return kind == PredictionKind::classes ? PredictionKind::probabilities : kind;
+  return kind == PredictionKind::values ? kind : PredictionKind::logits;
 }
 
 template <class T>
@@ -43,10 +42,11 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), begin, begin + sizeof value);
 }
 
-// The class that the probabilities of one label say: the largest, the first of equals. A single one is that of class 1.
-std::int32_t class_of(std::span<const float> chances) {
-  if (chances.size() == 1) return static_cast<std::int32_t>(chances.front() > 0.5F);
-  return static_cast<std::int32_t>(std::max_element(chances.begin(), chances.end()) - chances.begin());
+// The class that the outputs of one label say: the largest, the first of equals; of a single one whether it is above
+// `threshold`.
+std::int32_t class_of(std::span<const float> outputs, float threshold) {
+  if (outputs.size() == 1) return static_cast<std::int32_t>(outputs.front() > threshold);
+  return static_cast<std::int32_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
-  const bool together = loaded.spec.ensemble && !request.member;
-  const PredictionKind computed = together ? kind_of_members(predictions_.kind, loaded.spec) : predictions_.kind;
+  const bool all_together = loaded.spec.ensemble && !request.member;
+  const PredictionKind computed = all_together ? kind_of_members(predictions_.kind, loaded.spec) : predictions_.kind;
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
@@ -85,7 +85,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
-  predictions_.has_deviations = together && predictions_.kind == PredictionKind::values;
+  predictions_.has_deviations = all_together && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
   const bool each_its_own = best && members.size() > 1;
   predictions_.checkpoint = each_its_own ? "best"
@@ -97,7 +97,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
-  is_together_ = together;
+  is_together_ = all_together;
+  output_kind_ = model::output_kind(model);
+  classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
   outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, members, parameters);
   parameters.file.check_intact();
@@ -107,20 +109,21 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
 std::span<const std::byte> Predictor::combined() {
   if (!is_together_) return outputs_->rows(0);
   combined_.clear();
-  const std::vector<float> means = mean_over_members(*outputs_);
-  if (predictions_.kind == PredictionKind::probabilities) {
-    combined_.resize(means.size() * sizeof(float));
-    std::memcpy(combined_.data(), means.data(), combined_.size());
-    return combined_;
-  }
-  if (predictions_.kind == PredictionKind::classes) {
+  if (predictions_.kind != PredictionKind::values) {
+    const Together found = together(*outputs_, output_kind_, classes_);
+    if (predictions_.kind == PredictionKind::probabilities) {
+      for (const float chance : found.probabilities) put(combined_, chance);
+      return combined_;
+    }
     // As many outputs for each label, of which a sequence has several.
-    const auto outputs = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
-    for (std::size_t at = 0; at < means.size(); at += outputs) {
-      put(combined_, class_of(std::span(means).subspan(at, outputs)));
+    const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
+    const float threshold = output_kind_ == model::OutputKind::itself ? 0.5F : 0.0F;
+    for (std::size_t at = 0; at < found.outputs.size(); at += size) {
+      put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold));
     }
     return combined_;
   }
+  const std::vector<float> means = mean_over_members(*outputs_);
   const std::vector<float> deviations = deviation_over_members(*outputs_);
   const auto values = static_cast<std::size_t>(outputs_per_example_);
   for (std::size_t at = 0; at < means.size(); at += values) {

@@ -75,7 +75,8 @@ class Predictor {
 
   Predictions predictions_;
   std::vector<std::string> notes_;
-  std::int64_t batch_size_ = 0, outputs_per_example_ = 0;
+  std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
+  model::OutputKind output_kind_ = model::OutputKind::itself;
   bool is_together_ = false;  // of several members, or of all that an ensemble has
   std::unique_ptr<MemberOutputs> outputs_;
   std::vector<std::byte> combined_;  // rows of predictions of several members

@@ -36,7 +36,7 @@ class Object {
   void add(const Measures& measures) {
     auto& members = json_.get_ref<OrderedJson::object_t&>();
     for (const auto& [name, value] : measures) {
-      finite_ = finite_ && std::isfinite(value);
+      finite_ = finite_ && (std::isfinite(value) || may_be_undefined(name));
       members.emplace_back(name, std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr));
     }
   }

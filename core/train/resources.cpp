@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/runtime/backends.h"
 #include "core/train/checkpoint_writer.h"
+#include "core/train/evaluator.h"
 #include "core/train/resident.h"
 #include "core/train/setup.h"
 #include "core/train/start.h"
@@ -43,9 +44,12 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
     host.total = sum_of(host.pinned, host.snapshot, host.passing);
     return estimate;
   }
-  estimate.activations = sum_of(estimate.activations, passing);
+  std::size_t gathered = 0;
+  for (const EvaluationPlan& plan : setup.evaluations) gathered = std::max(gathered, gathered_bytes(plan, setup.model));
+  gathered = product_of(gathered, static_cast<std::size_t>(members.value_or(all)));
+  estimate.activations = sum_of(estimate.activations, passing, gathered);
   estimate.snapshot = snapshot;
-  estimate.total = sum_of(estimate.total, passing, estimate.snapshot);
+  estimate.total = sum_of(estimate.total, passing, gathered, estimate.snapshot);
   return estimate;
 }
 

@@ -342,7 +342,7 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
   const LossCourse course{*told.first_loss, loss(*told.last_epoch)};
   // A perfect fit has nowhere to fall to.
-  constexpr double rounding = 1e-7;
+  constexpr double rounding = 1e-12;
   const bool stuck = course.last >= course.first && course.last >= loss(*told.first_epoch) && course.last > rounding;
   return stuck && std::isfinite(course.first) ? std::optional(course) : std::nullopt;
 }

@@ -35,10 +35,10 @@ TEST_CASE("--change without --resume is refused, with what a new run takes", "[a
   const Finished alone = call({"run", linear, "--run-dir", run, "--change", "optimizer.learning_rate=0.1", "--change",
                                "optimizer.sgd.momentum=0.5"});
   CHECK(alone.status == 2);
-  CHECK(
-      alone.err ==
-      "error: --change changes a run that --resume continues\n"
-      "  help: a new run begins with the value: --set optimizer.learning_rate=0.1 --set optimizer.sgd.momentum=0.5\n");
+  CHECK(alone.err ==
+        "error: --change changes a run that --resume continues\n"
+        "  help: --resume --change goes on with a run that there is; a new one begins with the value: --set "
+        "optimizer.learning_rate=0.1 --set optimizer.sgd.momentum=0.5\n");
   const Finished first = call({"run", linear, "--run-dir", run, "--resume", "--change", "optimizer.learning_rate=0.1"});
   CHECK(first.status == 2);
   CHECK(first.err == "error: --change has nothing to change: '" + run +

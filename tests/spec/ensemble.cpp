@@ -109,7 +109,7 @@ TEST_CASE("an axis that the mesh has not is one mistake: the batch and the data'
       R"(c.yaml:2:18: error: the mesh has no axis 'trials'
     2 | ensemble: {axis: trials, vary: {seed: [3, 4]}}
       |                  ^~~~~~
-  help: valid axes: replicas, shards
+  help: valid axes: replicas, shards; an axis of its own: mesh.axes=[{trials: 4}, {replicas: 2}, {shards: 4}]
 )");
   CHECK(errors_of(with_ensemble("{vary: {seed: [3, 4]}}"), {"data.batch_size=63"})
             .starts_with("c.yaml:2:1: error: axis is missing in ensemble\n"));
@@ -118,7 +118,7 @@ TEST_CASE("an axis that the mesh has not is one mistake: the batch and the data'
   CHECK(other_mesh == R"(c.yaml:2:18: error: the mesh has no axis 'replicas'
     2 | ensemble: {axis: replicas, vary: {seed: [3, 4]}}
       |                  ^~~~~~~~
-  help: valid axes: parts
+  help: valid axes: parts; an axis of its own: mesh.axes=[{replicas: 4}, {parts: 5}]
   note: 'parts' is 5 because of --set mesh.axes={parts: 5}
 )");
 }

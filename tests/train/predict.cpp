@@ -291,7 +291,7 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
   const std::size_t outputs = together.size() / labels.size();
   for (std::size_t i = 0; i < means.size(); ++i) {
     means[i] /= 3;
-    CHECK(together[i] == static_cast<float>(means[i]));
+    CHECK(static_cast<double>(together[i]) == Approx(means[i]).epsilon(1e-6));
   }
   for (std::size_t row = 0; row < labels.size(); ++row) {
     const double* const chances = means.data() + row * outputs;
@@ -310,6 +310,34 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
   CHECK(average.measures[0].second == Approx(loss / 50).epsilon(1e-5));
   CHECK(average.measures[1].second == Approx(accuracy_of(expected, labels)));
   CHECK(average.measures[2].first == "roc_auc");
+}
+
+TEST_CASE("members that say the same have together the loss of each, however sure they are", "[train]") {
+  const Arrays arrays;
+  const bool one_output = GENERATE(false, true);
+  // Logits beyond 17, where the nearest f32 to a probability is 1.
+  std::vector<std::string> set{"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}",
+                               "optimizer={sgd: {}, learning_rate: 0.0}", "train.duration=1 step"};
+  if (one_output) {
+    std::string bytes;
+    for (const std::int64_t label : arrays.labels) bytes += static_cast<char>(label > 0 ? 1 : 0);
+    arrays.folder.write("y.idx", idx(8, {50}, bytes));
+    arrays.folder.write("y_test.idx", idx(8, {50}, bytes));
+    set.insert(set.end(), {"model={layers: [{dense: 1}], init: {values: {dense_0: {kernel: [[30], [-9], [25]], bias: "
+                           "[20.0]}}}}",
+                           "loss=sigmoid_cross_entropy"});
+  } else {
+    set.emplace_back(
+        "model={layers: [{dense: 3}], init: {values: {dense_0: {kernel: [[30, 0, -30], [9, -25, 7], [0, 45, 8]], bias: "
+        "[9.0, 0.0, -50.0]}}}}");
+  }
+  const train::Setup setup = setup_of_text(arrays.config, set);
+  const fs::path run = arrays.folder / "run";
+  train_setup_in(run, setup);
+  const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
+  const double each = evaluation.of_members().front().measures.front().second;
+  CHECK(each > 5);
+  CHECK(evaluation.of_average().measures.front().second == Approx(each).epsilon(1e-5));
 }
 
 TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format", "[train]") {
