@@ -111,9 +111,20 @@ std::optional<std::string_view> CsvReader::next_cell() {
   is_quoted_ = first < end_ && *first == '"';
   if (is_quoted_) return quoted_cell(first + 1);
   const char *const begin = at_, *at = first;
-  while (at < end_ && *at != delimiter_ && *at != '\n' && *at != '\r') ++at;
+  while (true) {
+    const char* const window = at + std::min<std::ptrdiff_t>(end_ - at, long_cell);
+    while (at < window && *at != delimiter_ && *at != '\n' && *at != '\r') ++at;
+    if (at < window || at == end_) break;
+    fail_on_zeros(at - long_cell, at);
+  }
   end_cell(at);
   return std::string_view(begin, static_cast<std::size_t>(at - begin));
+}
+
+// A sparse file goes on with zeros for as long as its size says.
+void CsvReader::fail_on_zeros(const char* begin, const char* end) const {
+  const char* const zero = std::find(begin, end, '\0');
+  if (zero != end) fail("a zero byte, expected text", "the file was not written to its end, or is no text");
 }
 
 void CsvReader::leave_record() {

@@ -42,6 +42,9 @@ class CsvReader {
 
  private:
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
+  // Longer cells are searched for zeros as they are read.
+  static constexpr std::ptrdiff_t long_cell = std::ptrdiff_t{1} << 16;
+  void fail_on_zeros(const char* begin, const char* end) const;
   std::string_view quoted_cell(const char* first);
   void end_cell(const char* at);
   [[noreturn]] void fail(const std::string& what, std::string help) const;

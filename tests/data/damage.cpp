@@ -221,6 +221,18 @@ TEST_CASE("a table that is no text is refused by its first block, however large 
   CHECK(error_of([&] { data::find_columns(path); }) == refused);
   const std::string zipped = folder.write("holes.csv.gz", gzip("x,y\n" + std::string(std::size_t{1} << 20, '\0')));
   CHECK(contains(error_of([&] { data::read_text(zipped); }), "has a zero byte at offset 4, expected text"));
+  // Text at first, then a hole: what the cell behind it would be is not read to the end.
+  std::string rows = "a,b\n";
+  for (int i = 0; i < 20000; ++i) rows += "1,2\n";
+  const std::string begun = folder.write("begun.csv", rows);
+  std::filesystem::resize_file(begun, std::uintmax_t{1} << 34);
+  const data::Bytes text = data::read_text(begun);
+  data::CsvReader reader(data::as_text(text), ',', begun);
+  const std::string told = error_of([&] {
+    while (reader.next_record()) reader.next_cell();
+  });
+  CHECK(told ==
+        "'" + begun + "', line 20002: a zero byte, expected text | the file was not written to its end, or is no text");
 }
 
 TEST_CASE("a file that is no image is refused by its first block, however large it is", "[data]") {
