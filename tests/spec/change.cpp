@@ -10,7 +10,7 @@ using namespace pmaptrain;
 
 namespace {
 
-const std::string config = R"(name: run
+const std::string changed_run = R"(name: run
 data: {source: fashion_mnist, batch_size: 128}
 model: {layers: [flatten, {dense: 10}, {name: drop, dropout: 0.5}, {dense: 10}]}
 loss: softmax_cross_entropy
@@ -23,7 +23,7 @@ const std::string ensemble = "ensemble={axis: devices, vary: {seed: [0, 1], opti
 spec::Loaded loaded_with(std::vector<std::string> set = {}) {
   spec::Overrides overrides;
   overrides.set = std::move(set);
-  return spec::load_text(config, "run.yaml", "/base", overrides);
+  return spec::load_text(changed_run, "run.yaml", "/base", overrides);
 }
 
 std::vector<spec::ChangeText> texts(const std::vector<std::string>& arguments) {

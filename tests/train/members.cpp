@@ -45,7 +45,7 @@ ensemble:
   vary: {seed: [0, 1, 2], optimizer.learning_rate: [0.3, 0.01, 0.002]}
 )";
 
-train::Setup alone(const train::Setup& of, std::int64_t member) {
+train::Setup trained_alone(const train::Setup& of, std::int64_t member) {
   spec::Loaded loaded = of.loaded;
   loaded.spec = spec::Spec(of.member_spec(member));
   return train::make_setup(std::move(loaded));
@@ -119,7 +119,7 @@ auto damage(std::int64_t member, std::int64_t at) {
 }
 
 // Every member of an ensemble beside its run alone. `damaged` gets a NaN after step 5, in its own run too.
-Trained check_members(const train::Setup& setup, std::optional<std::int64_t> damaged = std::nullopt) {
+Trained check_trained_alone(const train::Setup& setup, std::optional<std::int64_t> damaged = std::nullopt) {
   const TemporaryFolder root;
   train::SessionOptions options;
   if (damaged) options.between_steps = damage(*damaged, 5);
@@ -128,7 +128,7 @@ Trained check_members(const train::Setup& setup, std::optional<std::int64_t> dam
     INFO("member " << m);
     const fs::path run = root / ("alone" + std::to_string(m));
     options.between_steps = damaged == m ? damage(0, 5) : std::function<void(Module&, std::int64_t)>();
-    const Trained own = train_setup_in(run, alone(setup, m), options);
+    const Trained own = train_setup_in(run, trained_alone(setup, m), options);
     check_same(read_member(root / "together", m), read_member(run, std::nullopt));
     CHECK(together.ended.members[static_cast<std::size_t>(m)].steps == own.ended.steps);
   }
@@ -136,7 +136,7 @@ Trained check_members(const train::Setup& setup, std::optional<std::int64_t> dam
 }
 
 TEST_CASE("every member's lines, checkpoints and results are those of its run alone", "[train]") {
-  const Trained trained = check_members(setup_of_text(ensemble, {any_backend()}));
+  const Trained trained = check_trained_alone(setup_of_text(ensemble, {any_backend()}));
   // The members ended, and were best, at several steps.
   const auto& members = trained.ended.members;
   CHECK(members[0].steps < members[2].steps);
@@ -145,7 +145,7 @@ TEST_CASE("every member's lines, checkpoints and results are those of its run al
 }
 
 TEST_CASE("a member that is not finite keeps its last good parameters while the others go on", "[train]") {
-  const Trained trained = check_members(setup_of_text(ensemble, {any_backend()}), 1);
+  const Trained trained = check_trained_alone(setup_of_text(ensemble, {any_backend()}), 1);
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.members[1].reason == "nonfinite");
   CHECK(trained.ended.members[1].steps == 5);
@@ -194,13 +194,13 @@ TEST_CASE("why a run is finished is one text for all members that have it in com
 }
 
 TEST_CASE("the factor of a plateau is each member's own", "[train]") {
-  check_members(setup_of_text(
+  check_trained_alone(setup_of_text(
       ensemble, {"train.early_stopping=null", "ensemble.vary.optimizer.reduce_on_plateau.factor=[0.9, 0.5, 0.1]"}));
 }
 
 // The NaN stays in the parameter, so every step after it is left out.
 TEST_CASE("with on_nonfinite: skip a member leaves out its own steps alone, and they are counted", "[train]") {
-  const Trained trained = check_members(
+  const Trained trained = check_trained_alone(
       setup_of_text(ensemble, {any_backend(), "train.on_nonfinite=skip", "train.early_stopping=null"}), 1);
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.members[0].steps_skipped == 0);
