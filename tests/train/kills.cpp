@@ -9,6 +9,7 @@
 
 #include "core/train/resume.h"
 #include "tests/catch.h"
+#include "tests/slice.h"
 #include "tests/train/disk.h"
 #include "tests/train/long_run.h"
 
@@ -125,6 +126,7 @@ void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& 
   std::int64_t newest = newest_step(disk.tree());
   std::size_t count = 0;
   int kills = 0, unseen = 0;
+  test::Slice slice(test::slices_with_sanitizer(3));
   for (const Change& change : recorded.changes()) {
     ++count;
     disk.apply(change);
@@ -139,6 +141,7 @@ void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& 
     const bool records = records_changes(left);
     const std::string config = records ? "config of a run with changes" : "config of the resumed run";
     if (!begun.insert(what_resuming_begins_with(place.path("killed"), newest, config)).second) continue;
+    if (!slice.takes()) continue;
     write_tree(left, place.path("killed"));
     std::vector<std::string> again = {"--resume", "--workers", some_workers(random)};
     if (!records) again.insert(again.end(), options.begin(), options.end());
