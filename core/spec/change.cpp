@@ -24,6 +24,8 @@ namespace {
 
 using Kind = Node::Kind;
 
+// The source of changes that config.yaml records.
+constexpr std::string_view recorded = "x-changes";
 constexpr std::string_view another_run = "begin another run (--name), from this one's parameters with model.init.from";
 
 // Numbers that an ensemble may vary, but that a run depends on from its first step on.
@@ -102,6 +104,14 @@ class Changer {
   }
 
  private:
+  // What members differ in, where that is this key or below it.
+  const Varied* find_varied(std::string_view path) const {
+    if (!ensemble_) return nullptr;
+    const auto found = std::find_if(ensemble_->vary.begin(), ensemble_->vary.end(),
+                                    [&](const Varied& varied) { return is_at_or_below(varied.path, path); });
+    return found == ensemble_->vary.end() ? nullptr : &*found;
+  }
+
   bool is_allowed(const Asked& asked, const Variable* variable, const std::vector<Variable>& variables) const {
     const std::string said = "'" + asked.key.text + "' cannot change within a run";
     if (const Fixed* const fixed = find_fixed(asked.path)) {
@@ -113,13 +123,10 @@ class Changer {
                        "'=null' restores a default with --set alone");
       return false;
     }
-    if (ensemble_) {
-      for (const Varied& varied : ensemble_->vary) {
-        if (!is_at_or_below(varied.path, asked.path)) continue;
-        reporter_.report(asked.key, said + ": each member has " + varied.path + " of its own (ensemble.vary)",
-                         "a change applies to all members: change another key, or begin another run (--name)");
-        return false;
-      }
+    if (const Varied* const varied = find_varied(asked.path)) {
+      reporter_.report(asked.key, said + ": each member has " + varied->path + " of its own (ensemble.vary)",
+                       "a change applies to all members: change another key, or begin another run (--name)");
+      return false;
     }
     if (asked.path == learning_rate_key || variable != nullptr) return true;
     refuse(asked, said, variables);
@@ -143,6 +150,7 @@ class Changer {
     for (const Variable& other : variables) {
       if (find_fixed(other.path) == nullptr && other.path != learning_rate_key) paths.push_back(other.path);
     }
+    std::erase_if(paths, [&](const std::string& path) { return find_varied(path) != nullptr; });
     const std::string all = "keys of this config that can: " + join(paths, ", ");
     if (resolve(config_, asked.path).exists) {
       reporter_.report(asked.key, said, all);
@@ -189,7 +197,7 @@ bool begins_schedule(const Change& change) {
   return change.key == learning_rate_key && !parse_number(change.value).ok();
 }
 
-ChangeText text_of(const Change& change) { return {change.key + "=" + change.value, "x-changes"}; }
+ChangeText text_of(const Change& change) { return {change.key + "=" + change.value, std::string(recorded)}; }
 
 void apply_changes(Loaded& loaded, const std::vector<ChangeText>& texts, std::int64_t step, std::int64_t steps_left) {
   std::vector<Diagnostic> errors;
@@ -206,6 +214,10 @@ void apply_changes(Loaded& loaded, const std::vector<ChangeText>& texts, std::in
   }
   Spec spec;
   if (errors.empty()) spec = bind(config, errors);
+  for (Diagnostic& error : errors) {
+    if (error.place.file != recorded) continue;
+    error.notes.push_back("it is an entry of x-changes in the run's config.yaml; removed there, it is not made");
+  }
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   loaded.spec = std::move(spec);
   loaded.tree = std::make_shared<const Node>(std::move(config));

@@ -113,16 +113,23 @@ TEST_CASE("when the buffer is full the oldest step lines are dropped, and one li
   });
   CHECK(text.size() < LinePrinter::max_waiting_bytes + 20000);
   CHECK(text.size() > LinePrinter::max_waiting_bytes - 20000);
-  const std::size_t notice = text.find("... ");
-  REQUIRE(notice != std::string::npos);
-  CHECK(text.find("... ", text.find('\n', notice)) == std::string::npos);
-  CHECK(text.find("warning: this stays\n") > notice);
+  CHECK(text.find("warning: this stays\n") > text.find("... "));
   CHECK(text.ends_with(line(steps - 1)));
-  std::int64_t kept = -2;  // all lines but the notice and the warning
-  for (const char c : text) kept += c == '\n' ? 1 : 0;
-  std::string count = std::to_string(steps - kept);
-  count.insert(count.size() - 3, ",");
-  CHECK(contains(text.substr(notice, 80), "... " + count + " lines not shown; log.txt has them\n"));
+  // Where lines were dropped before the printer's thread took its first ones, these begin with a line of their own.
+  std::int64_t notices = 0, kept = 0, dropped = 0;
+  std::istringstream lines(text);
+  for (std::string one; std::getline(lines, one);) {
+    if (one.starts_with("step ")) ++kept;
+    if (!one.starts_with("... ")) continue;
+    ++notices;
+    CHECK(one.ends_with(" lines not shown; log.txt has them"));
+    std::string count = one.substr(4, one.find(' ', 4) - 4);
+    std::erase(count, ',');
+    dropped += std::stoll(count);
+  }
+  CHECK(notices >= 1);
+  CHECK(notices <= 2);
+  CHECK(kept + dropped == steps);
 }
 
 TEST_CASE("warnings alone have a bound, too", "[display]") {

@@ -188,6 +188,22 @@ TEST_CASE("a change is of all members, and a key that they have values of their 
   CHECK(refused("optimizer.learning_rate=0.3", set) ==
         "1: 'optimizer.learning_rate' cannot change within a run: each member has optimizer.learning_rate of its own "
         "(ensemble.vary) | a change applies to all members: change another key, or begin another run (--name)");
+  // Nor is it among the keys that are told.
+  const std::string told = refused("data.batch_size=64", set);
+  CHECK(told.find("keys of this config that can: ") != std::string::npos);
+  CHECK(told.find("optimizer.learning_rate") == std::string::npos);
+}
+
+TEST_CASE("a recorded change that is no change any more says where it is recorded", "[spec]") {
+  spec::Loaded loaded = loaded_with({});
+  try {
+    spec::apply_changes(loaded, {spec::text_of({2, "optimizer.none", "1"})}, 40, 60);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().notes ==
+          std::vector<std::string>{
+              "it is an entry of x-changes in the run's config.yaml; removed there, it is not made"});
+  }
 }
 
 TEST_CASE("config.yaml records changes, and reads back without them", "[spec]") {
