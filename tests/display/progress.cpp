@@ -33,9 +33,10 @@ TEST_CASE("where there is room, the bar has evaluations, the speed of steps, and
   state.elapsed = 83;
   state.epoch_elapsed = 5;
   state.epoch_left = 10;
-  CHECK(bar_line(state, {214, false, false}) ==
-        "epoch 3/5 (0:05, 0:10 left)  [===============>              ]  50%  1170/2340  loss 0.43210  accuracy 0.85000  "
-        "validation loss 0.32100 (best 0.30010)  61.2 steps/s  12,345 examples/s  1:23 elapsed  0:42 left");
+  CHECK(
+      bar_line(state, {214, false, false}) ==
+      "epoch 3/5 (0:05, 0:10 left)  [===============>              ]  50%  1170/2340  loss 0.43210  accuracy 0.85000  "
+      "validation loss 0.32100 (best 0.30010)  61.2 steps/s  12,345 examples/s  1:23 elapsed  0:42 left");
   CHECK(bar_line(state, {103, false, false}) ==
         "epoch 3/5  [====>    ]  50%  1170/2340  loss 0.43210  validation loss 0.32100 (best 0.30010)  0:42 left");
   CHECK(bar_line(state, {60, false, false}) == bar_line(half_way, {60, false, false}));
