@@ -56,9 +56,15 @@ void Process::start(std::vector<std::string> all, int ignored, const std::filesy
   for (std::string& argument : all) argv.push_back(argument.data());
   argv.push_back(nullptr);
   const std::string out = folder_ / "out", err = folder_ / "err";
+  // A signal that reaches the child before it has dispositions of its own would run the test program's handlers.
+  sigset_t all_signals, before;
+  sigfillset(&all_signals);
+  ::pthread_sigmask(SIG_SETMASK, &all_signals, &before);
   pid_ = ::fork();
-  if (pid_ == 0) {
-    test::default_signals();
+  if (pid_ != 0) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  } else {
+    test::default_signals();  // blocks none
     if (ignored != 0) std::signal(ignored, SIG_IGN);
     const auto file = [](const std::string& path) {
       return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
