@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -14,7 +13,6 @@
 #include "core/train/checkpoint.h"
 #include "core/train/evaluator.h"
 #include "core/train/matrix_json.h"
-#include "core/train/members.h"
 #include "core/train/record_lines.h"
 #include "core/train/record_report.h"
 
@@ -51,15 +49,6 @@ std::string line_of(const train::Evaluation& result, const std::string& run, con
                             printable(run));
 }
 
-// What is told of the members that have no best checkpoint.
-std::vector<std::string> left_out(const spec::Spec& spec, const std::vector<train::Evaluation>& results) {
-  std::vector<std::int64_t> missing(static_cast<std::size_t>(spec::members(spec)));
-  std::iota(missing.begin(), missing.end(), 0);
-  for (const train::Evaluation& result : results) std::erase(missing, result.member);
-  if (missing.empty()) return {};
-  return {left_out_text(missing)};
-}
-
 // "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
 std::string option_of(const spec::DataSpec& spec, const std::optional<std::string>& asked) {
   std::string split = asked.value_or(spec::has_own_test(spec.source) ? "test" : "validation");
@@ -77,6 +66,7 @@ struct Evaluations {
   std::vector<train::Evaluation> members;
   std::optional<train::Evaluation> together;
   std::vector<std::string> notes;
+  std::vector<std::int64_t> left_out;  // members without a best checkpoint
 };
 
 // An error in the data also tells how the command line names other data.
@@ -84,7 +74,7 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
                      const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member) {
   try {
     const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member);
-    Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes()};
+    Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     if (loaded.spec.ensemble && !member) found.together = evaluation.of_average();
     return found;
   } catch (const Error& error) {
@@ -126,7 +116,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
-  const auto [results, together, notes] = evaluate(loaded, config.config, chosen, split, weights, member);
+  const auto [results, together, notes, left_out] = evaluate(loaded, config.config, chosen, split, weights, member);
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&
@@ -144,7 +134,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
     for (const train::Evaluation& result : results) names.push_back(result.checkpoint);
     print_notes(notes_of_default(config.config, chosen, names), streams);
   }
-  if (!member) print_warnings(left_out(loaded.spec, results), streams);
+  if (!left_out.empty()) print_warnings({left_out_text(left_out)}, streams);
   const auto number = [&](const train::Evaluation& result) {
     return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
   };

@@ -135,24 +135,27 @@ std::string report(const train::Ended& ended, const RunOptions& options, const S
   return train::final_report(ended, color, display::columns_of(streams.out_fd));
 }
 
+// The same values for a run that begins: " --set KEY=VALUE" for each.
+std::string as_settings(const std::vector<std::string>& changes) {
+  std::string text;
+  for (const std::string& change : changes) text += " --set " + shell_quoted(change);
+  return text;
+}
+
 // --change belongs to --resume.
 void check_changes(const RunOptions& options) {
   if (options.changes.empty() || (options.resume && !options.dry_run)) return;
-  std::string set;
-  for (const std::string& change : options.changes) set += " --set " + shell_quoted(change);
   fail_usage("--change changes a run that --resume continues" +
                  std::string(options.resume ? ", and --dry-run continues none" : ""),
-             options.resume
-                 ? "omit --dry-run, or --change"
-                 : "--resume --change goes on with a run that there is; a new one begins with the value:" + set);
+             options.resume ? "omit --dry-run, or --change"
+                            : "--resume --change goes on with a run that there is; a new one begins with the value:" +
+                                  as_settings(options.changes));
 }
 
 // There is no checkpoint yet, so the run begins anew.
 [[noreturn]] void refuse_first_changes(const RunOptions& options, const std::filesystem::path& run) {
-  std::string set;
-  for (const std::string& change : options.changes) set += " --set " + shell_quoted(change);
   fail_usage("--change has nothing to change: '" + run.string() + "' has no checkpoint to resume from",
-             "the run begins with the value:" + set);
+             "the run begins with the value:" + as_settings(options.changes));
 }
 
 // A run that --resume finds finished, with its status.

@@ -34,7 +34,7 @@ struct RowMeasures {
 //
 // roc_auc is that of scikit-learn, exact: the share of pairs of an example of the class and one of another whose
 // probabilities of the class are in the right order; equal ones count half. Of several classes each is compared with
-// the rest. NaN for a class of which all examples are, or none is, and then for the mean over the classes, too.
+// the rest. A class that all examples have, or none, has the area NaN, and then the mean over the classes is NaN.
 RowMeasures finish_rows(const Model& model, std::span<const float> rows);
 
 }  // namespace pmaptrain::model

@@ -172,7 +172,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
   check_same_members(loaded.spec, state);
   if (checkpoint == "best" && state.is_ensemble) {
     if (member) check_has_best(state, *member, "--checkpoint last");
-    leave_out_without_best(members_, state);
+    left_out_ = leave_out_without_best(members_, state);
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
   data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding);
@@ -220,10 +220,12 @@ Evaluation CheckpointEvaluation::of_average() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
-  EvaluationPlan plan = plan_evaluation(model, spec, split_, dataset,
-                                        data::rows_at_once(spec.data, spec.mesh.mesh, trained_.state.train_examples));
-  plan.program = std::make_shared<const Program>(optimize(model::averaged_evaluation_program(
-      model, spec.mesh.mesh, spec.data.axes, plan.batch.rows_per_device, all_ops())));
+  const Mesh& mesh = spec.mesh.mesh;
+  const data::BatchPlan batch = data::plan_evaluation(
+      dataset->size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples), mesh.devices());
+  Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
+  const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
+                            std::make_shared<const Program>(optimize(std::move(program)))};
   const Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters);
@@ -236,8 +238,8 @@ Evaluation CheckpointEvaluation::of_average() const {
     outputs.next();
     const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
     const auto put = [&](const char* input, const std::vector<float>& numbers) {
-      const std::span<std::byte> batch = module->batch(0, slot, input);
-      if (!batch.empty()) std::memcpy(batch.data(), numbers.data(), batch.size());
+      const std::span<std::byte> memory = module->batch(0, slot, input);
+      if (!memory.empty()) std::memcpy(memory.data(), numbers.data(), memory.size());
     };
     put("outputs", found.outputs);
     put("probabilities", found.probabilities);

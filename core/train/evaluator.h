@@ -89,6 +89,8 @@ class CheckpointEvaluation {
 
   // What is told of the data: rows that were left out, categories that training has not.
   const std::vector<std::string>& notes() const { return data_.notes; }
+  // Members without a best checkpoint, where that is evaluated.
+  const std::vector<std::int64_t>& left_out() const { return left_out_; }
   std::vector<Evaluation> of_members() const;
   // Of what the members say together: the mean of their probabilities, or of their outputs. Numbers of the loss that
   // members differ in are those of the first. Its checkpoint is "best" where each has its own.
@@ -100,7 +102,7 @@ class CheckpointEvaluation {
 
   spec::Loaded loaded_;
   std::string checkpoint_;
-  std::vector<std::int64_t> members_;
+  std::vector<std::int64_t> members_, left_out_;
   CheckpointWeights trained_;
   data::Split split_;
   data::Source data_;

@@ -115,7 +115,7 @@ std::span<const std::byte> Predictor::combined() {
       for (const float chance : found.probabilities) put(combined_, chance);
       return combined_;
     }
-    // As many outputs for each label, of which a sequence has several.
+    // Each label has the same number of outputs; an example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
     const float threshold = output_kind_ == model::OutputKind::itself ? 0.5F : 0.0F;
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {

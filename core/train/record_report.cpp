@@ -421,8 +421,7 @@ std::string confusion_text(const std::vector<std::vector<double>>& matrix, const
   constexpr std::size_t most_classes = 12;
   if (matrix.size() > most_classes) return "";
   const auto name = [&](std::size_t c) { return c < classes.size() ? printable(classes[c]) : std::to_string(c); };
-  Row heading{split + ": true \\ predicted"};
-  std::vector<Row> rows{heading};
+  std::vector<Row> rows{Row{split + ": true \\ predicted"}};
   for (std::size_t c = 0; c < matrix.size(); ++c) {
     rows.front().push_back(name(c));
     Row& row = rows.emplace_back(Row{name(c)});

@@ -1,4 +1,5 @@
-// Folders of images that do not fit in memory: the same examples, of which some are decoded whenever they are read.
+// Folders of images that do not fit in memory. Some images are decoded whenever they are read; the examples are the
+// same.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -173,7 +173,7 @@ TEST_CASE("shipped configs, run to their end, are told nothing", "[train]") {
   for (const std::string& config : shipped_configs()) {
     INFO(config);
     std::vector<std::string> set;
-    // Images, of which fewer and smaller ones are enough to learn something.
+    // Fewer and smaller images are enough to learn something.
     if (config == "cnn.yaml") {
       set = {"data.source.synthetic_images={height: 8, width: 8, channels: 3, classes: 10, train: 640, test: 160}",
              "data.batch_size=32", "train.duration=6 epochs"};
