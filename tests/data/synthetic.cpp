@@ -13,13 +13,13 @@ using namespace pmaptrain;
 
 namespace {
 
-struct Image {
+struct Picture {
   std::vector<std::uint8_t> pixels;
   std::int32_t label = 0;
-  friend bool operator==(const Image&, const Image&) = default;
+  friend bool operator==(const Picture&, const Picture&) = default;
 };
-Image image(const data::Dataset& dataset, std::int64_t index) {
-  Image result;
+Picture image(const data::Dataset& dataset, std::int64_t index) {
+  Picture result;
   result.pixels.resize(dataset.input().bytes());
   dataset.read(index, reinterpret_cast<std::byte*>(result.pixels.data()), reinterpret_cast<std::byte*>(&result.label));
   return result;
@@ -73,8 +73,8 @@ TEST_CASE("a synthetic image has the same bits whatever was read before, and oth
   CHECK(train->input().dtype == DType::u8);
   CHECK(train->input().shape == Shape{32, 32, 3});
   CHECK(train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 9});
-  const Image last = image(*train, 49999);
-  const Image first = image(*train, 0);
+  const Picture last = image(*train, 49999);
+  const Picture first = image(*train, 0);
   CHECK(image(*train, 49999) == last);
   CHECK(image(*data::make_images(options, 0, data::Split::train), 0) == first);
   CHECK_FALSE(first == last);
@@ -90,7 +90,7 @@ TEST_CASE("synthetic images of the test split can be classified, and all classes
   std::vector<std::vector<double>> means(10, std::vector<double>(size));
   std::vector<double> counts(10);
   for (std::int64_t i = 0; i < 500; ++i) {
-    const Image example = image(*train, i);
+    const Picture example = image(*train, i);
     const auto label = static_cast<std::size_t>(example.label);
     REQUIRE(label < 10);
     counts[label] += 1;
@@ -102,7 +102,7 @@ TEST_CASE("synthetic images of the test split can be classified, and all classes
   }
   int right = 0;
   for (std::int64_t i = 0; i < 100; ++i) {
-    const Image example = image(*test, i);
+    const Picture example = image(*test, i);
     std::vector<double> distances(10);
     for (std::size_t k = 0; k < 10; ++k) {
       for (std::size_t p = 0; p < size; ++p) distances[k] += std::pow(example.pixels[p] - means[k][p], 2);

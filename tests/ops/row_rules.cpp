@@ -142,7 +142,7 @@ struct RowCase {
   std::vector<Type> operands;
 };
 
-std::vector<RowCase> cases() {
+std::vector<RowCase> row_cases() {
   constexpr Kind keeps = Kind::keeps, sums = Kind::sums, whole = Kind::whole;
   const Type key{DType::u32, {2}, {}}, counters{DType::i64, {5}, {}};
   const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}}, none = {{0, 0}, {0, 0}};
@@ -243,7 +243,7 @@ TEST_CASE("what a row rule promises, the reference on some of the rows keeps", "
     INFO(x.op.name());
     CHECK(x.rule().kind == Kind::keeps);
   }
-  for (const RowCase& c : cases()) {
+  for (const RowCase& c : row_cases()) {
     INFO(to_string(c.op));
     instances.push_back(instance_of(c.op, c.operands));
     CHECK(instances.back().rule().kind == c.kind);
