@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -78,14 +79,48 @@ class Writer {
     source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
     is_classifier_ = true;
     // Opened as for a classifier, whose targets are labels where they can be.
-    const spec::Loaded probe = load(text("    - flatten\n    - dense: 1\n"));
-    found_ = data::open(probe.spec.data, 0, 1);
+    open();
     check();
     is_classifier_ = has_classes();
     std::string config = text(layers());
     train::make_setup(load(config));  // whether everything fits together
     return config;
   }
+
+  void open() {
+    const auto try_to_open = [&] {
+      found_ = data::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1);
+    };
+    try {
+      try_to_open();
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data || kind_ == DataKind::npz || skips()) throw;
+      if (!opens_without_few(try_to_open)) throw;
+    }
+    const auto& skipped = found_.encoding.skipped;
+    if (skipped.empty()) return;
+    source_.comments.push_back(fmt::format("{} cannot be read and {} left out; the first: {}.",
+                                           counted(std::ssize(skipped), kind_ == DataKind::csv ? "row" : "file"),
+                                           skipped.size() == 1 ? "is" : "are", skipped.front().reason));
+  }
+
+  // Whether a few rows or files alone are to blame, which are then left out.
+  bool opens_without_few(const std::function<void()>& try_to_open) {
+    constexpr std::int64_t few = 20;  // of as many examples, one
+    const std::string before = source_.yaml;
+    source_.yaml += skipping();
+    try {
+      try_to_open();
+      if (std::ssize(found_.encoding.skipped) * few <= examples()) return true;
+    } catch (const Error&) {
+    }
+    source_.yaml = before;
+    found_ = {};
+    return false;
+  }
+
+  bool skips() const { return source_.yaml.find("      on_error:") != std::string::npos; }
+  static std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
 
   // Nobody sees the configs that were tried, so only what they say of the data is told, without a place in them.
   [[noreturn]] void fail_about_data(const Error& error) const {
@@ -145,6 +180,7 @@ class Writer {
     if (layout.has_missing) {
       text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
     }
+    if (layout.has_stray_texts) text.yaml += skipping();
     if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
     if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
     if (layout.delimiter == ';' || layout.delimiter == '|') {
@@ -184,9 +220,24 @@ class Writer {
       fail_data(fmt::format("the target of '{}' is {} in every example, so there is nothing to learn", path_,
                             data::shown_cell(found_.encoding.classes.front())));
     }
+    if (has_one_target()) {
+      fail_data(fmt::format("the target of '{}' is the same in every example, so there is nothing to learn", path_));
+    }
     if (std::string warning = train::channels_first(found_.train->input().shape); !warning.empty()) {
       source_.comments.push_back(std::move(warning));
     }
+  }
+
+  bool has_one_target() const {
+    const data::Dataset& train = *found_.train;
+    if (train.size() < 2) return false;
+    std::vector<std::byte> first(train.target().bytes()), other(first.size());
+    train.read(0, nullptr, first.data());
+    for (std::int64_t i = 1; i < train.size(); ++i) {
+      train.read(i, nullptr, other.data());
+      if (first != other) return false;
+    }
+    return true;
   }
 
   // Whether the targets of the first examples are rows of zeros with one 1.

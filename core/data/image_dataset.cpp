@@ -159,6 +159,26 @@ std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& 
   return std::make_shared<FolderDataset>(std::move(files), form, std::move(pixels), std::move(stamps));
 }
 
+void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&)>& asked,
+                    std::vector<SkippedRow>& skipped) {
+  std::vector<std::string> reasons(files.files.size());
+  for_each_item(std::ssize(files.files), [&](std::int64_t item) {
+    const auto i = static_cast<std::size_t>(item);
+    const ImageFile& file = files.files[i];
+    if (!asked(file)) return;
+    const ImageForm own{seen_size(file.head), file.head.grey ? 1 : 3};
+    const std::string path = files.path_of(file);
+    try {
+      const Memory pixels = allocate(static_cast<std::size_t>(numel(own.shape())), fmt::format("'{}'", path));
+      read_image(path, file.head, own, pixels.view);
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data) throw;
+      reasons[i] = error.diagnostics().front().message;
+    }
+  });
+  remove_unread(files, reasons, skipped);
+}
+
 std::string note_of_room(const ImageFiles& files, const std::string& which, const ImageForm& form, std::size_t room) {
   const std::size_t count = files.files.size(), fit = fitting(files, form, room);
   if (fit == count) return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ std::size_t room_for_images();
 // cannot be read and adds them to `skipped`, where that is given; else throws Error (data), which names the file.
 std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& form, std::size_t room,
                                              std::vector<SkippedRow>* skipped);
+
+// Decodes the files that `asked` names, and removes those whose pixels cannot be read and adds them to `skipped`.
+void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&)>& asked,
+                    std::vector<SkippedRow>& skipped);
 
 // "train images: 12 GiB do not fit in 8 GiB of memory; 3000 of 9000 are decoded whenever they are read"; empty if all
 // fit.

@@ -25,12 +25,9 @@ constexpr std::size_t head_bytes = std::size_t{64} << 10, most_head_bytes = std:
 
 constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";
 
-enum class Entry { file, folder, other };
-
-Entry kind_of(const std::string& path) {
+bool is_folder(const std::string& path) {
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-  return S_ISREG(status.st_mode) ? Entry::file : S_ISDIR(status.st_mode) ? Entry::folder : Entry::other;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 // The names in a folder that do not begin with a dot, sorted by bytes.
@@ -65,7 +62,7 @@ ImageFiles list_image_files(const std::string& folder) {
   ImageFiles found{folder, {}, {}};
   for (const std::string& name : names_in(folder)) {
     const std::string path = fmt::format("{}/{}", folder, name);
-    if (kind_of(path) != Entry::folder) {
+    if (!is_folder(path)) {
       fail_data(fmt::format("'{}' is not in the folder of a class; {}", path, layout),
                 "move it into one, or out of the folder; only names that begin with a dot are passed over");
     }
@@ -81,12 +78,10 @@ ImageFiles list_image_files(const std::string& folder) {
   for (std::size_t label = 0; label < found.classes.size(); ++label) {
     for (const std::string& name : names_in(fmt::format("{}/{}", folder, found.classes[label]))) {
       ImageFile file{fmt::format("{}/{}", found.classes[label], name), static_cast<std::int32_t>(label)};
-      const Entry kind = kind_of(found.path_of(file));
-      if (kind == Entry::folder) {
+      if (is_folder(found.path_of(file))) {
         fail_data(fmt::format("'{}' is a folder in the folder of a class; {}", found.path_of(file), layout),
                   fmt::format("if '{}' is the name of a split, give this split's own folder", found.classes[label]));
       }
-      if (kind == Entry::other) fail_data(fmt::format("'{}' is not a regular file", found.path_of(file)));
       found.files.push_back(std::move(file));
     }
   }
@@ -94,27 +89,22 @@ ImageFiles list_image_files(const std::string& folder) {
 }
 
 ImageFiles list_unclassed_images(const std::string& path) {
-  if (kind_of(path) == Entry::file) {
+  if (!is_folder(path)) {
     const std::filesystem::path file(path);
     return {file.has_parent_path() ? file.parent_path().string() : ".", {}, {{file.filename().string()}}};
   }
   ImageFiles found{path, {}, {}};
-  const auto add = [&](const std::string& name, Entry kind) {
-    if (kind == Entry::folder) {
-      fail_data(fmt::format("'{}/{}' is a folder in a folder of '{}'", path, name, path),
-                "images are read from a folder and from the folders in it");
-    }
-    if (kind == Entry::other) fail_data(fmt::format("'{}/{}' is not a regular file", path, name));
-    found.files.push_back({name});
-  };
   for (const std::string& name : names_in(path)) {
-    const Entry kind = kind_of(path + "/" + name);
-    if (kind != Entry::folder) {
-      add(name, kind);
+    if (!is_folder(path + "/" + name)) {
+      found.files.push_back({name});
       continue;
     }
     for (const std::string& inner : names_in(path + "/" + name)) {
-      add(name + "/" + inner, kind_of(path + "/" + name + "/" + inner));
+      if (is_folder(path + "/" + name + "/" + inner)) {
+        fail_data(fmt::format("'{}/{}/{}' is a folder in a folder of '{}'", path, name, inner, path),
+                  "images are read from a folder and from the folders in it");
+      }
+      found.files.push_back({name + "/" + inner});
     }
   }
   if (found.files.empty()) fail_data(fmt::format("'{}' has no images", path));

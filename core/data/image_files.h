@@ -27,11 +27,11 @@ struct ImageFiles {
 
 // Lists the files of a split, without opening them. Names that begin with a dot are passed over, symbolic links are
 // followed. Throws Error (data) for a folder without classes, for files beside the folders of classes, for folders in
-// them, for what is no file, and for names of classes that are not UTF-8.
+// them, and for names of classes that are not UTF-8. Whether each of the others can be read, read_heads() says.
 ImageFiles list_image_files(const std::string& folder);
 
 // The images at `path` without classes: a file alone, or the files of a folder and of the folders in it, sorted by
-// name. Throws Error (data) for what is neither, and for a folder two levels down.
+// name. Throws Error (data) for a folder two levels down.
 ImageFiles list_unclassed_images(const std::string& path);
 
 // Reads the heads of all files. Those that cannot be read are removed and added to `skipped`; without it the first

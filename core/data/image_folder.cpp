@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -58,19 +59,37 @@ void check_classes(const ImageFiles& files, Split split, const std::vector<std::
   }
 }
 
+// A file whose head alone can be read must not decide what all images become. Without `resize` its size is among that.
+// Where heads differ, those of more files than may be left out are not all of damaged files.
+void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped) {
+  const auto kind_of = [&](const ImageFile& file) {
+    const ImageSize size = resize ? ImageSize{} : seen_size(file.head);
+    return std::tuple(size.height, size.width, file.head.grey);
+  };
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::int64_t> counts;
+  for (const ImageFile& file : files.files) ++counts[kind_of(file)];
+  if (counts.size() < 2) return;
+  const std::int64_t most = most_skipped(std::ssize(files.files) + std::ssize(skipped));
+  remove_damaged(
+      files, [&](const ImageFile& file) { return counts.at(kind_of(file)) <= most; }, skipped);
+}
+
+bool has_form(const ImageFile& file, const ImageForm& form, bool resize) {
+  return (form.channels == 3 || file.head.grey) && (resize || seen_size(file.head) == form.size);
+}
+
 // Checks that the images of a split can become what those of the training split are.
 void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
   for (const ImageFile& file : files.files) {
+    if (has_form(file, form, resize)) continue;
     if (form.channels == 1 && !file.head.grey) {
       fail_data(fmt::format("'{}' is in colour, but all training images are grey", files.path_of(file)),
                 "convert it to grey, or make the training images colour");
     }
-    if (!resize && seen_size(file.head) != form.size) {
-      fail_data(
-          fmt::format("'{}' has {}x{} pixels (height x width), but the training images have {}x{}", files.path_of(file),
-                      file.head.seen_height(), file.head.seen_width(), form.size.height, form.size.width),
-          fmt::format("resize all images: size: [{}, {}] in image_folder", form.size.height, form.size.width));
-    }
+    fail_data(
+        fmt::format("'{}' has {}x{} pixels (height x width), but the training images have {}x{}", files.path_of(file),
+                    file.head.seen_height(), file.head.seen_width(), form.size.height, form.size.width),
+        fmt::format("resize all images: size: [{}, {}] in image_folder", form.size.height, form.size.width));
   }
 }
 
@@ -125,12 +144,13 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   }
   if (!by_train) source.encoding.classes = known->classes;
   for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);
-  const bool skips = folder.on_error == spec::OnError::skip;
+  const bool skips = folder.on_error == spec::OnError::skip, resize = folder.size.has_value();
   std::map<Split, std::int64_t> listed;
   std::map<Split, std::vector<SkippedRow>> skipped;
   for (auto& [split, files] : splits) {
     listed[split] = std::ssize(files.files);
     read_heads(files, skips ? &skipped[split] : nullptr);
+    if (skips && by_train && split == Split::train) remove_damaged_few(files, resize, skipped[split]);
     if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));
   }
 
@@ -144,7 +164,11 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   }
   for (auto& [split, files] : splits) {
     if (!wants(split)) continue;
-    check_form(files, form, folder.size.has_value());
+    if (skips) {
+      remove_damaged(
+          files, [&](const ImageFile& file) { return !has_form(file, form, resize); }, skipped[split]);
+    }
+    check_form(files, form, resize);
     source.of(split) =
         decode_and_note(std::move(files), fmt::format("{} images", name_of(split)), form,
                         room.value_or(room_for_images()), skips ? &skipped[split] : nullptr, source.notes);
@@ -160,6 +184,10 @@ std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, co
   ImageFiles files = list_unclassed_images(path);
   read_heads(files, skipped);
   const ImageForm form{{shape.at(0), shape.at(1)}, shape.at(2)};
+  if (skipped != nullptr) {
+    remove_damaged(
+        files, [&](const ImageFile& file) { return !has_form(file, form, resize); }, *skipped);
+  }
   for (const ImageFile& file : files.files) {
     if (form.channels == 1 && !file.head.grey) {
       fail_data(fmt::format("'{}' is in colour, but the model was trained on grey images", files.path_of(file)),

@@ -10,6 +10,7 @@
 #include "core/data/array.h"
 #include "core/data/csv_reader.h"
 #include "core/data/image_files.h"
+#include "core/data/skipped.h"
 #include "core/data/zip.h"
 
 namespace pmaptrain::data {
@@ -203,6 +204,11 @@ bool names_rows(const Column& column) {
          words.front() == "unnamed";
 }
 
+// Whoever wrote so many numbers did not mean texts.
+bool has_stray_texts(const Column& column) {
+  return column.texts > 0 && column.dates < column.texts && column.numbers >= 9 * column.texts;
+}
+
 // Why a column that is not the target is no input; empty where it is one.
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   if (column.is_empty()) return "it is empty";
@@ -210,8 +216,7 @@ std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   // A column with a single text is one of texts, in which numbers are categories as well.
   const std::size_t most = std::min(most_values, std::max<std::size_t>(20, rows / 10));
   if (column.texts > 0 && column.values.size() > most) {
-    // Numbers but for a few cells are no column of texts to whoever wrote them.
-    if (column.numbers >= 9 * column.texts) {
+    if (has_stray_texts(column)) {
       return "it has numbers but in " + counted(static_cast<std::int64_t>(column.texts), "row") + ", such as " +
              shown_cell(column.text) + " in line " + std::to_string(column.text_line) +
              ": mend these, or name the column in inputs and set on_error: skip";
@@ -292,6 +297,15 @@ TableLayout find_columns(const std::string& path) {
     fail_data("column '" + layout.target + "' of '" + path + "', the target, is empty",
               "the target is the last column, or one that is called 'target' or 'label'");
   }
+  // As many rows with such texts as may be left out; more of them make texts of their columns.
+  std::int64_t strays = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i != target && has_stray_texts(columns[i])) strays += static_cast<std::int64_t>(columns[i].texts);
+  }
+  layout.has_stray_texts = strays > 0 && strays <= most_skipped(static_cast<std::int64_t>(rows));
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i != target && layout.has_stray_texts && has_stray_texts(columns[i])) columns[i].texts = 0;
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
     if (i == target) continue;
@@ -344,7 +358,8 @@ ImageFolders find_images(const std::string& path) {
   std::vector<std::int64_t> sides;
   for (const auto& [split, folder] : found.folders) {
     ImageFiles files = list_image_files(folder);
-    read_heads(files);
+    std::vector<SkippedRow> unread;
+    read_heads(files, &unread);
     for (const ImageFile& file : files.files) {
       sizes.emplace(file.head.seen_height(), file.head.seen_width());
       sides.push_back(std::min(file.head.seen_height(), file.head.seen_width()));

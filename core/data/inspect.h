@@ -26,7 +26,8 @@ struct TableLayout {
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // of them, those of texts
   std::string target;
-  bool has_missing = false;  // an input has empty cells
+  bool has_missing = false;      // an input has empty cells
+  bool has_stray_texts = false;  // in columns of numbers, in so few rows that on_error: skip leaves these out
   struct Ignored {
     std::string column, why;  // "day", "it has dates"
   };
@@ -36,7 +37,7 @@ struct TableLayout {
 TableLayout find_columns(const std::string& path);
 
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
-// folders of the classes itself. `size` is set where images differ in size.
+// folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.
 struct ImageFolders {
   std::map<Split, std::string> folders;
   std::optional<std::vector<std::int64_t>> size;

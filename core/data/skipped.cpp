@@ -9,10 +9,12 @@
 
 namespace pmaptrain::data {
 
+std::int64_t most_skipped(std::int64_t count) { return std::max<std::int64_t>(1, count / 100); }
+
 void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,
                   Encoding& encoding, std::vector<std::string>& notes) {
   if (skipped.empty()) return;
-  const std::int64_t found = std::ssize(skipped), most = std::max<std::int64_t>(1, count / 100);
+  const std::int64_t found = std::ssize(skipped), most = most_skipped(count);
   const std::string& first = skipped.front().reason;
   if (found > most) {
     fail_data(

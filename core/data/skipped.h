@@ -16,8 +16,11 @@ struct SkippedRow {
   std::string file = {};  // of an image
 };
 
+// How many of `count` rows or files may be left out: a hundredth, and at least one.
+std::int64_t most_skipped(std::int64_t count);
+
 // Notes what was left out of the `count` rows or files of a split, and adds it to the encoding. Throws Error (data) for
-// more than a hundredth of them, and more than one. `what` is "rows" or "files".
+// more than may be. `what` is "rows" or "files".
 void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,
                   Encoding& encoding, std::vector<std::string>& notes);
 

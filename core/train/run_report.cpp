@@ -340,11 +340,16 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   if (first_step_ > 0 || setup_.spec().model.initial_from || !told.first_loss || !told.last_epoch) return std::nullopt;
   if (told.first_epoch->epoch == told.last_epoch->epoch) return std::nullopt;
   const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
-  const LossCourse course{*told.first_loss, loss(*told.last_epoch)};
+  const LossCourse course{loss(*told.first_epoch), loss(*told.last_epoch)};
   // A perfect fit has nowhere to fall to.
   constexpr double rounding = 1e-12;
-  const bool stuck = course.last >= course.first && course.last >= loss(*told.first_epoch) && course.last > rounding;
-  return stuck && std::isfinite(course.first) ? std::optional(course) : std::nullopt;
+  if (!(course.last > rounding) || !std::isfinite(*told.first_loss)) return std::nullopt;
+  const bool never_fell = course.last >= *told.first_loss && course.last >= course.first;
+  // The first step's batch may have more than the mean loss. The mean over the same examples is the same as long as
+  // parameters hardly change.
+  constexpr double hardly = 1e-5;
+  const bool never_moved = std::abs(course.last - course.first) <= hardly * course.first;
+  return never_fell || never_moved ? std::optional(course) : std::nullopt;
 }
 
 void RunReport::add_totals(Ended& ended, std::int64_t steps) const {

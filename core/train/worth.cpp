@@ -53,18 +53,15 @@ class Targets {
   std::vector<std::byte> row_;
 };
 
-struct Majority {
-  std::size_t label = 0;
-  double share = 0;
-};
-
-Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
-  std::vector<double> counts(static_cast<std::size_t>(classes));
+// Of all examples, by class.
+std::vector<double> shares_of(const data::Dataset& dataset, std::int64_t classes) {
+  std::vector<double> shares(static_cast<std::size_t>(classes));
   Targets(dataset).for_each<std::int32_t>([&](std::size_t, std::int32_t label, double weight) {
-    if (label >= 0 && label < classes) counts[static_cast<std::size_t>(label)] += weight;
+    if (label >= 0 && label < classes) shares[static_cast<std::size_t>(label)] += weight;
   });
-  const auto most = std::max_element(counts.begin(), counts.end());
-  return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= all;
+  return shares;
 }
 
 // Of each number of a target, what a distance is divided by: the standard deviation that normalises targets where the
@@ -151,22 +148,28 @@ std::string compared(const std::string& name, const std::string& split, double f
 std::string class_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
                        const Measures& measures, bool one) {
   const std::optional<double> accuracy = measure(measures, "accuracy");
-  // With weights of classes, frequent ones are meant to be missed.
   const auto has_weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
     bool has = false;
     if constexpr (requires { loss.class_weights; })
       has = loss.class_weights.balanced || !loss.class_weights.each.empty();
     return has;
   };
-  const bool balances = std::visit(has_weights, setup.model.loss);
-  if (!accuracy || balances || !setup.model.has_labels() || setup.model.has_sequences()) return "";
-  const Majority most = majority_of(dataset, setup.model.classes());
+  if (!accuracy || !setup.model.has_labels() || setup.model.has_sequences()) return "";
+  const std::vector<double> shares = shares_of(dataset, setup.model.classes());
+  const auto most = std::max_element(shares.begin(), shares.end());
   constexpr double rounding = 1e-6;
-  if (!(most.share < 1) || !(*accuracy <= most.share + rounding)) return "";
+  if (!(*most < 1)) return "";
+  // Whoever predicts one class for every example has its share as accuracy.
+  const auto same = std::find_if(shares.begin(), shares.end(),
+                                 [&](double share) { return share > 0 && std::abs(share - *accuracy) <= rounding; });
+  // With weights of classes, frequent ones are meant to be missed.
+  if (std::visit(has_weights, setup.model.loss) ? same == shares.end() : !(*accuracy <= *most + rounding)) return "";
+  const auto told = same != shares.end() ? same : most;
+  const auto label = static_cast<std::size_t>(told - shares.begin());
   const std::vector<std::string>& names = setup.source.encoding.classes;
   const std::string name =
-      most.label < names.size() ? "'" + printable(names[most.label]) + "'" : "class " + std::to_string(most.label);
-  return compared("accuracy", split, *accuracy, name, most.share, one);
+      label < names.size() ? "'" + printable(names[label]) + "'" : "class " + std::to_string(label);
+  return compared("accuracy", split, *accuracy, name, *told, one);
 }
 
 // A measure of numbers, and what predicting their mean or median would have.
@@ -226,8 +229,8 @@ std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& m
   const bool one = ended.members.size() == 1;
   if (stuck) {
     return "the loss never fell" +
-           (one ? ": it was " + compact(stuck->first) + " in the first step, and its mean over the last epoch is " +
-                      compact(stuck->last)
+           (one ? ": its mean was " + compact(stuck->first) + " over the first epoch and " + compact(stuck->last) +
+                      " over the last"
                 : "") +
            "; " + what_helps(setup);
   }

@@ -11,7 +11,7 @@
 
 namespace pmaptrain::train {
 
-// Of a run from its first step on: the loss of that step, and its mean over the last epoch.
+// Of a run from its first step on: the means of the loss over its first epoch and its last one.
 struct LossCourse {
   double first = 0, last = 0;
 };

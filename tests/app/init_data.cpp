@@ -7,6 +7,7 @@
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/image_files.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -250,6 +251,52 @@ TEST_CASE("init says in a sentence about the data why no config would train on i
       "where there is nothing\n");
   CHECK(refusal("x,y\n1,a\n2,a\n") ==
         "error: the target of 't.csv' is 'a' in every example, so there is nothing to learn\n");
+  for (const char* const number : {"3", "2.5"}) {
+    const std::string table = "x,y\n" + rows_of(30, [&](int i) { return std::to_string(i) + "," + number; });
+    CHECK(refusal(table) ==
+          "error: the target of 't.csv' is the same in every example, so there is nothing to learn\n");
+  }
+}
+
+TEST_CASE("init takes a column of numbers with a text in a few rows as numbers, and leaves these rows out", "[app]") {
+  const TemporaryFolder folder;
+  const auto table = [&](int rows, int strays) {
+    return folder.write("t.csv", "stars,price\n" + rows_of(rows, [&](int i) {
+                                   return (i < strays ? "good" : std::to_string(i % 5)) + "," + std::to_string(i) +
+                                          ".5";
+                                 }));
+  };
+  const std::string config = written(folder, "csv", table(100, 1));
+  CHECK(contains(config, "\n# 1 row cannot be read and is left out; the first: "));
+  CHECK(contains(config, "line 2, column 'stars': 'good' is no number"));
+  CHECK(contains(config, "      on_error: skip "));
+  CHECK_FALSE(contains(config, "categorical"));
+  // More of them make texts of the column.
+  CHECK(contains(written(folder, "csv", table(100, 2)), "categorical: [stars] "));
+}
+
+TEST_CASE("init leaves out a row or an image that cannot be read, and says so in the config", "[app]") {
+  const TemporaryFolder folder;
+  const std::string config = written(
+      folder, "csv", folder.write("t.csv", "x,y\n" + rows_of(60, [](int i) {
+                                             return i == 7 ? "1" : std::to_string(i) + "," + std::to_string(i) + ".5";
+                                           })));
+  CHECK(contains(config, "      on_error: skip "));
+  CHECK(contains(config, "# 1 row cannot be read and is left out; the first: "));
+  const auto photo = [&](const std::string& name, const std::string& bytes) {
+    std::filesystem::create_directories((folder.path() / "photos" / name).parent_path());
+    folder.write("photos/" + name, bytes);
+  };
+  const std::string image = flat_png(8, 8, 1, '\x40').build();
+  for (int i = 0; i < 30; ++i) photo((i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".png", image);
+  photo("a/x.png", image.substr(0, image.size() - 20));
+  const std::string images = written(folder, "images", folder / "photos");
+  CHECK(contains(images, "      on_error: skip "));
+  CHECK(contains(images, "# 1 file cannot be read and is left out; the first: "));
+  photo("a/y.png", "hello");
+  const Finished two = call({"init", "images", folder / "photos", folder / "two.yaml"});
+  CHECK(two.status == 3);
+  CHECK(contains(two.err, "/photos/a/"));
 }
 
 TEST_CASE("init csv takes many integers as numbers, and normalises targets that are numbers", "[app]") {

@@ -1,4 +1,8 @@
 // on_error: skip leaves out rows that cannot be read.
+#include <sys/stat.h>
+
+#include <filesystem>
+
 #include "core/data/csv.h"
 #include "core/data/csv_reader.h"
 #include "core/data/image_folder.h"
@@ -108,6 +112,59 @@ TEST_CASE("image files that cannot be read are left out, by their heads and by t
   CHECK(contains(error_of(open),
                  "2 of the 121 files of the train split cannot be read, and on_error: skip leaves out at most 1; the "
                  "first: "));
+}
+
+TEST_CASE("what is no file among images is left out, too", "[data]") {
+  const TemporaryFolder folder;
+  const std::string image = flat_png(4, 4, 1, '\x40').build();
+  for (int i = 0; i < 20; ++i) write_in(folder, "a/" + std::to_string(10 + i) + ".png", image);
+  write_in(folder, "b/1.png", image);
+  const auto open = [&](spec::OnError on_error) {
+    return data::open_image_folder(
+        {folder.path().string(), {}, {}, {}, on_error}, [](data::Split) { return true; }, nullptr);
+  };
+  const auto check = [&](const std::string& reason) {
+    INFO(reason);
+    CHECK(contains(error_of([&] { open(spec::OnError::error); }), reason));
+    const data::Source source = open(spec::OnError::skip);
+    CHECK(source.train->size() == 21);
+    REQUIRE(source.encoding.skipped.size() == 1);
+    CHECK(source.encoding.skipped[0].row == 3);
+    CHECK(contains(source.encoding.skipped[0].reason, reason));
+  };
+  const std::filesystem::path odd = folder.path() / "a" / "12x.png";
+  std::filesystem::create_symlink("nothing.png", odd);
+  check("cannot open '" + odd.string() + "': No such file or directory");
+  std::filesystem::remove(odd);
+  REQUIRE(::mkfifo(odd.c_str(), 0600) == 0);
+  check("'" + odd.string() + "' is not a regular file");
+}
+
+TEST_CASE("an image whose pixels are damaged does not decide what size and how many channels all have", "[data]") {
+  const auto damaged = [](const std::string& image) { return image.substr(0, image.size() - 20); };
+  const std::string grey = flat_png(4, 4, 1, '\x40').build();
+  for (const bool resize : {false, true}) {
+    for (const std::string& odd : {flat_png(4, 4, 3, '\x40').build(), flat_png(6, 4, 1, '\x40').build()}) {
+      for (const std::string split : {"train", "test"}) {
+        INFO("resized " << resize << ", in " << split);
+        const TemporaryFolder folder;
+        for (int i = 0; i < 20; ++i) write_in(folder, "train/a/" + std::to_string(10 + i) + ".png", grey);
+        write_in(folder, "train/b/1.png", grey);
+        write_in(folder, "test/a/1.png", grey);
+        write_in(folder, "test/b/1.png", grey);
+        write_in(folder, split + "/a/0.png", damaged(odd));
+        spec::ImageFolder photos{folder / "train", {}, folder / "test", {}, spec::OnError::skip};
+        if (resize) photos.size = {{4, 4}};
+        const data::Source source = data::open_image_folder(
+            photos, [](data::Split) { return true; }, nullptr);
+        CHECK(source.train->input().shape == Shape{4, 4, 1});
+        CHECK(source.train->size() == 21);
+        CHECK(source.test->size() == 2);
+        REQUIRE(source.encoding.skipped.size() == 1);
+        CHECK(source.encoding.skipped[0].split == split);
+      }
+    }
+  }
 }
 
 TEST_CASE("a quote that is not closed costs its own line, and not those behind it", "[data]") {

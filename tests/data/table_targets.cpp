@@ -75,18 +75,27 @@ TEST_CASE("texts among which some are numbers with signs are classes, in any ord
   }
 }
 
-TEST_CASE("init reads all rows, and leaves out a column of numbers with a text in it", "[data]") {
+TEST_CASE("init reads all rows, and leaves out a column of numbers with texts in more rows than may be", "[data]") {
   const TemporaryFolder folder;
-  std::string text = "x,z,y\n";
-  for (int i = 0; i < 500; ++i) {
-    text +=
-        std::to_string(i) + ".5," + (i == 400 ? "?" : std::to_string(i % 97)) + "," + (i % 2 == 0 ? "a" : "b") + "\n";
-  }
-  const data::TableLayout layout = data::find_columns(folder.write("t.csv", text));
-  CHECK(layout.inputs == std::vector<std::string>{"x"});
-  REQUIRE(layout.ignored.size() == 1);
-  CHECK(layout.ignored[0].why ==
-        "it has numbers but in 1 row, such as '?' in line 402: mend these, or name the column in inputs and set "
+  const auto layout_of = [&](int strays) {
+    std::string text = "x,z,y\n";
+    for (int i = 0; i < 500; ++i) {
+      const bool is_stray = i >= 400 && i < 400 + strays;
+      text +=
+          std::to_string(i) + ".5," + (is_stray ? "?" : std::to_string(i % 97)) + "," + (i % 2 == 0 ? "a" : "b") + "\n";
+    }
+    return data::find_columns(folder.write("t.csv", text));
+  };
+  const data::TableLayout few = layout_of(5);
+  CHECK(few.inputs == std::vector<std::string>{"x", "z"});
+  CHECK(few.categorical.empty());
+  CHECK(few.has_stray_texts);
+  const data::TableLayout many = layout_of(6);
+  CHECK(many.inputs == std::vector<std::string>{"x"});
+  CHECK_FALSE(many.has_stray_texts);
+  REQUIRE(many.ignored.size() == 1);
+  CHECK(many.ignored[0].why ==
+        "it has numbers but in 6 rows, such as '?' in line 402: mend these, or name the column in inputs and set "
         "on_error: skip");
 }
 
