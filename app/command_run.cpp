@@ -249,8 +249,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   {
     auto display = display::make_display(options.display);
     display->on(train::Working{"opening the data"});
-    train::Setup setup = train::make_setup(
-        std::move(loaded), resume ? std::optional(train::schedule_origin(resume->checkpoint.state)) : std::nullopt);
+    train::Setup setup = resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
+                                                    resume->checkpoint.state.encoding.skipped)
+                                : train::make_setup(std::move(loaded));
     if (resume) {
       for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
         setup.loaded.notes.push_back(std::move(note));

@@ -94,18 +94,19 @@ bool has(const spec::Csv& csv, Split split) {
 
 // `first`: the first training file where it is open already, for its header.
 Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind,
-                 std::optional<TableText> first = std::nullopt) {
+                 const Skipped& left_out, std::optional<TableText> first = std::nullopt) {
   std::vector<TableText> files;
   for (const std::string& path : files_of(csv, split)) {
     const bool is_open = split == Split::train && files.empty() && first;
     files.push_back(is_open ? std::move(*first) : open_table(path));
   }
-  return read_table(csv, files, columns, kind);
+  return read_table(csv, files, columns, kind, of_split(left_out, split));
 }
 
 // A split whose targets would all be numbers, beside a training split with classes of text.
-void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, Table& table) {
-  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts);
+void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
+                     Table& table) {
+  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts, left_out);
 }
 
 void check_targets_are_numbers(const Table& table, const std::string& column) {
@@ -277,7 +278,8 @@ void TableDataset::fill_missing(const Encoding& encoding) {
   }
 }
 
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric) {
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
+                   const Skipped& left_out) {
   std::optional<TableText> first;
   if (known == nullptr) first = open_table(csv.train.front());
   const TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path) : columns_of(csv, *known);
@@ -292,7 +294,7 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   }
   for_each_item(std::ssize(wanted), [&](std::int64_t i) {
     const Split split = wanted[static_cast<std::size_t>(i)];
-    tables.at(split) = read_split(csv, split, columns, kind,
+    tables.at(split) = read_split(csv, split, columns, kind, left_out,
                                   split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
   });
   CsvSource source;
@@ -301,7 +303,7 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
     if (source.encoding.classes.empty()) {
       check_targets_are_numbers(table, columns.targets.front().text);
     } else {
-      read_as_classes(csv, columns, split, table);
+      read_as_classes(csv, columns, split, left_out, table);
     }
     take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
     source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,

@@ -75,8 +75,9 @@ struct CsvSource {
 };
 
 // Opens the splits that `wants` names. Without `known` the encoding is learned from the training split, which is then
-// among them. With `numeric` targets are numbers.
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric);
+// among them. With `numeric` targets are numbers. Rows that a run has left out are left out again.
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
+                   const Skipped& left_out);
 
 // The rows of another file, by the columns that `known`, the encoding of a checkpoint, has as inputs: without targets,
 // so read() leaves its `target` as it is, and whatever other columns there are.

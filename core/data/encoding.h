@@ -36,10 +36,13 @@ struct Encoding {
     std::string split;
     std::int64_t row = 0;  // among all rows or files
     std::string reason;
+    std::string file = {};  // of an image, in the folder of the split
     friend bool operator==(const Skipped&, const Skipped&) = default;
   };
   std::vector<Skipped> skipped;
   friend bool operator==(const Encoding&, const Encoding&) = default;
 };
+
+using Skipped = std::vector<Encoding::Skipped>;
 
 }  // namespace pmaptrain::data

@@ -82,6 +82,7 @@ ImageFiles list_image_files(const std::string& folder) {
         fail_data(fmt::format("'{}' is a folder in the folder of a class; {}", found.path_of(file), layout),
                   fmt::format("if '{}' is the name of a split, give this split's own folder", found.classes[label]));
       }
+      file.number = std::ssize(found.files);
       found.files.push_back(std::move(file));
     }
   }
@@ -108,6 +109,7 @@ ImageFiles list_unclassed_images(const std::string& path) {
     }
   }
   if (found.files.empty()) fail_data(fmt::format("'{}' has no images", path));
+  for (std::size_t i = 0; i < found.files.size(); ++i) found.files[i].number = static_cast<std::int64_t>(i);
   return found;
 }
 
@@ -115,7 +117,6 @@ void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
   std::vector<std::string> reasons(files.files.size());
   for_each_item(std::ssize(files.files), [&](std::int64_t i) {
     ImageFile& file = files.files[static_cast<std::size_t>(i)];
-    file.number = i;
     try {
       file.head = read_head(files.path_of(file));
     } catch (const Error& error) {
@@ -124,6 +125,14 @@ void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
     }
   });
   if (skipped != nullptr) remove_unread(files, reasons, *skipped);
+}
+
+void leave_out(ImageFiles& files, const std::vector<SkippedRow>& left_out, std::vector<SkippedRow>& skipped) {
+  for (const SkippedRow& row : left_out) {
+    if (row.file.empty()) continue;  // an older run's
+    std::erase_if(files.files, [&](const ImageFile& file) { return file.name == row.file; });
+    skipped.push_back(row);
+  }
 }
 
 void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped) {

@@ -38,6 +38,9 @@ ImageFiles list_unclassed_images(const std::string& path);
 // one's Error is thrown.
 void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped = nullptr);
 
+// Removes the files that a run has left out, by their names, and adds them to `skipped`, also those that are gone.
+void leave_out(ImageFiles& files, const std::vector<SkippedRow>& left_out, std::vector<SkippedRow>& skipped);
+
 // Removes the files that have a reason; `reasons` are by file, empty for the others.
 void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped);
 

@@ -120,7 +120,7 @@ std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::stri
 }  // namespace
 
 Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
-                         const Encoding* known, std::optional<std::size_t> room) {
+                         const Encoding* known, const Skipped& left_out, std::optional<std::size_t> room) {
   std::map<Split, std::string> folders{{Split::train, folder.train}};
   if (folder.validation) folders.emplace(Split::validation, *folder.validation);
   if (folder.test) folders.emplace(Split::test, *folder.test);
@@ -149,6 +149,7 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   std::map<Split, std::vector<SkippedRow>> skipped;
   for (auto& [split, files] : splits) {
     listed[split] = std::ssize(files.files);
+    if (skips) leave_out(files, of_split(left_out, split), skipped[split]);
     read_heads(files, skips ? &skipped[split] : nullptr);
     if (skips && by_train && split == Split::train) remove_damaged_few(files, resize, skipped[split]);
     if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));

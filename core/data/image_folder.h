@@ -15,12 +15,13 @@
 namespace pmaptrain::data {
 
 // Opens the splits that are wanted: lists the folders, reads the heads of all files, then decodes and resizes all
-// images by several threads (image_dataset.h); `room` is how many bytes of a split stay in memory, by default as many
-// as room_for_images() says. The training split decides the classes (which are Encoding::classes), the channels and,
-// without `size`, the size; with `known` it is not needed for others. Throws Error (data), which names the file or
-// folder.
+// images by several threads (image_dataset.h). Files that a run has left out are left out again. `room` is how many
+// bytes of a split stay in memory, by default as many as room_for_images() says. The training split decides the classes
+// (which are Encoding::classes), the channels and, without `size`, the size; with `known` it is not needed for others.
+// Throws Error (data), which names the file or folder.
 Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
-                         const Encoding* known, std::optional<std::size_t> room = std::nullopt);
+                         const Encoding* known, const Skipped& left_out = {},
+                         std::optional<std::size_t> room = std::nullopt);
 
 // The images at `path` (list_unclassed_images) without targets, as a model takes them that was trained on u8 images of
 // `shape`, [height, width, 1 or 3]. Images of another size are resized where `resize` says that those of training were,

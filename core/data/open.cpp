@@ -36,6 +36,7 @@ struct Opening {
   Place place;                                                       // of the source in the config
   std::optional<Split> only;                                         // none: all splits
   const Encoding* known;                                             // null: that of the training split
+  const Skipped& left_out;                                           // by the run that is continued
   bool numeric = false;                                              // integers of a file are numbers, not labels
   bool needs_train = false;                                          // to learn from it
   std::map<Split, std::shared_ptr<TableDataset>>* tables = nullptr;  // of a source of tables
@@ -174,7 +175,7 @@ Source open_source(const spec::Npz& s, const Opening& opening) {
 
 Source open_source(const spec::Csv& s, const Opening& opening) {
   CsvSource csv = open_csv(
-      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.numeric);
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.numeric, opening.left_out);
   Source source;
   std::optional<Split> first;
   for (const auto& [split, table] : csv.splits) {
@@ -190,7 +191,7 @@ Source open_source(const spec::Csv& s, const Opening& opening) {
 
 Source open_source(const spec::ImageFolder& s, const Opening& opening) {
   return open_image_folder(
-      s, [&](Split split) { return opening.wants(split); }, opening.known);
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.left_out);
 }
 
 Source open_source(const spec::Cifar10& s, const Opening& opening) {
@@ -390,13 +391,13 @@ bool has_split(const spec::DataSpec& spec, Split split) {
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
 
 Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only,
-            const Encoding* known) {
+            const Encoding* known, const Skipped& left_out) {
   const bool from_train = only == Split::validation && spec.validation;
   const auto* const csv = std::get_if<spec::Csv>(&spec.source);
   const bool measures =
       (spec.normalize && spec.normalize->automatic) || spec.normalize_targets || spec.balances_classes;
   std::map<Split, std::shared_ptr<TableDataset>> tables;
-  Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known};
+  Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known, left_out};
   opening.numeric = spec.numeric_targets;
   opening.needs_train = known == nullptr && (csv != nullptr || measures);
   opening.tables = &tables;

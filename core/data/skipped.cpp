@@ -11,6 +11,14 @@ namespace pmaptrain::data {
 
 std::int64_t most_skipped(std::int64_t count) { return std::max<std::int64_t>(1, count / 100); }
 
+std::vector<SkippedRow> of_split(const Skipped& skipped, Split split) {
+  std::vector<SkippedRow> rows;
+  for (const Encoding::Skipped& one : skipped) {
+    if (one.split == name_of(split)) rows.push_back({one.row, one.reason, one.file});
+  }
+  return rows;
+}
+
 void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,
                   Encoding& encoding, std::vector<std::string>& notes) {
   if (skipped.empty()) return;
@@ -25,7 +33,9 @@ void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, st
   }
   notes.push_back(fmt::format("{}: {} of {} {} cannot be read and {} left out; the first: {}", name_of(split),
                               with_commas(found), with_commas(count), what, found == 1 ? "is" : "are", first));
-  for (const SkippedRow& row : skipped) encoding.skipped.push_back({std::string(name_of(split)), row.row, row.reason});
+  for (const SkippedRow& row : skipped) {
+    encoding.skipped.push_back({std::string(name_of(split)), row.row, row.reason, row.file});
+  }
 }
 
 }  // namespace pmaptrain::data

@@ -19,6 +19,9 @@ struct SkippedRow {
 // How many of `count` rows or files may be left out: a hundredth, and at least one.
 std::int64_t most_skipped(std::int64_t count);
 
+// Those of one split.
+std::vector<SkippedRow> of_split(const Skipped& skipped, Split split);
+
 // Notes what was left out of the `count` rows or files of a split, and adds it to the encoding. Throws Error (data) for
 // more than may be. `what` is "rows" or "files".
 void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, std::string_view what, Split split,

@@ -24,8 +24,8 @@ constexpr std::size_t longest_category = 1024;
 // Reads one table, file after file.
 class TableReader {
  public:
-  TableReader(const spec::Csv& csv, const TableColumns& columns, TargetKind kind)
-      : csv_(csv), columns_(columns), kind_(kind) {}
+  TableReader(const spec::Csv& csv, const TableColumns& columns, TargetKind kind, std::vector<SkippedRow> left_out)
+      : csv_(csv), columns_(columns), kind_(kind), left_out_(std::move(left_out)) {}
 
   Table read(const std::vector<TableText>& files) {
     table_.categories.resize(columns_.inputs.size());
@@ -194,6 +194,7 @@ class TableReader {
     std::vector<std::size_t> categories;
     for (const Dictionary& dictionary : table_.categories) categories.push_back(dictionary.entries().size());
     try {
+      if (const SkippedRow* const listed = listed_row()) fail_data(listed->reason);
       read();
       ++table_.rows;
     } catch (const Error& error) {
@@ -209,7 +210,13 @@ class TableReader {
     check_categories();
   }
 
-  // Whether the record is among the rows that were left out; records come in order.
+  // The record among the rows that are to be left out; records come in order.
+  const SkippedRow* listed_row() {
+    if (next_left_out_ == left_out_.size() || left_out_[next_left_out_].row != record_) return nullptr;
+    return &left_out_[next_left_out_++];
+  }
+
+  // Whether the record is among the rows that were left out.
   bool is_skipped() {
     if (record_ == 0) next_skipped_ = 0;
     if (next_skipped_ == table_.skipped.size() || table_.skipped[next_skipped_].row != record_) return false;
@@ -392,7 +399,8 @@ class TableReader {
   CsvReader* reader_ = nullptr;
   std::size_t column_ = 0;
   std::int64_t record_ = 0;
-  std::size_t next_skipped_ = 0;
+  const std::vector<SkippedRow> left_out_;
+  std::size_t next_left_out_ = 0, next_skipped_ = 0;
   std::optional<std::size_t> overflowing_;  // a column of too many categories
 };
 
@@ -401,9 +409,9 @@ class TableReader {
 TableText open_table(const std::string& path) { return {path, read_text(path)}; }
 
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
-                 TargetKind kind) {
+                 TargetKind kind, std::vector<SkippedRow> left_out) {
   if (columns.targets.size() > 1) kind = TargetKind::numbers;
-  return TableReader(csv, columns, kind).read(files);
+  return TableReader(csv, columns, kind, std::move(left_out)).read(files);
 }
 
 }  // namespace pmaptrain::data

@@ -112,7 +112,8 @@ std::string shown_names(const std::vector<spec::ColumnName>& columns);
 
 // The rows of the files, one after another. Several targets are numbers, whatever the kind. Throws Error (data), with
 // file, line and column, for a cell that is not what its column takes.
+// With `on_error: skip` the rows `left_out`, in their order, are left out whatever they hold.
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
-                 TargetKind kind);
+                 TargetKind kind, std::vector<SkippedRow> left_out = {});
 
 }  // namespace pmaptrain::data

@@ -167,8 +167,9 @@ OrderedJson stored(const data::Encoding& encoding) {
     columns.push_back({{"name", name}, {"categories", categories}, {"missing", mean}});
   }
   OrderedJson skipped = OrderedJson::array();
-  for (const auto& [split, row, reason] : encoding.skipped) {
+  for (const auto& [split, row, reason, file] : encoding.skipped) {
     skipped.push_back({{"split", split}, {"row", row}, {"reason", reason}});
+    if (!file.empty()) skipped.back()["file"] = file;
   }
   return {{"columns", columns},
           {"classes", encoding.classes},
@@ -267,6 +268,7 @@ void load(const OrderedJson& json, data::Encoding& encoding) {
     for (const OrderedJson& one : json.at("skipped")) {
       encoding.skipped.push_back(
           {one.at("split").get<std::string>(), one.at("row").get<std::int64_t>(), one.at("reason").get<std::string>()});
+      if (one.contains("file")) encoding.skipped.back().file = one.at("file").get<std::string>();
     }
   }
   if (json.contains("class_weights")) encoding.class_weights = json.at("class_weights").get<std::vector<double>>();

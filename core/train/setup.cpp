@@ -210,12 +210,12 @@ Program optimize(Program program) {
   return program;
 }
 
-Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule) {
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out) {
   Setup setup;
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.member_spec();
   const Mesh& mesh = spec.mesh.mesh;
-  setup.source = data::open(spec.data, spec.seed, mesh.devices());
+  setup.source = data::open(spec.data, spec.seed, mesh.devices(), std::nullopt, nullptr, left_out);
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, mesh, train.size());
   setup.model = model_of(spec, setup.source, train);

@@ -105,9 +105,10 @@ struct Setup {
   }
 };
 
-// Opens the data and checks that everything fits together. `schedule`: of a resumed run, what its RunState says. Throws
-// Error: usage, or data.
-Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt);
+// Opens the data and checks that everything fits together. `schedule` and `left_out`: of a resumed run, what its
+// RunState says. Throws Error: usage, or data.
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt,
+                 const data::Skipped& left_out = {});
 
 // The model of a config for the data of `source`, of which `split` is one.
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);

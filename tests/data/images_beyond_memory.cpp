@@ -41,7 +41,7 @@ class Folder {
   data::Source open(std::optional<std::size_t> room, spec::OnError on_error = spec::OnError::error) const {
     return data::open_image_folder(
         {folder_.path().string(), {}, {}, std::vector<std::int64_t>{4, 4}, on_error}, [](data::Split) { return true; },
-        nullptr, room);
+        nullptr, {}, room);
   }
 
  private:

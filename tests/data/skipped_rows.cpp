@@ -140,6 +140,41 @@ TEST_CASE("what is no file among images is left out, too", "[data]") {
   check("'" + odd.string() + "' is not a regular file");
 }
 
+TEST_CASE("a run that goes on leaves out the rows that it began without, though they were repaired", "[data]") {
+  const Skipping broken(200, {{51, "oops,red,a"}});
+  const data::Source before = broken.open();
+  REQUIRE(before.train->size() == 199);
+  Skipping repaired(200, {});
+  CHECK(repaired.open().train->size() == 200);
+  const data::Source after = repaired.open_without(before.encoding.skipped);
+  CHECK(after.train->size() == 199);
+  CHECK(input_of(*after.train, 49).front() == 50);
+  CHECK(after.encoding == before.encoding);
+}
+
+TEST_CASE("a run that goes on leaves out the images that it began without, repaired or removed", "[data]") {
+  const TemporaryFolder folder;
+  const std::string image = flat_png(4, 4, 1, '\x40').build();
+  for (int i = 0; i < 20; ++i) write_in(folder, "a/" + std::to_string(10 + i) + ".png", image);
+  write_in(folder, "b/1.png", image);
+  write_in(folder, "a/13.png", "hello");
+  const auto open = [&](const data::Skipped& left_out) {
+    return data::open_image_folder(
+        {folder.path().string(), {}, {}, {}, spec::OnError::skip}, [](data::Split) { return true; }, nullptr, left_out);
+  };
+  const data::Encoding before = open({}).encoding;
+  REQUIRE(before.skipped.size() == 1);
+  CHECK(before.skipped[0].file == "a/13.png");
+  write_in(folder, "a/13.png", image);
+  CHECK(open({}).train->size() == 21);
+  CHECK(open(before.skipped).train->size() == 20);
+  CHECK(open(before.skipped).train->file_of(3) == "a/14.png");
+  CHECK(open(before.skipped).encoding == before);
+  std::filesystem::remove(folder.path() / "a" / "13.png");
+  CHECK(open(before.skipped).train->file_of(3) == "a/14.png");
+  CHECK(open(before.skipped).encoding == before);
+}
+
 TEST_CASE("an image whose pixels are damaged does not decide what size and how many channels all have", "[data]") {
   const auto damaged = [](const std::string& image) { return image.substr(0, image.size() - 20); };
   const std::string grey = flat_png(4, 4, 1, '\x40').build();

@@ -26,6 +26,10 @@ struct Tables {
   data::Source open(const data::Encoding* known = nullptr, std::optional<data::Split> only = std::nullopt) const {
     return data::open(data, 0, 1, only, known);
   }
+  // As by a run that goes on, which has left these rows out.
+  data::Source open_without(const data::Skipped& left_out) const {
+    return data::open(data, 0, 1, std::nullopt, nullptr, left_out);
+  }
   // The message and the help, without the folder of the files.
   std::string refusal(const data::Encoding* known = nullptr) const {
     std::string text =

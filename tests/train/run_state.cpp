@@ -49,7 +49,8 @@ RunState state_with_everything() {
   state.encoding.statistics = {{{0.1, 1e-300}, {1.0 / 3.0, 2}}};
   state.encoding.targets = {{{2e5}, {1.0 / 7.0}}};
   state.encoding.class_weights = {0.1, 3};
-  state.encoding.skipped = {{"train", 1, "'t.csv', line 3, column 'x': 'Paris' is no number"}};
+  state.encoding.skipped = {{"train", 1, "'t.csv', line 3, column 'x': 'Paris' is no number"},
+                            {"test", 7, "'photos/a/7.png' is empty", "a/7.png"}};
   state.batch_size = 16;
   state.train_examples = 70;
   state.config_hash = "0123456789abcdef";
