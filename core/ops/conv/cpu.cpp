@@ -87,9 +87,9 @@ bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
 
 // Whether the library has no primitive of its own kind for a gradient, and the kernel's size may be the reason. Its
 // references take a hundred times as long.
-bool is_better_in_tiles(const onednn::PrimitiveDesc& desc, const CpuRequest& request, const ConvGeometry& g) {
+bool is_better_in_tiles(const onednn::PrimitiveDesc& desc, const ConvGeometry& g) {
   const bool lacks = !desc || onednn::implementation_of(desc).starts_with("ref");
-  return lacks && is_f32(request) && request.results[0].dtype == DType::f32 && takes_tiles(g);
+  return lacks && takes_tiles(g);
 }
 
 // Images of fewer channels take a primitive of the library's that sums the bias's gradient in a slow pass of its own
@@ -197,7 +197,7 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
       library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
-  if (is_better_in_tiles(desc, request, g)) return make_tiled_input_grad(request, of_device);
+  if (is_better_in_tiles(desc, g)) return make_tiled_input_grad(request, of_device);
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
@@ -232,7 +232,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
       library_sum ? library.bias.get() : nullptr, library.y.get(), library.strides, library.dilations, library.low,
       library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
-  if (is_better_in_tiles(desc, request, g)) {
+  if (is_better_in_tiles(desc, g)) {
     auto kernel = make_tiled_kernel_grad(request, g);
     if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
     return kernel;
