@@ -28,7 +28,8 @@ if words[:2] == ["pmaptrain", "--version"]:
 elif "--json" in words:
     print(json.dumps({"gpus": [{"name": "GPU"}] * int(os.environ["GPUS"]), "gpus_missing_because": "none"}))
 else:
-    variables = {name: os.environ[name] for name in ("PMAPTRAIN_TEST_GPUS", "PMAPTRAIN_GPU_GRAPHS") if name in os.environ}
+    names = {"PMAPTRAIN_TEST_GPUS", "PMAPTRAIN_GPU_GRAPHS"}
+    variables = {name: os.environ[name] for name in sorted(names & set(os.environ))}
     with open(os.environ["CALLS"], "a") as file:
         file.write(json.dumps([words, variables]) + "\n")
 if "-o" in words:
@@ -89,8 +90,8 @@ def listed(folder):
 
 def check_order(folder, minutes):
     order = list(minutes)
-    places = [order.index(name) for name in ("kernels", "without_graphs", "graphs", "virtual_gpus", "several_gpus", "figures")]
-    check(places == sorted(places), f"the order is {order}")
+    found = ("kernels", "without_graphs", "graphs", "virtual_gpus", "several_gpus", "figures")
+    check(list(found) == sorted(found, key=order.index), f"the order is {order}")
     check(all(each < 9 for each in minutes.values()), f"a step does not fit into a call of ten minutes: {minutes}")
     tools = ("memcheck", "racecheck", "initcheck", "synccheck")
     check(all(minutes[tool] < 3 for tool in tools), f"a step of compute-sanitizer takes too long: {minutes}")
