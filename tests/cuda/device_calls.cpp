@@ -80,7 +80,7 @@ TEST_CASE("a device copies rows from one pitch to another", "[cuda][gpu][kernels
   CHECK((board.values() == expected));
 }
 
-TEST_CASE("a device replays a graph that forks and joins as often as it is asked", "[cuda][gpu]") {
+TEST_CASE("a device replays a graph that forks and joins as often as it is asked", "[cuda][gpu][one]") {
   if (!has_gpus()) return;
   // Beside a sum of three numbers, the last of which it is written over, a copy of the first one.
   const std::vector<float> begin{1, 2, 4, 0};

@@ -348,13 +348,19 @@ void add_special_rows(Generated& kernels) {
 
 }  // namespace
 
-// All of them in one case, whose text is compiled once.
-TEST_CASE("generated code of ops, chains and rows has the reference's bits", "[cuda][gpu][kernels][process]") {
+// All that has neither barriers nor shared memory in one case, whose text is compiled once.
+TEST_CASE("generated code of ops and chains has the reference's bits", "[cuda][gpu][kernels][elementwise][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   add_elementwise_ops(kernels);
   add_shared_operands(kernels);
   add_chains(kernels);
+  kernels.check();
+}
+
+TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels][process]") {
+  if (!has_gpus()) return;
+  Generated kernels;
   add_rows(kernels);
   add_special_rows(kernels);
   kernels.check();

@@ -35,7 +35,7 @@ struct KernelCase {
   std::vector<Type> operands;
   std::int64_t devices = 1;
   std::vector<bool> stacked = {};  // by operand; all of them where nothing is said
-  std::vector<Bytes> values = {};  // by operand; random where nothing is said
+  std::vector<Bytes> values = {};  // by operand; random where nothing is said, and for libraries finite
   const Region* region = nullptr;
   std::vector<Type> types = {};    // of the region's values
   std::vector<Type> results = {};  // the type rule's where nothing is said
@@ -53,6 +53,12 @@ std::vector<Bytes> run_reference(const KernelCase& c);
 // tolerance is relative, for floating types.
 std::string difference(const std::vector<Type>& types, const std::vector<Bytes>& found,
                        const std::vector<Bytes>& expected, double tolerance = 0);
+
+// The op, the types of its operands and the number of logical devices.
+std::string to_string(const KernelCase& c);
+
+// A failure that says which case it is, and does not end the test; none where `differs` is empty.
+void expect_none(const std::string& differs, const KernelCase& c, const std::string& where);
 
 // CHECKs that the launches of the op's kernel give the bits of the reference on a GPU (tests/cuda/gpus.h), and on the
 // host in every order of threads: on one logical device and on three, with every choice of stacked operands.

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "core/ops/all.h"
@@ -50,10 +52,84 @@ Shape result_of(const Op& op, const std::vector<Type>& operands) {
   return op.infer({.mesh = mesh, .operands = operands})[0].shape;
 }
 
+std::string name_of(const Convolution& c, DType dtype) {
+  return std::string(to_string(dtype)) + to_string(c.x) + " by " + to_string(c.kernel);
+}
+
+// A convolution and its gradients.
+struct Three {
+  KernelCase forward, input_grad, kernel_grad;
+};
+Three three_of(const Convolution& c, DType dtype, bool relu = false) {
+  const Type x = array(dtype, c.x), kernel = array(dtype, c.kernel), bias = array(dtype, {c.kernel[3]});
+  const ops::Conv conv{c.strides, c.padding, relu, c.dilation, c.groups, {}};
+  const Type y = array(dtype, result_of(conv, {x, kernel}));
+  return {{conv, {x, kernel, bias}},
+          {ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y}},
+          {ops::ConvKernelGrad{c.strides, c.padding, c.kernel, true, c.dilation, c.groups, {}}, {x, y}}};
+}
+
+// Rows of zeros around an image [N, H, W, C].
+Bytes padded(const Bytes& image, const Shape& shape, const ops::Padding& by) {
+  const auto pixel = image.size() / static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
+  const std::int64_t height = shape[1] + by[0].first + by[0].second, width = shape[2] + by[1].first + by[1].second;
+  Bytes all(static_cast<std::size_t>(shape[0] * height * width) * pixel);
+  for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
+    const std::int64_t to = (row / shape[1] * height + row % shape[1] + by[0].first) * width + by[1].first;
+    const auto from = static_cast<std::ptrdiff_t>(row * shape[2]), pixels = static_cast<std::ptrdiff_t>(pixel);
+    std::copy_n(image.begin() + from * pixels, shape[2] * pixels, all.begin() + to * pixels);
+  }
+  return all;
+}
+
+Shape padded(Shape shape, const ops::Padding& by) {
+  shape[1] += by[0].first + by[0].second;
+  shape[2] += by[1].first + by[1].second;
+  return shape;
+}
+
+// As an implicit matrix product computes it: the zeros around an image, or around a cotangent, are multiplied too.
+std::vector<Bytes> by_implicit_product(const Convolution& c, KernelCase some) {
+  Convolution whole = c;
+  const bool is_input_grad = some.op.as<ops::ConvInputGrad>() != nullptr;
+  const std::size_t image = is_input_grad ? 1 : 0;
+  ops::Padding around = c.padding;
+  whole.padding = {{0, 0}, {0, 0}};
+  if (is_input_grad) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      // So many pixels of dy more on either side are so many strides of padding more.
+      const std::int64_t more = (c.kernel[i] - 1) * c.dilation[i];
+      around[i] = {more, more};
+      whole.padding[i] = {c.padding[i].first + more * c.strides[i], c.padding[i].second + more * c.strides[i]};
+    }
+  } else {
+    whole.x = padded(c.x, around);
+  }
+  some.values[image] = padded(some.values[image], some.operands[image].shape, around);
+  some.operands[image].shape = padded(some.operands[image].shape, around);
+  const Three three = three_of(whole, some.operands[0].dtype);
+  some.op = some.op.as<ops::Conv>() != nullptr ? three.forward.op
+            : is_input_grad                    ? three.input_grad.op
+                                               : three.kernel_grad.op;
+  return run_reference(some);
+}
+
+// Some elements of a finite array, far apart, become this.
+void plant(Bytes& values, DType dtype, float special) {
+  dispatch(dtype, [&]<class T>() {
+    if constexpr (FloatingElement<T>) {
+      const T value = static_cast<T>(special);
+      for (std::size_t at = 3 * sizeof(T); at < values.size(); at += 97 * sizeof(T)) {
+        std::memcpy(values.data() + at, &value, sizeof(T));
+      }
+    }
+  });
+}
+
 }  // namespace
 
 TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
-          "[cuda][gpu][kernels]") {
+          "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     for (const bool a : {false, true}) {
@@ -72,7 +148,7 @@ TEST_CASE("a GPU's matrix products are the reference's, however they are transpo
   }
 }
 
-TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][gpu][kernels]") {
+TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32}) {
     const ops::Matmul op{.relu = true};
@@ -82,7 +158,8 @@ TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu"
   }
 }
 
-TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded", "[cuda][gpu][kernels]") {
+TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
+          "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   const Type x = array(DType::bf16, {16, 256}), y = array(DType::bf16, {256, 8}), bias = array(DType::f32, {8});
   check_on_gpu({ops::Matmul{}, {x, y, bias}});
@@ -91,35 +168,34 @@ TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 i
 }
 
 TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
-          "[cuda][gpu][kernels]") {
+          "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const Convolution& c : convolutions) {
     for (const DType dtype : {DType::bf16, DType::f32}) {
-      const Type x = array(dtype, c.x), kernel = array(dtype, c.kernel), bias = array(dtype, {c.kernel[3]});
-      for (const bool relu : {false, true}) {
-        const ops::Conv op{c.strides, c.padding, relu, c.dilation, c.groups, {}};
-        check_stacked(op, {x, kernel, bias}, {true, false, false});
-      }
-      const Type y =
-          array(dtype, result_of(ops::Conv{c.strides, c.padding, false, c.dilation, c.groups, {}}, {x, kernel}));
-      check_stacked(ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y},
-                    {false, true});
-      for (const bool with_bias : {false, true}) {
-        const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
-        check_stacked(op, {x, y}, {true, true});
+      DYNAMIC_SECTION(name_of(c, dtype)) {
+        for (const bool relu : {false, true}) {
+          const KernelCase forward = three_of(c, dtype, relu).forward;
+          check_stacked(forward.op, forward.operands, {true, false, false});
+        }
+        const Three three = three_of(c, dtype);
+        check_stacked(three.input_grad.op, three.input_grad.operands, {false, true});
+        for (const bool with_bias : {false, true}) {
+          const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
+          check_stacked(op, three.kernel_grad.operands, {true, true});
+        }
       }
     }
   }
 }
 
-TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts", "[cuda][gpu][kernels]") {
+TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts", "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   const Type x = array(DType::f32, {8, 130, 128, 1}), y = array(DType::f32, {8, 130, 128, 3});
   check_on_gpu({ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}});
 }
 
 TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
-          "[cuda][gpu][kernels]") {
+          "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
   const auto check = [](const Op& op, const std::vector<Type>& operands) {
     KernelCase c{op, operands};
@@ -145,41 +221,79 @@ TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for
     CHECK(largest > 0.5F);
     CHECK(furthest <= 0.004F * largest);
   };
-  check(ops::Matmul{}, {array(DType::f32, {64, 256}), array(DType::f32, {256, 32})});
-  const Convolution& c = convolutions[1];
-  const Type x = array(DType::f32, c.x), kernel = array(DType::f32, c.kernel);
-  const ops::Conv conv{c.strides, c.padding, false, c.dilation, c.groups, {}};
-  const Type y = array(DType::f32, result_of(conv, {x, kernel}));
-  check(conv, {x, kernel});
-  check(ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y});
-  check(ops::ConvKernelGrad{c.strides, c.padding, c.kernel, false, c.dilation, c.groups, {}}, {x, y});
+  SECTION("a product") { check(ops::Matmul{}, {array(DType::f32, {64, 256}), array(DType::f32, {256, 32})}); }
+  const Three three = three_of(convolutions[1], DType::f32);
+  for (const KernelCase& c : {three.forward, three.input_grad, three.kernel_grad}) {
+    DYNAMIC_SECTION(c.op.name()) { check(c.op, c.operands); }
+  }
 }
 
-TEST_CASE("a relu within a GPU's product or convolution keeps NaN", "[cuda][gpu][kernels]") {
+// Without padding and groups, so that a library multiplies what the references multiply. Zero times NaN or infinity is
+// NaN in both.
+TEST_CASE("a NaN or an infinity in a GPU's product or convolution reaches what it is multiplied into, through relu too",
+          "[cuda][gpu][kernels][libraries]") {
   if (!has_gpus()) return;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> ones(4, 1), x{1, nan, -1, 2};
-  const KernelCase product{ops::Matmul{.relu = true},
-                           {array(DType::f32, {4, 1}), array(DType::f32, {1, 1}), array(DType::f32, {1})},
-                           1,
-                           {},
-                           {bytes_of(x), bytes_of<float>({1}), bytes_of<float>({0})}};
-  const KernelCase convolution{
-      ops::Conv{.relu = true},
-      {array(DType::f32, {1, 2, 2, 1}), array(DType::f32, {1, 1, 1, 1}), array(DType::f32, {1})},
-      1,
-      {},
-      {bytes_of(x), bytes_of<float>({1}), bytes_of<float>({0})}};
-  for (KernelCase c : {product, convolution}) {
-    c.complete(1);
-    std::vector<float> found(4);
-    std::memcpy(found.data(), run_on_gpu(c).front().data(), 16);
-    INFO(to_string(c.op));
-    CHECK(found[0] == 1);
-    CHECK(found[1] != found[1]);
-    CHECK(found[2] == 0);
-    CHECK(found[3] == 2);
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Convolution convolution{{3, 10, 9, 8}, {3, 2, 8, 16}, {1, 1}, {{0, 0}, {0, 0}}};
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    for (const float special : {nan, infinity}) {
+      const auto check = [&](KernelCase c, std::size_t operand) {
+        c.complete(5);
+        plant(c.values[operand], dtype, special);
+        const std::vector<Bytes> expected = run_reference(c);
+        const std::vector<Bytes> finite = [&] {
+          KernelCase without = c;
+          without.values.clear();
+          without.complete(5);
+          return run_reference(without);
+        }();
+        CHECK(!beyond_rounding(c.results, finite, expected).empty());  // what is planted is seen
+        check_on_gpu(c, expected);
+      };
+      for (const bool relu : {false, true}) {
+        DYNAMIC_SECTION("the product of " << to_string(dtype) << ", " << special << ", relu " << relu) {
+          const ops::Matmul op{.relu = relu};
+          check({op, {array(dtype, {40, 64}), array(dtype, {64, 16}), array(dtype, {16})}}, 0);
+          check({op, {array(dtype, {40, 64}), array(dtype, {64, 16}), array(dtype, {16})}}, 2);
+        }
+        DYNAMIC_SECTION("the convolution of " << to_string(dtype) << ", " << special << ", relu " << relu) {
+          check(three_of(convolution, dtype, relu).forward, 0);
+          check(three_of(convolution, dtype, relu).forward, 1);
+        }
+      }
+      DYNAMIC_SECTION("the gradients of a convolution of " << to_string(dtype) << ", " << special) {
+        // The edges of dx need dy alone to be special: a library pads dy.
+        check(three_of(convolution, dtype).input_grad, 1);
+        check(three_of(convolution, dtype).kernel_grad, 1);
+      }
+    }
   }
+}
+
+TEST_CASE("operands of libraries are such that a product with their padding changes nothing", "[cuda]") {
+  const auto differs = [](const Convolution& c, KernelCase some, bool special) {
+    if (special) {
+      for (std::size_t i = 0; i < some.operands.size(); ++i) {
+        some.values.push_back(
+            random_values(some.operands[i].dtype, numel(some.operands[i]), static_cast<unsigned>(7 + i)));
+      }
+    }
+    some.complete(7);
+    return beyond_rounding(some.results, by_implicit_product(c, some), run_reference(some));
+  };
+  int found = 0;
+  for (const Convolution& c : convolutions) {
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      INFO(name_of(c, dtype));
+      const Three three = three_of(c, dtype);
+      for (const KernelCase& some : {three.forward, three.input_grad, three.kernel_grad}) {
+        INFO(some.op.name());
+        CHECK(differs(c, some, false) == "");
+        found += !differs(c, some, true).empty();
+      }
+    }
+  }
+  CHECK(found >= 12);  // with NaN among the operands
 }
 
 TEST_CASE("a GPU's result that is off by more than rounding is found", "[cuda]") {

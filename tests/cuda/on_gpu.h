@@ -24,7 +24,7 @@ std::string beyond_rounding(const std::vector<Type>& types, const std::vector<By
                             const std::vector<Bytes>& expected);
 
 // CHECKs the case on a device: to the bit where our own kernels carry it out and no tolerance (a relative one) is
-// given, and up to rounding else.
+// given, and up to rounding else. What fails, or throws, is reported with its shapes, and the test goes on.
 void check_on_gpu(const KernelCase& c, const std::vector<Bytes>& expected, double tolerance = 0);
 // With random values.
 void check_on_gpu(KernelCase c);

@@ -70,13 +70,18 @@ Names covering_cases() {
 
 // On CUDA all cases on one GPU, and a set that covers them on 4. On emulated GPUs, where a step takes a hundred times
 // as long, each case of that set on 1 or on 4, in turn.
-TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[cuda][gpu]") {
+TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[cuda][gpu][one][several]") {
   if (!test::has_gpus()) return;
-  const auto check = [](const std::string& name, int gpus) {
-    INFO(name << " on " << gpus << " GPUs");
-    const test::WithGpus with(gpus);
-    const Run run = train_case(name, four_devices, keys_for(gpus, gpus == 4));
-    CHECK(differences(read_case(name), run) == Names{});
+  const std::vector<int> counts = test::gpu_counts({1, 4});
+  const auto check = [&](const std::string& name, int gpus) {
+    if (std::find(counts.begin(), counts.end(), gpus) == counts.end()) return;
+    const std::string example = name + " on " + std::to_string(gpus) + " GPUs";
+    INFO(example);
+    test::run_apart(example, [&] {
+      const test::WithGpus with(gpus);
+      const Run run = train_case(name, four_devices, keys_for(gpus, gpus == 4));
+      CHECK(differences(read_case(name), run) == Names{});
+    });
   };
   const Names covering = covering_cases();
   CHECK(covering.size() >= 8);
@@ -93,39 +98,43 @@ TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[c
   }
 }
 
-TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX", "[cuda][gpu]") {
+TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX", "[cuda][gpu][one][several]") {
   if (!test::has_gpus()) return;
+  const std::vector<int> counts = test::gpu_counts({1, 4});
   for (const std::string name : {"cnn", "mlp", "mlp_in_part"}) {
     const std::filesystem::path path = folder / "mixed" / name;
     const auto expected = nlohmann::json::parse(testing::read_text(path / "expected.json"))
                               .at("float32_sums_loss")
                               .get<std::vector<double>>();
-    for (const int gpus : {1, 4}) {
-      INFO(name << " on " << gpus << " GPUs");
-      const test::WithGpus with(gpus);
-      spec::Overrides overrides;
-      overrides.set = keys_for(gpus, false);
-      overrides.set.emplace_back("mesh.axes=" + four_devices.axes);
-      const auto trained = testing::train_setup(train::make_setup(spec::load(path / "config.yaml", overrides)));
-      const auto logged = trained.of<train::Logged>();
-      REQUIRE(logged.size() == expected.size());
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        // As tests/parity/mixed_precision.cpp compares them.
-        CHECK(std::abs(logged[i].measures.front().second - expected[i]) <= 1e-3 * std::max(1.0, expected[i]));
+    for (const int gpus : counts) {
+      DYNAMIC_SECTION(name << " on " << gpus << " GPUs") {
+        const test::WithGpus with(gpus);
+        spec::Overrides overrides;
+        overrides.set = keys_for(gpus, false);
+        overrides.set.emplace_back("mesh.axes=" + four_devices.axes);
+        const auto trained = testing::train_setup(train::make_setup(spec::load(path / "config.yaml", overrides)));
+        const auto logged = trained.of<train::Logged>();
+        REQUIRE(logged.size() == expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          // As tests/parity/mixed_precision.cpp compares them.
+          CHECK(std::abs(logged[i].measures.front().second - expected[i]) <= 1e-3 * std::max(1.0, expected[i]));
+        }
       }
     }
   }
 }
 
-TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[cuda][gpu]") {
+TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[cuda][gpu][one]") {
   if (!test::has_gpus()) return;
   const test::WithGpus with(1);
   const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
   const train::Tensors tensors = node_tensors();
   for (const auto& [name, program] : node_tests()) {
     INFO(name << "\n" << to_text(*program));
-    const auto module = backend->load({{{"test", program, 1}}});
-    CHECK(mistakes(name, tensors, *module) == Names{});
+    test::run_apart(name, [&] {
+      const auto module = backend->load({{{"test", program, 1}}});
+      CHECK(mistakes(name, tensors, *module) == Names{});
+    });
   }
 }
 

@@ -1,5 +1,10 @@
 // What the module prepares for a GPU that is only described: no test here needs one, only the module.
+#include <algorithm>
+#include <filesystem>
 #include <future>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/ops/all.h"
@@ -15,6 +20,7 @@
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/train/start.h"
+#include "tests/app/process.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
 #include "tests/files.h"
@@ -233,6 +239,55 @@ TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, 
                        {array(DType::bf16, {128, 32, 32, 64})},
                        {true, false, false}};
     CHECK(workspace_of(*device, conv, 1) < mebibyte);
+  }
+}
+
+namespace {
+
+// What cuDNN's frontend writes of each plan: its engine and notes, after an underscore for each operation of its graph.
+std::vector<std::string> plans_of_config(const std::vector<std::string>& set) {
+  const TemporaryFolder folder;
+  const std::string log = (folder.path() / "log").string();
+  const Variable module("PMAPTRAIN_CUDA_MODULE", std::filesystem::absolute(cuda_module()).string());
+  const Variable tells("CUDNN_FRONTEND_LOG_INFO", "1"), file("CUDNN_FRONTEND_LOG_FILE", log);
+  std::vector<std::string> arguments{"validate", "configs/cnn.yaml", "--workers", "1"};
+  for (const std::string& key : set) arguments.insert(arguments.end(), {"--set", key});
+  const tests::Finished done = tests::run_binary(arguments);
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  std::vector<std::string> plans;
+  const std::string mark = "EXECUTION_PLAN_DESCRIPTOR : ";
+  std::istringstream lines(read_text(log));
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t at = line.find(mark); at != line.npos) plans.push_back(line.substr(at + mark.size()));
+  }
+  return plans;
+}
+
+}  // namespace
+
+TEST_CASE("where a relu must not lose NaN, a convolution has an engine that documents it, or the relu apart",
+          "[cuda][module][process]") {
+  if (cuda_module().empty()) return;
+  const auto count = [](const std::vector<std::string>& plans, const std::string& begin, bool is_strict) {
+    return std::count_if(plans.begin(), plans.end(), [&](const std::string& plan) {
+      return plan.starts_with(begin) && (plan.find("STRICT_NAN_PROP") != plan.npos) == is_strict;
+    });
+  };
+  const std::string forward = "___eng", without_relu = "__eng";
+  std::vector<std::string> set{"mesh.backend=cuda", "mesh.gpu_memory=80GiB", "precision=float32"};
+  const std::vector<std::string> f32 = plans_of_config(set);
+  CHECK(count(f32, forward, false) > 0);
+  CHECK(count(f32, forward, true) == count(f32, forward, false));  // each with the plan that takes its place
+  CHECK(count(f32, without_relu, false) == 0);
+
+  set.emplace_back("mesh.tf32=true");
+  const std::vector<std::string> tf32 = plans_of_config(set);
+  set[2] = "precision=mixed_bfloat16";
+  for (const std::vector<std::string>& plans : {tf32, plans_of_config(set)}) {
+    CHECK(count(plans, forward, false) > 0);
+    CHECK(count(plans, forward, true) == 0);  // that engine has no tensor cores
+    CHECK(count(plans, without_relu, false) == count(plans, forward, false));
   }
 }
 

@@ -17,20 +17,22 @@ namespace {
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
-  DType bias = DType::f32;  // as the plan reads it
+  DType bias = DType::f32;      // as the plan reads it
+  bool is_relu_strict = false;  // that of the plan
 };
 
 // The best first. Few engines take bf16 and give f32, and none takes bf16 and a bias of f32: it is rounded, as in Flax
 // and PyTorch. bf16 widened to f32 is exact in TF32, so that tensor cores multiply it without loss.
-std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu) {
+std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu, Relu where) {
   std::vector<Way> all;
   std::vector<DType> in_plan;
   if (bias) in_plan = {*bias};
   if (bias && *bias != operands) in_plan.push_back(operands);
   for (const bool with_relu : {true, false}) {
     if (with_relu && !relu) continue;
-    for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as});
-    if (!bias) all.push_back({operands, result, false, with_relu});
+    const bool is_strict = with_relu && where == Relu::apart;
+    for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as, is_strict});
+    if (!bias) all.push_back({operands, result, false, with_relu, DType::f32, is_strict});
   }
   if (bias) all.push_back({operands, result == DType::bf16 ? DType::f32 : result});
   if (operands == DType::bf16) all.push_back({DType::f32, DType::f32});
@@ -60,7 +62,7 @@ class ConvWork final : public Work {
     bias_ = shape_.kind == ConvKind::forward && request.operands.size() == 3;
     if (bias_) bias_type_ = request.operands[2].dtype;
     if (shape_.kind == ConvKind::kernel_grad && request.results.size() == 2) bias_gradient_ = request.results[1].dtype;
-    make_plan(op, request, planner, shape_.relu && relu == Relu::by_library);
+    make_plan(op, request, planner, relu);
     lay_out();
   }
 
@@ -70,11 +72,13 @@ class ConvWork final : public Work {
   }
 
  private:
-  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner, bool relu) {
+  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
     if (numel(request.results[0]) == 0 || image_.elements == 0) return;
     std::string why;
-    for (const Way& way : ways(image_.dtype, result_, bias_ ? std::optional(bias_type_) : std::nullopt, relu)) {
+    const auto bias = bias_ ? std::optional(bias_type_) : std::nullopt;
+    for (const Way& way : ways(image_.dtype, result_, bias, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
+      types.is_relu_strict = way.is_relu_strict;
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // else widened, and a kernel transposed, into the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);

@@ -31,7 +31,8 @@ std::string properties_for_planning(int gpu);
 struct ConvTypes {
   DType input = DType::f32, output = DType::f32, bias = DType::f32;
   bool with_bias = false, with_relu = false;
-  bool tensor_cores = true;  // for f32: products of operands that are rounded to TF32
+  bool tensor_cores = true;     // for f32: products of operands that are rounded to TF32
+  bool is_relu_strict = false;  // only engines that document that a NaN stays
   std::size_t input_alignment = 16, output_alignment = 16, bias_alignment = 16;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -16,7 +17,11 @@ class PlannedDevice final : public gpu::Device {
     libraries_.begin(op, request, kernel);
   }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    return {count_++, libraries_.prepare(op, request, kernel).workspace()};
+    const Kernel first = libraries_.prepare(op, request, kernel);
+    if (!first.has_library_relu()) return {count_++, first.workspace()};
+    // The GPU itself tries whether that relu keeps a NaN, and may take the other kernel.
+    const Kernel other = libraries_.prepare(op, request, kernel, Relu::apart);
+    return {count_++, std::max(first.workspace(), other.workspace())};
   }
 
   std::byte* allocate(std::size_t) override { refuse(); }

@@ -12,9 +12,12 @@
 
 namespace pmaptrain::cuda {
 
-// Where the relu of a convolution or a product is. Libraries do not document what theirs makes of a NaN, which has to
-// stay one.
-enum class Relu : std::uint8_t { by_library, apart };
+// Where the relu of a convolution or a product is. A NaN has to stay one. What libraries make of it they do not
+// document, but for the few engines of cuDNN with the note STRICT_NAN_PROP.
+enum class Relu : std::uint8_t {
+  by_library,  // within the library's first choice, whose results are to be tried with NaN
+  apart,       // within an engine that has the note and is about as fast, else by a kernel of our own
+};
 
 class Work {
  public:
