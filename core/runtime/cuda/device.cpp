@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "core/base/error.h"
@@ -60,8 +61,9 @@ bool is_plain(const gpu::Rows& rows) {
 }  // namespace
 
 CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-                       const MakeCollectives& make_collectives)
+                       const MakeCollectives& make_collectives, Meetings& meetings)
     : number_(number),
+      meetings_(meetings),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
@@ -370,6 +372,14 @@ void CudaDevice::follow(gpu::Mark mark, gpu::Stream on) {
 gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
   refuse_while_recording("a communicator is joined");
   return {collectives_->join(key, ranks)};
+}
+
+void CudaDevice::meet(int devices) {
+  refuse_while_recording("devices meet");
+  std::vector<int> ranks(static_cast<std::size_t>(devices));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto meeting = meetings_.get(0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
+  meeting->come(static_cast<std::size_t>(number_), abort_, "the meeting of GPUs " + ranks_text(ranks), [] {});
 }
 
 void CudaDevice::abort(const std::string& reason) noexcept {
