@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -79,6 +80,7 @@ class CudaDevice final : public gpu::Device {
   void check_progress();
 
   int number_;
+  std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
   Meetings& meetings_;
   std::array<OwnStream, gpu::streams> streams_;

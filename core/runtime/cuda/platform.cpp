@@ -55,6 +55,8 @@ class CudaPlatform final : public gpu::Platform {
   explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
     // A device may have collectives of several communicators under way: they run in the order of the calls.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    // Connections are made with a communicator, when no GPU runs anything: they take memory, and wait for other ranks.
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     // Without it a communicator's calls in graphs and outside of them would have to wait for one another.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
