@@ -1,6 +1,11 @@
 #include "tests/cuda/counted.h"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
+
+#include "core/base/error.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -12,8 +17,12 @@ std::string name_of(gpu::Stream stream) {
 
 class CountedDevice final : public gpu::Device {
  public:
-  CountedDevice(std::unique_ptr<gpu::Device> device, CallCounts& counts)
-      : device_(std::move(device)), counts_(counts) {}
+  CountedDevice(std::unique_ptr<gpu::Device> device, int number, CallCounts& counts)
+      : device_(std::move(device)), number_(number), counts_(counts) {}
+  ~CountedDevice() override {
+    device_.reset();
+    counts_.close(number_);
+  }
 
   std::byte* allocate(std::size_t bytes) override {
     ++counts_.memory;
@@ -65,15 +74,30 @@ class CountedDevice final : public gpu::Device {
   }
   gpu::Graph capture(const std::function<void()>& record) override {
     ++counts_.graphs;
+    if (counts_.graphs_that_work-- == 0) fail_running("planted: a graph cannot be made");
     return device_->capture(record);
   }
   void replay(gpu::Graph graph) override {
     counts_.queue("replay");
+    ++replays_;
+    int most = counts_.most_in_flight;
+    while (replays_ - done_ > most && !counts_.most_in_flight.compare_exchange_weak(most, replays_ - done_)) continue;
     device_->replay(graph);
   }
-  gpu::Mark mark(gpu::Stream stream) override { return device_->mark(stream); }
-  bool poll(gpu::Mark mark) override { return device_->poll(mark); }
-  void wait(gpu::Mark mark) override { device_->wait(mark); }
+  gpu::Mark mark(gpu::Stream stream) override {
+    const gpu::Mark mark = device_->mark(stream);
+    if (stream == gpu::Stream::compute) replays_at_[mark.number] = replays_;
+    return mark;
+  }
+  bool poll(gpu::Mark mark) override {
+    const bool is_done = device_->poll(mark);
+    if (is_done) know_done(mark);
+    return is_done;
+  }
+  void wait(gpu::Mark mark) override {
+    device_->wait(mark);
+    know_done(mark);
+  }
   void follow(gpu::Mark mark, gpu::Stream stream) override {
     const std::string call = "follow on " + name_of(stream);
     counts_.queue(call);
@@ -83,11 +107,28 @@ class CountedDevice final : public gpu::Device {
     ++counts_.communicators;
     return device_->join(key, ranks);
   }
+  void meet(int devices) override {
+    ++counts_.meetings;
+    // That at the end of a load comes after what is recorded; later ones come in pairs.
+    const std::string call = std::exchange(next_is_before_, !next_is_before_) ? "before" : "after";
+    if ("meet " + call + " recording" != counts_.forgotten) device_->meet(devices);
+  }
   void abort(const std::string& reason) noexcept override { device_->abort(reason); }
 
  private:
-  const std::unique_ptr<gpu::Device> device_;
+  void know_done(gpu::Mark mark) {
+    const auto found = replays_at_.find(mark.number);
+    if (found == replays_at_.end()) return;
+    done_ = std::max(done_, found->second);
+    replays_at_.erase(replays_at_.begin(), std::next(found));
+  }
+
+  std::unique_ptr<gpu::Device> device_;
+  const int number_;
   CallCounts& counts_;
+  bool next_is_before_ = false;
+  int replays_ = 0, done_ = 0;
+  std::map<std::int64_t, int> replays_at_;  // by mark
 };
 
 class CountedPlatform final : public gpu::Platform {
@@ -98,7 +139,7 @@ class CountedPlatform final : public gpu::Platform {
   int devices() const override { return platform_->devices(); }
   gpu::Properties properties(int device) const override { return platform_->properties(device); }
   std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CountedDevice>(platform_->open(device), counts_);
+    return std::make_unique<CountedDevice>(platform_->open(device), device, counts_);
   }
 
  private:

@@ -15,11 +15,24 @@ namespace pmaptrain::test {
 
 // Of all devices together.
 struct CallCounts {
-  // Planted: these calls, as take_queued() has them, are not made.
+  // Planted: these calls, as take_queued() has them, are not made; or "meet before recording", "meet after recording".
   std::string forgotten;
   std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;
   std::atomic<int> tf32 = 0;            // kernels that may round to it
   std::atomic<std::size_t> pinned = 0;  // bytes
+  std::atomic<int> meetings = 0;
+  std::atomic<int> most_in_flight = 0;     // replays of a device that it was not known to be done with
+  std::atomic<int> graphs_that_work = -1;  // planted: after so many, one fails
+
+  // The devices that were closed, in order.
+  std::vector<int> take_closed() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(closed_, {});
+  }
+  void close(int device) {
+    const std::lock_guard lock(mutex_);
+    closed_.push_back(device);
+  }
   int all() const { return memory + kernels + graphs + communicators; }
 
   // The names of ranges for profilers. Each must end.
@@ -47,6 +60,7 @@ struct CallCounts {
  private:
   std::mutex mutex_;
   std::vector<std::string> queued_, ranges_;
+  std::vector<int> closed_;
 };
 
 // `counts` outlives the platform and its devices.

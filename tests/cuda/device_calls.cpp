@@ -1,9 +1,13 @@
 // The calls of a device (core/runtime/gpu/device.h) besides launches: right programs, on emulated GPUs and on CUDA's.
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "core/base/error.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/cuda/arithmetic.h"
@@ -94,6 +98,39 @@ TEST_CASE("a device replays a graph that forks and joins as often as it is asked
   });
   for (int i = 0; i < 3; ++i) device.replay(graph);
   CHECK((board.values() == bytes_of<float>({1, 2, 13, 1})));
+}
+
+TEST_CASE("the threads of devices meet on the host, and an abort ends the wait for one that does not come",
+          "[cuda][gpu]") {
+  if (!has_gpus()) return;
+  const auto platform = open_gpus(2);
+  std::array<std::atomic<int>, 2> rounds{};
+  std::array<std::string, 2> failures;
+  std::atomic<gpu::Device*> alone = nullptr;
+  std::vector<std::thread> threads;
+  for (std::size_t me = 0; me < 2; ++me) {
+    threads.emplace_back([&, me] {
+      const auto device = platform->open(static_cast<int>(me));
+      if (me == 0) alone = device.get();
+      try {
+        for (int round = 1; round <= 20; ++round) {
+          ++rounds[me];
+          device->meet(2);
+          if (rounds[0] < round || rounds[1] < round) failures[me] = "they have not met";
+        }
+        if (me == 0) device->meet(2);
+        alone.load()->abort("GPU 1 has failed");
+      } catch (const Error& error) {
+        failures[me] += error.diagnostics().front().message;
+      }
+      // Until then device 0 may be aborted.
+      while (me == 0 && rounds[1] != 21) std::this_thread::yield();
+      rounds[me] = 21;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failures[0] == "GPU 1 has failed");
+  CHECK(failures[1] == "");
 }
 
 }  // namespace pmaptrain::test

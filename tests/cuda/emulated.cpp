@@ -37,6 +37,11 @@ class EmulatedPlatform final : public gpu::Platform {
     machine_->memory.check_host(writes, range, machine_->host);
   }
 
+  std::string take_misuse() const {
+    const std::lock_guard lock(machine_->mutex);
+    return std::exchange(machine_->misuse, {});
+  }
+
   std::size_t bytes_from_host() const {
     const std::lock_guard lock(machine_->mutex);
     return machine_->memory.bytes_from_host();
@@ -63,6 +68,10 @@ void host_reads(const gpu::Platform& emulated, gpu::Range range) {
 
 void host_writes(const gpu::Platform& emulated, gpu::Range range) {
   dynamic_cast<const EmulatedPlatform&>(emulated).check_host(true, range);
+}
+
+std::string take_misuse(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).take_misuse();
 }
 
 std::size_t bytes_from_host(const gpu::Platform& emulated) {

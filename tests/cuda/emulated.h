@@ -30,6 +30,10 @@ std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
 void host_reads(const gpu::Platform& emulated, gpu::Range range);
 void host_writes(const gpu::Platform& emulated, gpu::Range range);
 
+// What was found to be wrong so far where nothing can be thrown: memory that is freed while another device uses it.
+// Empty where nothing is, and again afterwards; the end of the platform and its devices fails a test case otherwise.
+std::string take_misuse(const gpu::Platform& emulated);
+
 // Bytes that have been copied from the host to all devices so far.
 std::size_t bytes_from_host(const gpu::Platform& emulated);
 

@@ -43,10 +43,10 @@ std::vector<std::string> on_threads(gpu::Platform& platform, const std::function
   return failures;
 }
 
-// Some elements on a device, and what it gets of them.
+// Some elements on each of `devices` devices, which have all allocated them, and what one gets of them.
 template <class T>
 struct Exchange {
-  Exchange(gpu::Device& on, const std::vector<T>& values, std::size_t results)
+  Exchange(gpu::Device& on, int devices, const std::vector<T>& values, std::size_t results)
       : device(on),
         host(device.pinned(std::max(values.size(), results) * sizeof(T))),
         from(device.allocate(values.size() * sizeof(T))),
@@ -56,6 +56,7 @@ struct Exchange {
     std::memcpy(host, values.data(), bytes);
     device.copy(Stream::compute, from, host, {bytes});
     device.order(Stream::compute, Stream::communicate);
+    device.meet(devices);
   }
   std::vector<T> result() {
     device.order(Stream::communicate, Stream::compute);
@@ -79,12 +80,12 @@ TEST_CASE("all_gather has the ranks' values by rank, in place too", "[cuda]") {
   std::vector<std::vector<std::int32_t>> gathered(4), odd(4);
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const auto group = device.join(0, all);
-    Exchange<std::int32_t> one(device, {number, 10 * number}, 8);
+    Exchange<std::int32_t> one(device, 4, {number, 10 * number}, 8);
     device.collective(Stream::communicate, group, Collective::all_gather, DType::i32, one.to, one.from, one.bytes);
     gathered[static_cast<std::size_t>(number)] = one.result();
 
     const auto some = device.join(1, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3});
-    Exchange<std::int32_t> two(device, {number, number}, 2);
+    Exchange<std::int32_t> two(device, 4, {number, number}, 2);
     const std::size_t mine = number == 2 || number == 1 ? 0 : 4;
     device.collective(Stream::communicate, some, Collective::all_gather, DType::i32, two.from, two.from + mine, 4);
     two.to = two.from;
@@ -101,7 +102,7 @@ std::vector<std::vector<T>> summed(DType dtype, const std::vector<T>& by_rank, u
   std::vector<std::vector<T>> sums(4);
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const auto group = device.join(0, all);
-    Exchange<T> exchange(device, {by_rank[static_cast<std::size_t>(number)]}, 1);
+    Exchange<T> exchange(device, 4, {by_rank[static_cast<std::size_t>(number)]}, 1);
     exchange.to = exchange.from;
     device.collective(Stream::communicate, group, Collective::all_reduce_sum, dtype, exchange.to, exchange.from,
                       sizeof(T));
@@ -130,7 +131,7 @@ TEST_CASE("a collective orders what one rank did before it and another does afte
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const std::array both{0, 1};
     const auto group = device.join(0, both);
-    Exchange<float> exchange(device, {1}, 2);
+    Exchange<float> exchange(device, 2, {1}, 2);
     const auto gather = [&](Stream stream) {
       device.collective(stream, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
     };
@@ -150,7 +151,7 @@ std::vector<std::string> told(const test::Emulation& options,
   const auto platform = test::make_emulated(options);
   return on_threads(*platform, [&](gpu::Device& device, int number) {
     const auto group = device.join(0, std::span(all).first(static_cast<std::size_t>(options.devices)));
-    Exchange<float> exchange(device, std::vector<float>(8), 32);
+    Exchange<float> exchange(device, options.devices, std::vector<float>(8), 32);
     call(device, group, exchange, number);
   });
 }
@@ -185,7 +186,7 @@ TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[cuda]") {
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     open[static_cast<std::size_t>(number)] = &device;
     const auto group = device.join(0, std::span(all).first(3));
-    Exchange<float> exchange(device, {1}, 3);
+    Exchange<float> exchange(device, 3, {1}, 3);
     const auto gather = [&] {
       device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
     };
@@ -211,7 +212,7 @@ TEST_CASE("ranks that take communicators in different orders are told where the 
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     std::array groups{device.join(0, both), device.join(1, both)};
     if (number == 1) std::swap(groups[0], groups[1]);
-    Exchange<float> exchange(device, {1}, 2);
+    Exchange<float> exchange(device, 2, {1}, 2);
     for (const auto group : groups) {
       device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
     }
@@ -267,19 +268,75 @@ TEST_CASE("a collective is captured, and its ranks meet when they replay it", "[
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const std::array both{0, 1};
     const auto group = device.join(0, both);
-    Exchange<float> exchange(device, {1.0F + static_cast<float>(number)}, 1);
+    Exchange<float> exchange(device, 2, {1.0F + static_cast<float>(number)}, 1);
     const auto graph = device.capture([&] {
       device.order(Stream::compute, Stream::communicate);
       device.collective(Stream::communicate, group, Collective::all_reduce_sum, DType::f32, exchange.from,
                         exchange.from, 4);
       device.order(Stream::communicate, Stream::compute);
     });
+    device.meet(2);
     for (int i = 0; i < 3; ++i) device.replay(graph);
     exchange.to = exchange.from;
     sums[static_cast<std::size_t>(number)] = exchange.result();
   });
   CHECK(failures == std::vector<std::string>(2));
   CHECK(sums == std::vector<std::vector<float>>{{12}, {12}});
+}
+
+TEST_CASE("a call that may wait for other devices needs an order on the host with their collectives", "[cuda]") {
+  using Calls = std::function<void(gpu::Device&)>;
+  const std::pair<std::string, Calls> alone[] = {
+      {"capture()", [](gpu::Device& device) { device.capture([] {}); }},
+      {"allocate()", [](gpu::Device& device) { device.allocate(1); }},
+      {"pinned()", [](gpu::Device& device) { device.pinned(1); }},
+      {"join()", [](gpu::Device& device) { device.join(1, std::array{0}); }},
+  };
+  for (const auto& [name, call] : alone) {
+    // Around the call of device 0 there are two collectives; the other one makes these alone.
+    const auto text = [&, &call = call](const Calls& before, const Calls& after) {
+      const auto failures = told({.devices = 2, .patience = 200ms}, [&](gpu::Device& device, gpu::Communicator group,
+                                                                        Exchange<float>& exchange, int number) {
+        const auto gather = [&] {
+          device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
+                            4);
+        };
+        gather();
+        before(device);
+        if (number == 0) call(device);
+        after(device);
+        gather();
+      });
+      return failures[0] + failures[1];
+    };
+    const Calls nothing = [](gpu::Device&) {}, meet = [](gpu::Device&device) { device.meet(2); },
+                wait = [](gpu::Device&device) { device.wait(device.mark(Stream::communicate)); };
+    INFO(name);
+    CHECK(text(meet, meet).empty());
+    CHECK(text(wait, meet).empty());
+    for (const std::string& wrong : {text(nothing, nothing), text(nothing, meet), text(meet, nothing)}) {
+      INFO(wrong);
+      CHECK(contains(wrong, "no order on the host between "));
+      CHECK(contains(wrong, name + " of device 0"));
+      CHECK(contains(wrong, "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 1"));
+    }
+  }
+}
+
+TEST_CASE("devices meet as often as they call for it, and a device that does not come is named", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 3, .patience = 200ms});
+  std::array<std::atomic<int>, 2> rounds{};
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    if (number == 2) return;
+    for (int round = 1; round <= 50; ++round) {
+      ++rounds[static_cast<std::size_t>(number)];
+      device.meet(2);
+      if (rounds[0] < round || rounds[1] < round) fail_running("they have not met");
+    }
+    if (number == 0) device.meet(3);
+  });
+  CHECK(contains(failures[0], "ranks 1, 2 did not come to meet 1 of communicator {0,1,2}"));
+  CHECK(failures[1] + failures[2] == "");
 }
 
 }  // namespace

@@ -47,9 +47,14 @@ EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, int number)
       thread_(std::this_thread::get_id()),
       random_(machine_->options.seed * 1024 + static_cast<unsigned>(number)) {}
 
+// As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
   const std::lock_guard lock(machine_->mutex);
-  machine_->memory.free_all_of(number_);
+  for (const Clock& clock : clocks_) machine_->host.join(clock);
+  if (const std::string used = machine_->memory.free_all_of(number_, machine_->host); !used.empty()) {
+    machine_->misuse = used;
+  }
+  machine_->host_order.closed(number_);
   machine_->open[static_cast<std::size_t>(number_)] = false;
 }
 
@@ -72,25 +77,31 @@ void EmulatedDevice::enter_outside_capture(const char* call) const {
     fail_running(std::string(call) + " on device " + std::to_string(number_) + " while a graph is captured");
 }
 
+void EmulatedDevice::enter_alone(const char* call) {
+  enter_outside_capture(call);
+  const std::lock_guard lock(machine_->mutex);
+  machine_->host_order.may_wait_for_others(number_, host_, std::string(call) + " of device " + std::to_string(number_));
+}
+
 std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& call, Stream stream) const {
   return std::make_shared<std::string>(call + " on stream " + name_of(stream) + " of device " +
                                        std::to_string(number_));
 }
 
 std::byte* EmulatedDevice::allocate(std::size_t bytes) {
-  enter_outside_capture("allocate()");
+  enter_alone("allocate()");
   const std::lock_guard lock(machine_->mutex);
   return machine_->memory.allocate(number_, bytes);
 }
 
 std::byte* EmulatedDevice::pinned(std::size_t bytes) {
-  enter_outside_capture("pinned()");
+  enter_alone("pinned()");
   const std::lock_guard lock(machine_->mutex);
   return machine_->memory.pinned(number_, bytes);
 }
 
 gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-  enter_outside_capture("prepare()");
+  enter_alone("prepare()");
   kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options));
   return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
 }
@@ -169,9 +180,18 @@ void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, 
 }
 
 gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
-  enter_outside_capture("join()");
+  enter_alone("join()");
   communicators_.push_back(machine_->rendezvous.join(number_, key, ranks));
   return {static_cast<int>(std::ssize(communicators_)) - 1};
+}
+
+void EmulatedDevice::meet(int devices) {
+  enter_outside_capture("meet()");
+  machine_->rendezvous.meet(machine_->rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
+    Clock joined;
+    for (void* const part : parts) joined.join(*static_cast<Clock*>(part));
+    for (void* const part : parts) *static_cast<Clock*>(part) = joined;
+  });
 }
 
 void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
@@ -195,6 +215,11 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
   work.run = [this, group, gathers, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
     const test::Emulation& options = machine_->options;
     if (number_ == options.lost_rank && collectives_++ >= options.lost_from) machine_->rendezvous.hang(number_);
+    if (ranks > 1) {
+      const std::lock_guard lock(machine_->mutex);
+      machine_->host_order.begins_collective(number_, host_, *what);
+      clock.join(host_);
+    }
     Part mine{&clock, to, from};
     machine_->rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
       Clock joined;
@@ -270,7 +295,7 @@ void EmulatedDevice::fork_or_join(Order order) {
 }
 
 gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
-  enter_outside_capture("capture()");
+  enter_alone("capture()");
   struct End {
     std::optional<Capture>& capture;
     ~End() { capture.reset(); }

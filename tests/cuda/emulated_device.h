@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,31 +15,13 @@
 #include <vector>
 
 #include "core/runtime/gpu/device.h"
-#include "tests/cuda/emulated.h"
 #include "tests/cuda/emulated_kernel.h"
-#include "tests/cuda/emulated_memory.h"
+#include "tests/cuda/emulated_machine.h"
 #include "tests/cuda/happens_before.h"
-#include "tests/cuda/rendezvous.h"
 
 namespace pmaptrain::emulation {
 
 using gpu::Stream;
-
-// What the devices of a platform share.
-struct Machine {
-  explicit Machine(const test::Emulation& emulation)
-      : options(emulation),
-        memory(emulation.memory),
-        open(static_cast<std::size_t>(emulation.devices)),
-        rendezvous(emulation.devices, emulation.patience) {}
-
-  const test::Emulation options;
-  std::mutex mutex;  // of the next three
-  Memory memory;
-  std::vector<bool> open;  // by device
-  Clock host;              // what any thread of the host has waited for
-  Rendezvous rendezvous;
-};
 
 class EmulatedDevice final : public gpu::Device {
  public:
@@ -68,11 +49,10 @@ class EmulatedDevice final : public gpu::Device {
   void wait(gpu::Mark mark) override;
   void follow(gpu::Mark mark, Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
+  void meet(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
  private:
-  // A sequence of calls: a stream, or what a graph that is replayed has beside the stream compute.
-  static constexpr std::size_t lanes = 2 * gpu::streams - 1;
   static std::size_t lane_of(Stream stream, bool in_graph);
 
   struct Work {
@@ -95,6 +75,7 @@ class EmulatedDevice final : public gpu::Device {
 
   void enter() const;                                  // each call begins with it
   void enter_outside_capture(const char* call) const;  // those that a capture cannot have
+  void enter_alone(const char* call);                  // so, too; those that may wait for other devices
   std::shared_ptr<const std::string> describe(const std::string& call, Stream stream) const;
   void issue(Work work, bool pinned_allowed = false);
   void carry_out(const Work& work, std::size_t lane);

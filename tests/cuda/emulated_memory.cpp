@@ -75,13 +75,22 @@ std::byte* Memory::add(int device, std::size_t bytes, bool pinned) {
   return begin;
 }
 
-void Memory::free_all_of(int device) {
+std::string Memory::free_all_of(int device, const Clock& host) {
+  std::string wrong;
+  for (const auto& [begin, block] : blocks_) {
+    if (block.device != device) continue;
+    if (const auto used = block.history.conflict(true, 0, block.size, host)) {
+      wrong = std::string(block.pinned ? "pinned memory" : "memory") + " of device " + std::to_string(device) +
+              " is freed while " + *used->earlier.what + " uses it";
+    }
+  }
   std::erase_if(transfers_, [&](const Transfer& transfer) {
     return std::any_of(transfer.host.begin(), transfer.host.end(),
                        [&](Range range) { return find(range.begin)->second.device == device; });
   });
   std::erase_if(blocks_, [&](const auto& block) { return block.second.device == device; });
   used_[device] = 0;
+  return wrong;
 }
 
 Memory::Blocks::const_iterator Memory::find(const std::byte* address) const {

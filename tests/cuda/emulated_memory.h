@@ -31,7 +31,8 @@ class Memory {
   // 256 bytes aligned, and 0xff in every byte, so a NaN in every float. Throws Error (resource).
   std::byte* allocate(int device, std::size_t bytes);
   std::byte* pinned(int device, std::size_t bytes);
-  void free_all_of(int device);
+  // Returns what is wrong with that: an access that the host has not waited for.
+  std::string free_all_of(int device, const Clock& host);
 
   // Throws Error (failed) unless every range is memory of `device`, or pinned memory where that is allowed.
   void check_owner(const std::string& what, int device, const Accesses& accesses, bool pinned_allowed) const;

@@ -201,6 +201,23 @@ TEST_CASE("an emulated device uses memory of its own, and pinned memory in copie
       contains(failure([&] { bench.device->copy(Stream::copy, a, reinterpret_cast<std::byte*>(local.data()), {16}); }),
                "uses memory that no device has allocated"));
   bench.device->copy(Stream::compute, a, other.staging, {16});  // what one device has pinned, all may copy
+  bench.device->wait(bench.device->mark(Stream::compute));
+}
+
+TEST_CASE("memory that a device has pinned is not freed while another one copies it", "[cuda]") {
+  for (const bool waits : {false, true}) {
+    const auto platform = test::make_emulated({.devices = 2});
+    Bench bench(*platform);
+    std::byte* const a = bench.array(1);
+    {
+      const Bench other(*platform, 1);
+      bench.device->copy(Stream::copy, a, other.staging, {16});
+      if (waits) bench.device->wait(bench.device->mark(Stream::copy));
+    }
+    CHECK(
+        test::take_misuse(*platform) ==
+        (waits ? "" : "pinned memory of device 1 is freed while copy of 16 bytes on stream copy of device 0 uses it"));
+  }
 }
 
 TEST_CASE("an emulated device belongs to one thread", "[cuda]") {

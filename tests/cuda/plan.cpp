@@ -248,6 +248,41 @@ TEST_CASE("what each bucket has gathered is folded at once, where a GPU has one 
   CHECK(places_of<gpu::Fold>(plan_of(program, 2, {.deterministic = true})).size() > 24);
 }
 
+TEST_CASE("what GPUs gather begins at multiples of 256 bytes for each of them, whatever its size", "[cuda]") {
+  const auto program = test::program_of(R"(mesh a=8
+batch %x:f32[7,3]{a}
+batch %y:bf16[5]{a}
+batch %z:i64[]{a}
+%g, %h = psum[axes={a}] %x, %z
+%m = pmax[axes={a}] %z
+%b = all_gather[axes={a}, dim=0] %y
+return g = %g
+return h = %h
+return m = %m
+return b = %b
+)");
+  for (const std::size_t bucket_bytes : {std::size_t{0}, gpu::PlanOptions{}.bucket_bytes}) {
+    for (const int gpus : {2, 8}) {
+      const gpu::Plan plan = plan_of(program, gpus, {.deterministic = true, .bucket_bytes = bucket_bytes});
+      const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan);
+      CHECK(collectives.size() == 4);
+      for (const std::size_t i : collectives) {
+        const auto& collect = std::get<gpu::Collect>(plan.commands[i]);
+        INFO(to_string(collect.dtype));
+        CHECK(collect.kind == gpu::Collective::all_gather);
+        CHECK(collect.bytes % gpu::alignment == 0);
+        for (const gpu::Place& place : {collect.from, collect.to}) {
+          CHECK((plan.buffer(place.buffer).offset + place.offset) % gpu::alignment == 0);
+        }
+        // Of each GPU, what it has and less than `alignment` more.
+        const std::size_t needed = plan.buffer(collect.from.buffer).bytes();
+        CHECK((needed <= collect.bytes && collect.bytes < needed + gpu::alignment));
+        CHECK(plan.buffer(collect.to.buffer).bytes() == static_cast<std::size_t>(gpus) * collect.bytes);
+      }
+    }
+  }
+}
+
 TEST_CASE("the norm of a value that is not beside others, or that is written again, stays a launch of its own",
           "[cuda]") {
   const auto norms = [](const std::string& text) {

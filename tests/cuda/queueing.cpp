@@ -1,6 +1,7 @@
 // How a GPU's thread queues steps and batches, and the times of what a step consists of.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
 #include "tests/runtime/programs.h"
+#include "tests/words.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -20,6 +22,14 @@ GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall:
 
 std::shared_ptr<const Program> summing() {
   return program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
+}
+
+std::shared_ptr<const Program> looping(int iterations) {
+  const std::string n = std::to_string(iterations), rows = std::to_string(2 * iterations);
+  return program_of("mesh a=1\nbatch %x:f32[" + rows + ",3]{a}\nbatch %c:f32[3]{a}\n%d = exp %c\n" +
+                    "%g = loop[iterations=" + n + ", consts=0, carries=1] %d, %x " +
+                    "(%acc:f32[3]{a}, %two:f32[2,3]{a}) {\n  %r = reduce_sum[dims=[0]] %two\n" +
+                    "  %n = add %acc, %r\n  yield %n\n}\n%s = psum[axes={a}] %g\n%e = exp %s\nreturn s = %e\n");
 }
 
 }  // namespace
@@ -32,18 +42,35 @@ TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest
   module.wait(module.submit(0, 0, 35));
   const std::vector<std::string> queued = counts.take_queued();
   CHECK(std::count(queued.begin(), queued.end(), "replay") == 2 + 2);
-  CHECK(counts.graphs == 3);
+  CHECK(counts.graphs == 5);
 }
 
-TEST_CASE("the first group records all graphs that groups and steps by themselves will need", "[cuda]") {
+TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",
+          "[cuda]") {
+  const auto most_behind = [](const std::shared_ptr<const Program>& program, std::int64_t steps) {
+    CallCounts counts;
+    const auto platform = make_counted(make_emulated({}), counts);
+    gpu::GpuModule gpus({{{"test", program, 1}}}, *platform, 1, {1, {}, by_reference});
+    Module& module = gpus;
+    module.wait(module.submit(0, 0, steps));
+    return counts.most_in_flight.load();
+  };
+  CHECK(most_behind(summing(), 640) == 4);
+  CHECK(most_behind(summing(), 32) == 2);
+  const int in_a_loop = most_behind(looping(500), 2);
+  CHECK(in_a_loop > 4);
+  CHECK(in_a_loop <= 5 * 64);
+}
+
+TEST_CASE("all graphs that groups and steps by themselves will need are recorded when a program is loaded", "[cuda]") {
   CallCounts counts;
   const auto platform = make_counted(make_emulated({}), counts);
   gpu::GpuModule gpus({{{"test", summing(), 3, false, true}}}, *platform, 1, {1, {}, by_reference});
   Module& module = gpus;
   REQUIRE(module.slots(0) == 48);
-  module.wait(module.submit_each(0, 1, 7));  // the slots 1; 2 and 3; 4 to 7
   constexpr int graphs = 48 + 24 + 12 + 6 + 3;
   CHECK(counts.graphs == graphs);
+  module.wait(module.submit_each(0, 1, 7));  // the slots 1; 2 and 3; 4 to 7
   for (int slot = 0; slot < 48; ++slot) {
     module.submit(0, slot);
     module.submit_each(0, slot, std::min(48 - slot, 1 + slot % 16));
@@ -67,11 +94,7 @@ TEST_CASE("the batches of a group are copied when all steps that read its slots 
 
 TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
   const auto launched = [](int iterations) {
-    const std::string n = std::to_string(iterations), rows = std::to_string(2 * iterations);
-    const auto program = program_of(
-        "mesh a=1\nbatch %x:f32[" + rows + ",3]{a}\nbatch %c:f32[3]{a}\n%d = exp %c\n" + "%g = loop[iterations=" + n +
-        ", consts=0, carries=1] %d, %x " + "(%acc:f32[3]{a}, %two:f32[2,3]{a}) {\n  %r = reduce_sum[dims=[0]] %two\n" +
-        "  %n = add %acc, %r\n  yield %n\n}\n%s = psum[axes={a}] %g\n" + "%e = exp %s\nreturn s = %e\n");
+    const auto program = looping(iterations);
     CallCounts counts;
     const auto platform = make_counted(make_emulated({}), counts);
     gpu::GpuModule gpus({{{"test", program, 1}}}, *platform, 1, {1, {}, by_reference});
@@ -83,8 +106,9 @@ TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
     const auto copies = std::count(queued.begin(), queued.end(), "copy on compute");
     return std::vector<std::int64_t>{counts.graphs, std::count(queued.begin(), queued.end(), "replay"), copies};
   };
-  CHECK(launched(10) == std::vector<std::int64_t>{1, 1, 0});
-  // What is before the loop, its body, and what is after it; in each iteration its rows are copied.
+  CHECK(launched(10) == std::vector<std::int64_t>{4, 1, 0});
+  // Steps of 100 iterations do not go together. What is before the loop, its body, and what is after it; in each
+  // iteration its rows are copied.
   CHECK(launched(100) == std::vector<std::int64_t>{3, 1 + 100 + 1, 100});
   CHECK(launched(500) == std::vector<std::int64_t>{3, 1 + 500 + 1, 500});
 }
@@ -132,9 +156,9 @@ TEST_CASE("the emulation finds each wait that the executor forgets", "[cuda]") {
     CallCounts counts;
     counts.forgotten = forgotten;
     const auto platform = make_counted(make_emulated({.devices = 2, .patience = std::chrono::seconds(1)}), counts);
-    gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
-    Module& module = gpus;
     try {
+      gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+      Module& module = gpus;
       for (int step = 0; step < 3; ++step) module.submit(0, 0);
       module.wait(module.submit(0, 0));
     } catch (const Error& error) {
@@ -151,6 +175,104 @@ TEST_CASE("the emulation finds each wait that the executor forgets", "[cuda]") {
     INFO(call << ": " << said);
     CHECK(said != "none");
     CHECK(said.find("order") != std::string::npos);
+  }
+}
+
+// What is recorded after the load, and what is wrong with it.
+struct Late {
+  std::string error = "none";
+  int graphs = 0, meetings = 0;  // of two GPUs
+  std::chrono::steady_clock::duration passed{};
+};
+Late recorded_late(const std::string& forgotten, int graphs_that_work, const std::function<void(Module&)>& submit) {
+  CallCounts counts;
+  Late late;
+  const auto platform = make_counted(make_emulated({.devices = 2, .patience = std::chrono::seconds(10)}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 2}}}, *platform, 2, {2, {}, by_reference});
+  Module& module = gpus;
+  CHECK(counts.graphs == 2 * 2);
+  CHECK(counts.meetings == 2);
+  for (int step = 0; step < 3; ++step) module.submit(0, step % 2);
+  module.wait(module.submit(0, 0));
+  counts.graphs = counts.meetings = 0;
+  counts.forgotten = forgotten;
+  counts.graphs_that_work = graphs_that_work;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    for (int step = 0; step < 3; ++step) module.submit(0, step % 2);
+    submit(module);
+    module.wait(module.submit(0, 1));
+  } catch (const Error& error) {
+    late.error = error.diagnostics().front().message;
+  }
+  late.passed = std::chrono::steady_clock::now() - begin;
+  late.graphs = counts.graphs;
+  late.meetings = counts.meetings;
+  return late;
+}
+
+TEST_CASE("what is recorded while GPUs run lies between two meetings of all of them", "[cuda]") {
+  StepTrace trace;
+  const std::function<void(Module&)> two_steps = [](Module&module) { module.submit(0, 1, 2); },
+                                     traced = [&](Module&module) { module.submit_traced(0, 1, {}, trace); },
+                                     foreseen = [](Module&module) { module.submit(0, 1); };
+  for (const auto& submit : {two_steps, traced}) {
+    const Late late = recorded_late("", -1, submit);
+    CHECK(late.error == "none");
+    CHECK(late.graphs == 2);
+    CHECK(late.meetings == 2 * 2);
+    for (const std::string forgotten : {"meet before recording", "meet after recording"}) {
+      const std::string said = recorded_late(forgotten, -1, submit).error;
+      INFO(forgotten << ": " << said);
+      CHECK(said.find("no order on the host between ") != std::string::npos);
+      CHECK(said.find("capture() of device ") != std::string::npos);
+      CHECK(said.find("all_gather of 256 bytes ") != std::string::npos);
+    }
+  }
+  CHECK(recorded_late("meet before recording", -1, foreseen).graphs == 0);
+}
+
+TEST_CASE("a GPU that cannot record leaves no other one in a meeting", "[cuda]") {
+  const std::string planted = "planted: a graph cannot be made";
+  for (const int graphs : {0, 1}) {
+    const Late late = recorded_late("", graphs, [](Module& module) { module.submit(0, 1, 2); });
+    CHECK(late.error == planted);
+    CHECK(late.passed < std::chrono::seconds(5));
+  }
+  // Of the first steps: the other GPU waits at the end of the load.
+  CallCounts counts;
+  counts.graphs_that_work = 3;
+  const auto platform = make_counted(make_emulated({.devices = 2}), counts);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto load = [&] { gpu::GpuModule({{{"test", summing(), 2}}}, *platform, 2, {2, {}, by_reference}); };
+  CHECK(contains(refusal(load, ExitStatus::failed), planted));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("a load after which the GPUs do not meet is found", "[cuda]") {
+  CallCounts counts;
+  counts.forgotten = "meet after recording";
+  const auto platform = make_counted(make_emulated({.devices = 2, .patience = std::chrono::seconds(1)}), counts);
+  const auto run = [&] {
+    gpu::GpuModule gpus({{{"test", summing(), 2}}}, *platform, 2, {2, {}, by_reference});
+    Module& module = gpus;
+    module.wait(module.submit(0, 0));
+  };
+  CHECK(contains(refusal(run, ExitStatus::failed), "no order on the host between "));
+}
+
+TEST_CASE("the GPU that has pinned the batches is closed when all others are", "[cuda]") {
+  for (int round = 0; round < 5; ++round) {
+    CallCounts counts;
+    const auto platform = make_counted(make_emulated({.devices = 4}), counts);
+    {
+      gpu::GpuModule gpus({{{"test", summing(), 2}}}, *platform, 4, {4, {}, by_reference});
+      Module& module = gpus;
+      for (int step = 0; step < 8; ++step) module.submit(0, step % 2);
+    }
+    const std::vector<int> closed = counts.take_closed();
+    REQUIRE(closed.size() == 4);
+    CHECK(closed.back() == 0);
   }
 }
 

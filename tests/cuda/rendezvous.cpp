@@ -1,6 +1,8 @@
 #include "tests/cuda/rendezvous.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -48,6 +50,13 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
     for (void* const part : parts) *static_cast<std::shared_ptr<Group>*>(part) = group;
   });
   return joined;
+}
+
+Group& Rendezvous::first(int devices) {
+  std::vector<int> numbers(static_cast<std::size_t>(devices));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Lock lock(mutex_);
+  return first_.try_emplace(devices, std::move(numbers)).first->second;
 }
 
 void Rendezvous::meet(Group& group, int device, const std::string& call, void* part,

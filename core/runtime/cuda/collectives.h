@@ -53,8 +53,10 @@ class Collectives {
   virtual std::string next(int communicator, const RankCall& call) const = 0;
   // Throws Error (failed) for what has failed since.
   virtual void check() = 0;
-  // May be called on any thread.
-  virtual void abort() noexcept = 0;
+  // What runs and what waits for other ranks ends. On another thread, and on the one that makes the calls: then nothing
+  // is called any more, and no graph has a collective.
+  virtual void wake() noexcept = 0;
+  virtual void end() noexcept = 0;
 };
 
 // A map of things that devices of a process share, each made by the first of them that comes.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "core/base/error.h"
@@ -60,14 +61,20 @@ bool is_plain(const gpu::Rows& rows) {
 }  // namespace
 
 CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-                       const MakeCollectives& make_collectives)
+                       const MakeCollectives& make_collectives, Meetings& meetings)
     : number_(number),
+      meetings_(meetings),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
   check(load_folds(), "loading kernels");
+  // Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    check(cudaStreamCreateWithFlags(streams_[i].create(), cudaStreamNonBlocking), "creating a stream");
+    const bool is_first = i == static_cast<std::size_t>(gpu::Stream::communicate);
+    check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, is_first ? greatest : least),
+          "creating a stream");
     orders_[i] = make_event();
   }
 }
@@ -296,7 +303,8 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   capturing_ = false;
   check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
   OwnGraphExec ready;
-  check(cudaGraphInstantiate(ready.create(), graph.get(), 0), "making a graph");
+  // Collectives in it keep the priority of their stream.
+  check(cudaGraphInstantiate(ready.create(), graph.get(), cudaGraphInstantiateFlagUseNodePriority), "making a graph");
   check(cudaGraphUpload(ready.get(), begin), "making a graph");
   return ready;
 }
@@ -372,9 +380,20 @@ gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
   return {collectives_->join(key, ranks)};
 }
 
+void CudaDevice::meet(int devices) {
+  refuse_while_recording("devices meet");
+  std::vector<int> ranks(static_cast<std::size_t>(devices));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto meeting = meetings_.get(0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
+  meeting->come(static_cast<std::size_t>(number_), abort_, "the meeting of GPUs " + ranks_text(ranks), [] {});
+}
+
+// The library ends the last rank of a communicator when no graph holds its collectives any more.
 void CudaDevice::abort(const std::string& reason) noexcept {
   abort_.set(reason);
-  collectives_->abort();
+  if (std::this_thread::get_id() != thread_) return collectives_->wake();
+  graphs_.clear();
+  collectives_->end();
 }
 
 }  // namespace pmaptrain::cuda

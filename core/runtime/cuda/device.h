@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -18,12 +19,13 @@
 namespace pmaptrain::cuda {
 
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
+using Meetings = Shared<Meeting>;  // of the devices of a platform
 
 class CudaDevice final : public gpu::Device {
  public:
   // `number` is the rank, `gpu` the GPU as CUDA counts.
   CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-             const MakeCollectives& make_collectives);
+             const MakeCollectives& make_collectives, Meetings& meetings);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
@@ -51,6 +53,7 @@ class CudaDevice final : public gpu::Device {
   void wait(gpu::Mark mark) override;
   void follow(gpu::Mark mark, gpu::Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
+  void meet(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
  private:
@@ -77,7 +80,9 @@ class CudaDevice final : public gpu::Device {
   void check_progress();
 
   int number_;
+  std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
+  Meetings& meetings_;
   std::array<OwnStream, gpu::streams> streams_;
   std::array<OwnEvent, gpu::streams> orders_;  // by the stream before
   std::vector<OwnEvent> stamps_;               // with times

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
+#include <optional>
 #include <thread>
 
 #include "core/base/error.h"
@@ -24,107 +27,114 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// A communicator that does not block: a rank that is missing cannot hold this thread for ever. One whose calls are
-// captured blocks, because else the library makes them on a thread of its own. Guarded by a mutex, because abort() is
-// called on another thread.
+// One that blocks: of another one, NCCL makes each call on a thread of its own. A call may be held up by a rank that
+// does not come, so a communicator is ended by other threads without a lock that this one holds while it calls.
 class NcclCommunicator {
  public:
-  NcclCommunicator(std::shared_ptr<NcclMeeting> meeting, std::size_t position, const Abort& abort, bool captured)
-      : meeting_(std::move(meeting)), abort_(abort) {
-    const std::string what = "the beginning of communicator " + ranks_text(ranks());
-    meeting_->meeting.come(position, abort_, what, [&] {
-      if (position == 0) must(ncclGetUniqueId(&meeting_->id), what);
+  // Waits until the other ranks have come.
+  NcclCommunicator(std::shared_ptr<NcclMeeting> meeting, std::size_t position, const Abort& abort,
+                   gpu::Lookout& lookout)
+      : meeting_(std::move(meeting)), position_(position), abort_(abort) {
+    meeting_->meeting.come(position, abort_, beginning(), [&] {
+      if (position != 0) return;
+      must(ncclGetUniqueId(&meeting_->id), beginning());
+      meeting_->ending = std::make_shared<gpu::Ending>(ranks().size());
     });
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = captured ? 1 : 0;
-    const ncclResult_t status = ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), meeting_->id,
-                                                       static_cast<int>(position), &config);
-    try {
-      if (status != ncclInProgress) must(status, what);
-      settle(what);
-    } catch (...) {
-      abort_now();
-      throw;
-    }
+    id_ = meeting_->id;
+    ending_ = meeting_->ending;
+    post_.emplace(lookout.add([this] { look(); }));
   }
-  // By abort, because the other ranks may end later, or on this thread: the library's other way waits for them. What
-  // was queued is done by now.
-  ~NcclCommunicator() { abort_now(); }
+  ~NcclCommunicator() { end(); }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   const std::vector<int>& ranks() const { return meeting_->meeting.ranks(); }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  void run(const RankCall& call, cudaStream_t stream) {
-    ncclResult_t status = ncclInvalidUsage;
-    {
-      const std::lock_guard lock(mutex_);
-      if (communicator_ != nullptr) {
-        const auto elements = static_cast<std::size_t>(call.elements());
-        status =
-            call.kind == gpu::Collective::all_gather
-                ? ncclAllGather(call.from, call.to, call.bytes, ncclUint8, communicator_, stream)
-                : ncclAllReduce(call.from, call.to, elements, nccl_type(call.dtype), ncclSum, communicator_, stream);
-      }
-    }
+  // Before all other calls, and when other threads know of this one.
+  void begin() {
     abort_.check();
-    if (status == ncclInProgress) {
-      settle(next(call));
-    } else {
-      must(status, next(call));
-    }
+    call(beginning(), [&] {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 1;
+      return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
+                                    &config);
+    });
+  }
+
+  void run(const RankCall& of, cudaStream_t stream) {
+    call(next(of), [&] {
+      const auto elements = static_cast<std::size_t>(of.elements());
+      return of.kind == gpu::Collective::all_gather
+                 ? ncclAllGather(of.from, of.to, of.bytes, ncclUint8, communicator_, stream)
+                 : ncclAllReduce(of.from, of.to, elements, nccl_type(of.dtype), ncclSum, communicator_, stream);
+    });
     ++sequence_;
   }
 
   // Throws what has failed since it was queued.
   void check() {
     ncclResult_t state = ncclSuccess;
-    std::string reason;
-    {
-      const std::lock_guard lock(mutex_);
-      if (communicator_ == nullptr || ncclCommGetAsyncError(communicator_, &state) != ncclSuccess) return;
-      if (state == ncclSuccess || state == ncclInProgress) return;
-      reason = reason_of(state, communicator_);
-    }
+    if (ending_->is_closed(position_)) return;
+    if (ncclCommGetAsyncError(communicator_, &state) != ncclSuccess) return;
+    if (state == ncclSuccess || state == ncclInProgress) return;
     fail_running(fmt::format("GPU: a collective of communicator {}, {} or earlier: {}", ranks_text(ranks()),
-                             sequence_ - 1, reason));
+                             sequence_ - 1, reason_of(state, communicator_)));
   }
 
-  void abort_now() noexcept {
-    const std::lock_guard lock(mutex_);
-    if (communicator_ != nullptr) ncclCommAbort(std::exchange(communicator_, nullptr));
+  // On another thread: what this rank waits for ends, in a call and on the GPU.
+  void wake() noexcept {
+    ending_->wake(position_, [this] {
+      // The library tells the address of a communicator when it begins to make it.
+      const std::atomic_ref<ncclComm_t> communicator(communicator_);
+      for (int i = 0; communicator == nullptr && i < 1000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      ncclCommAbort(communicator);
+    });
+  }
+  // On this thread. By abort, because the library's other way waits for the other ranks. What was queued is done by
+  // now, or has failed.
+  void end() noexcept {
+    ending_->finish(position_, [this] { ncclCommAbort(communicator_); });
   }
 
  private:
-  void must(ncclResult_t status, const std::string& what) const {
+  std::string beginning() const { return "the beginning of communicator " + ranks_text(ranks()); }
+
+  template <class F>
+  void call(const std::string& what, F&& make) {
+    const ncclResult_t status = ending_->enter(position_) ? make() : ncclInvalidUsage;
+    ending_->leave(position_);
+    abort_.check();
+    if (is_late_) {
+      fail_running(fmt::format("GPU: {} has not returned within {} s", what, patience().count()),
+                   "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
+    }
+    must(status, what);
+  }
+
+  static void must(ncclResult_t status, const std::string& what) {
     if (status == ncclSuccess) return;
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
-  // Until the library has taken what was asked of it.
-  void settle(const std::string& what) {
-    const auto end = std::chrono::steady_clock::now() + patience();
-    for (;;) {
-      ncclResult_t state = ncclInProgress;
-      {
-        const std::lock_guard lock(mutex_);
-        if (communicator_ != nullptr) ncclCommGetAsyncError(communicator_, &state);
-      }
-      abort_.check();
-      if (state != ncclInProgress) return must(state, what);
-      if (std::chrono::steady_clock::now() > end) {
-        fail_running(fmt::format("GPU: {} has not begun within {} s; a rank did not come", what, patience().count()));
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
+  // On the lookout's thread.
+  void look() noexcept {
+    if (is_late_ || ending_->lasted(position_) <= patience()) return;
+    is_late_ = true;
+    wake();
   }
 
   std::shared_ptr<NcclMeeting> meeting_;
+  std::size_t position_;
   const Abort& abort_;
-  std::mutex mutex_;
-  ncclComm_t communicator_ = nullptr;  // null when aborted
+  ncclUniqueId id_{};
+  std::shared_ptr<gpu::Ending> ending_;
+  alignas(std::atomic_ref<ncclComm_t>::required_alignment) ncclComm_t communicator_ = nullptr;
   std::int64_t sequence_ = 0;
+  std::atomic<bool> is_late_ = false;
+  std::optional<gpu::Lookout::Post> post_;  // ends first
 };
 
 class NcclCollectives final : public Collectives {
@@ -134,11 +144,15 @@ class NcclCollectives final : public Collectives {
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
-    auto meeting = meetings_.get(
+    auto meeting = meetings_.of.get(
         key, ranks, [&] { return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
-    auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, captured_);
-    const std::lock_guard lock(mutex_);
-    all_.push_back(std::move(communicator));
+    auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, meetings_.lookout);
+    NcclCommunicator& added = *communicator;
+    {
+      const std::lock_guard lock(mutex_);
+      all_.push_back(std::move(communicator));
+    }
+    added.begin();
     return static_cast<int>(all_.size()) - 1;
   }
   void run(int communicator, const RankCall& call, cudaStream_t stream) override { at(communicator).run(call, stream); }
@@ -147,9 +161,12 @@ class NcclCollectives final : public Collectives {
   void check() override {
     for (const auto& each : all_) each->check();
   }
-  void abort() noexcept override {
+  void wake() noexcept override {
     const std::lock_guard lock(mutex_);
-    for (const auto& each : all_) each->abort_now();
+    for (const auto& each : all_) each->wake();
+  }
+  void end() noexcept override {
+    for (const auto& each : all_) each->end();
   }
 
  private:
@@ -159,7 +176,7 @@ class NcclCollectives final : public Collectives {
   bool captured_;
   NcclMeetings& meetings_;
   const Abort& abort_;
-  std::mutex mutex_;  // of changes to `all_`, which abort() reads on another thread
+  std::mutex mutex_;  // of changes to `all_`, which wake() reads on another thread
   std::vector<std::unique_ptr<NcclCommunicator>> all_;
 };
 

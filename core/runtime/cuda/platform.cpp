@@ -55,6 +55,8 @@ class CudaPlatform final : public gpu::Platform {
   explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
     // A device may have collectives of several communicators under way: they run in the order of the calls.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    // Connections are made with a communicator, when no GPU runs anything: they take memory, and wait for other ranks.
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     // Without it a communicator's calls in graphs and outside of them would have to wait for one another.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
@@ -72,9 +74,10 @@ class CudaPlatform final : public gpu::Platform {
   }
   std::string description(int device) const override { return properties_for_planning(device); }
   std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CudaDevice>(device, device, generate_, compiler_, [this, device](const Abort& abort) {
-      return make_nccl_collectives(device, meetings_, abort, captures_collectives());
-    });
+    const auto make_collectives = [this, device](const Abort& abort) {
+      return make_nccl_collectives(device, communicators_, abort, captures_collectives());
+    };
+    return std::make_unique<CudaDevice>(device, device, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:
@@ -83,7 +86,8 @@ class CudaPlatform final : public gpu::Platform {
   Generate generate_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int count_;
-  NcclMeetings meetings_;
+  NcclMeetings communicators_;
+  Meetings meetings_;
 };
 
 class VirtualPlatform final : public gpu::Platform {
@@ -101,16 +105,18 @@ class VirtualPlatform final : public gpu::Platform {
   }
   std::string description(int) const override { return properties_for_planning(0); }
   std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CudaDevice>(device, 0, generate_, compiler_, [this, device](const Abort& abort) {
-      return make_virtual_collectives(device, meetings_, abort);
-    });
+    const auto make_collectives = [this, device](const Abort& abort) {
+      return make_virtual_collectives(device, communicators_, abort);
+    };
+    return std::make_unique<CudaDevice>(device, 0, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:
   Generate generate_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int devices_;
-  VirtualMeetings meetings_;
+  VirtualMeetings communicators_;
+  Meetings meetings_;
 };
 
 }  // namespace

@@ -134,7 +134,9 @@ class VirtualCollectives final : public Collectives {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}
-  void abort() noexcept override {}  // who waits in a meeting looks at the Abort
+  // Who waits in a meeting looks at the Abort.
+  void wake() noexcept override {}
+  void end() noexcept override {}
 
  private:
   int rank_;

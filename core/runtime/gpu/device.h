@@ -89,6 +89,11 @@ struct Properties {
 };
 
 // All functions but abort() throw Error: resource where memory is short, failed for everything else.
+//
+// CUDA may let allocate(), pinned(), prepare(), capture(), join() and the end of a device wait for what other devices
+// run, above all where they reach one another's memory. So none of them may be called while a collective is under way
+// for which a rank has yet to be called, and the thread of another device must not begin one meanwhile: meet() comes
+// before them and after them.
 class Device {
  public:
   virtual ~Device() = default;
@@ -145,6 +150,8 @@ class Device {
   // This device's part of the communicator of `ranks`, devices of the platform; `key` tells it from others of the same
   // ranks. Waits until all have called.
   virtual Communicator join(int key, std::span<const int> ranks) = 0;
+  // Waits, on the host, until the devices 0 to `devices` - 1 of the platform have called it as often as this one.
+  virtual void meet(int devices) = 0;
   // Ends what runs and what waits for other ranks, which fails with `reason`. May be called on any thread.
   virtual void abort(const std::string& reason) noexcept = 0;
 };

@@ -61,7 +61,7 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 }
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
-    : device_(device), plans_(plans), layout_(layout) {
+    : device_(device), plans_(plans), layout_(layout), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
   prepare_kernels(make_kernel);  // while there is memory to try them on
   kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
   data_ = allocate(layout.data);
@@ -82,6 +82,8 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
   for (const Plan& plan : plans) join(plan);
+  record_foreseen();
+  if (gpus_ > 1) device_.meet(gpus_);
 }
 
 std::byte* Executor::allocate(std::size_t bytes) {
@@ -169,7 +171,6 @@ std::byte* Executor::address(const StepOf& step, Place place) const {
 
 void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
   const int group = layout_.batches[step.entry].group;
-  if (each_slot && begun_.insert({step.entry, step.member}).second) record_groups(step.entry, step.member);
   Steps next{step};
   for (; steps > 0; steps -= next.count) {
     // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
@@ -180,20 +181,37 @@ void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
     }
     next.each_slot = each_slot && next.count > 1;  // a single step is the same by itself and in a group
     launch(next.first, recorded(next));
+    mark_queued();
     if (each_slot) next.first.slot += next.count;
   }
 }
 
-void Executor::record_groups(std::size_t entry, std::int64_t member) {
-  const Batches& batches = layout_.batches[entry];
-  for (int count = 1; count <= batches.group; count *= 2) {
-    for (int slot = 0; slot < batches.slots; slot += count) recorded({{entry, slot, member}, count, count > 1});
+void Executor::record_foreseen() {
+  const auto keep = [&](const Steps& steps) { steps_.emplace(steps, record(steps)); };
+  for (std::size_t e = 0; e < plans_.size(); ++e) {
+    const Batches& batches = layout_.batches[e];
+    const bool on_one = batches.slots == 1;
+    for (std::int64_t member = 0; member < layout_.members; ++member) {
+      for (int count = 1; count == 1 || (count <= batches.group && (on_one || batches.in_groups)); count *= 2) {
+        for (int slot = 0; slot < batches.slots; slot += on_one ? 1 : count) {
+          keep({{e, slot, member}, count, count > 1 && !on_one});
+        }
+      }
+    }
   }
 }
 
 const std::vector<Executor::Part>& Executor::recorded(const Steps& steps) {
-  const auto found = steps_.find(steps);
-  return found != steps_.end() ? found->second : steps_.emplace(steps, record(steps)).first->second;
+  if (const auto found = steps_.find(steps); found != steps_.end()) return found->second;
+  alone([&] { steps_.emplace(steps, record(steps)); });
+  return steps_.at(steps);
+}
+
+template <class F>
+void Executor::alone(F&& record) {
+  if (gpus_ > 1) device_.meet(gpus_);
+  record();
+  if (gpus_ > 1) device_.meet(gpus_);
 }
 
 std::vector<Executor::Part> Executor::record(const Steps& steps) {
@@ -226,10 +244,12 @@ std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const
 void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (part.loop == nullptr) {
+      queued(1);
       device_.replay(part.graph);
       continue;
     }
     for (std::int64_t k = 0; k < part.loop->iterations; ++k) {
+      queued(static_cast<int>(part.loop->slices.size()));
       for (const Loop::Slice& slice : part.loop->slices) {
         issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
       }
@@ -238,19 +258,39 @@ void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
   }
 }
 
+void Executor::queued(int calls) {
+  constexpr int most_unmarked = 64;
+  if (unmarked_ + calls > most_unmarked) mark_queued();
+  while (in_flight_.size() >= most_in_flight) {
+    device_.wait(in_flight_.front());
+    in_flight_.pop_front();
+  }
+  unmarked_ += calls;
+}
+
+void Executor::mark_queued() {
+  if (unmarked_ == 0) return;
+  in_flight_.push_back(device_.mark(Stream::compute));
+  unmarked_ = 0;
+}
+
 std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
   auto timed = timed_.find(step);
   if (timed == timed_.end()) {
     Stamps stamps;
-    const Graph graph = device_.capture([&] {
-      stamp(stamps, Stream::compute);
-      issue(step, plans_[step.entry].commands, &stamps);
+    Graph graph;
+    alone([&] {
+      graph = device_.capture([&] {
+        stamp(stamps, Stream::compute);
+        issue(step, plans_[step.entry].commands, &stamps);
+      });
     });
     timed = timed_.emplace(step, std::pair(graph, std::move(stamps))).first;
   }
   const auto& [graph, stamps] = timed->second;
   device_.replay(graph);
   device_.wait(device_.mark(Stream::compute));
+  in_flight_.clear();
   std::vector<Timed> times;
   for (const Stamps::Of& of : stamps.commands) {
     times.push_back({of.command, device_.seconds_between(0, of.begin), device_.seconds_between(0, of.end)});

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -32,6 +32,7 @@ std::int64_t calls_of(std::span<const Command> commands);
 struct Batches {
   int slots = 1;
   int group = 1;                          // the most steps in a graph: a power of two
+  bool in_groups = false;                 // the slots are those of groups, whose steps have a batch each
   std::int64_t members = 1;               // that have batches of their own
   std::size_t host_bytes = 0;             // of one, for the whole mesh
   std::vector<std::size_t> host_offsets;  // in it: of the program's inputs that are batch inputs
@@ -61,11 +62,13 @@ struct StepOf {
 
 class Executor {
  public:
-  // The plans, one for each entry, outlive this.
+  // The plans, one for each entry, outlive this. Everything that run() is likely to be asked for is recorded, and all
+  // GPUs meet at the end: none of them runs a step while another one records.
   Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
 
-  // Queues steps: the first ones record graphs, of one step and of several. All of them on the batch in a slot, or with
-  // `each_slot` each on its own, in the slots from that one on.
+  // Queues steps, as graphs of one step and of several. All of them on the batch in a slot, or with `each_slot` each on
+  // its own, in the slots from that one on. Waits until the device is at most `most_in_flight` graphs behind.
+  static constexpr std::size_t most_in_flight = 4;
   void run(const StepOf& step, std::int64_t steps, bool each_slot = false);
   // Runs one step and waits for it. When each command ran, in seconds since the step began; collectives run beside the
   // others. The commands of a loop come once for each iteration.
@@ -128,11 +131,18 @@ class Executor {
     friend auto operator<=>(const Steps&, const Steps&) = default;
   };
   const std::vector<Part>& recorded(const Steps& steps);
-  // Of all groups that run() may be asked for, so that a steady run makes no more of them.
-  void record_groups(std::size_t entry, std::int64_t member);
+  // Single steps on each slot, and the groups that submit_each() or, on a single batch, submit() are called for.
+  void record_foreseen();
+  // Recording while other GPUs run: `record` between two meetings of all GPUs.
+  template <class F>
+  void alone(F&& record);
   std::vector<Part> record(const Steps& steps);
   std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
   void launch(const StepOf& step, const std::vector<Part>& parts);
+  // The queue of a device that is full holds its thread inside of CUDA. So there are few marks on the way, and few
+  // calls between two of them.
+  void queued(int calls);
+  void mark_queued();
   // Numbers of stamps, by command in the order of the calls.
   struct Stamps {
     struct Of {
@@ -155,6 +165,7 @@ class Executor {
   Device& device_;
   const std::vector<Plan>& plans_;
   const Layout layout_;
+  const int gpus_;
   std::size_t allocated_ = 0;
   std::vector<std::byte*> constants_;  // by entry
   std::byte* kept_ = nullptr;          // of all members, one after another
@@ -177,7 +188,8 @@ class Executor {
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks: entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
   std::map<Steps, std::vector<Part>> steps_;
-  std::set<std::pair<std::size_t, std::int64_t>> begun_;  // entries and members whose groups are recorded
+  std::deque<Mark> in_flight_;                            // after what was queued
+  int unmarked_ = 0;                                      // calls since the last of them
   std::map<StepOf, std::pair<Graph, Stamps>> timed_;      // of one step, with times
   std::map<std::pair<std::size_t, int>, Mark> released_;  // by entry and slot
 };

@@ -39,10 +39,20 @@ Lowering::Gathered Lowering::gather(const Equation& equation, int operand) {
   const Buffer one = plan_.buffer(operand);
   const std::int64_t gpus = plan_.division.grid.group_size(axes);
   if (gpus == 1) return {operand, one};
-  const int gathered = add_buffer(one.type, {}, Pool::passing);
-  at(gathered).slices = one.slices * gpus;
-  add(Collect{&equation, Collective::all_gather, axes, one.type.dtype, {gathered, 0}, {operand, 0}, one.bytes()});
-  return {gathered, one, gpus, 0, one.bytes()};
+  const std::size_t pitch = pitch_of(one.bytes());
+  const int gathered = add_gathered(one.type.dtype, pitch, gpus);
+  add(Collect{&equation, Collective::all_gather, axes, one.type.dtype, {gathered, 0}, {operand, 0}, pitch});
+  return {gathered, one, gpus, 0, pitch};
+}
+
+// Of what each GPU sends. What begins at a multiple of 16 bytes NCCL copies in words of 16, and else in bytes. The
+// bytes between the end of a buffer and the next multiple of `alignment` belong to it.
+std::size_t Lowering::pitch_of(std::size_t bytes) { return round_up(bytes, alignment); }
+
+int Lowering::add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus) {
+  const int gathered = add_buffer({dtype, {static_cast<std::int64_t>(pitch / size_of(dtype))}, {}}, {}, Pool::passing);
+  at(gathered).slices = gpus;
+  return gathered;
 }
 
 std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered& from,
@@ -189,12 +199,11 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
   std::vector<Gathered> gathered(operands.size());
   for (const Bucket& bucket : buckets) {
     const DType dtype = plan_.buffer(bucket.begin.buffer).type.dtype;
-    const int all =
-        add_buffer({dtype, {static_cast<std::int64_t>(bucket.bytes / size_of(dtype))}, {}}, {}, Pool::passing);
-    at(all).slices = gpus;
-    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, bucket.begin, bucket.bytes});
+    const std::size_t pitch = pitch_of(bucket.bytes);
+    const int all = add_gathered(dtype, pitch, gpus);
+    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, bucket.begin, pitch});
     for (const std::size_t i : bucket.items) {
-      gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, bucket.bytes};
+      gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, pitch};
     }
   }
   for (std::size_t i = 0; i < operands.size(); ++i) results[i] = fold_slices(equation, gathered[i], axes[i]);

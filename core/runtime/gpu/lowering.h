@@ -74,6 +74,8 @@ class Lowering {
     std::size_t offset = 0, pitch = 0;  // of the first GPU's part, and from one to the next
   };
   Gathered gather(const Equation& equation, int operand);
+  static std::size_t pitch_of(std::size_t bytes);
+  int add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus);
   // What the group of a local device has, in the order of the mesh.
   std::vector<Place> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 

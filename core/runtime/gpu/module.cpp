@@ -68,10 +68,14 @@ struct GpuModule::Impl {
     }
   }
 
-  // No worker may be gone while another one fails and tells all of them.
+  // No worker may be gone while another one fails and tells all of them. The first GPU's ends when all others have
+  // ended: until then their devices may read the batches that it has pinned.
   void stop() {
-    for (const std::unique_ptr<Worker>& worker : workers) worker->end();
-    for (const std::unique_ptr<Worker>& worker : workers) worker->join();
+    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->end();
+    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->join();
+    if (workers.empty()) return;
+    workers.front()->end();
+    workers.front()->join();
   }
 
   void abort(const std::string& reason) {
