@@ -29,8 +29,8 @@ std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, b
   if (bias) in_plan = {*bias};
   if (bias && *bias != operands) in_plan.push_back(operands);
   for (const bool with_relu : {true, false}) {
-    if (with_relu && !relu) continue;
-    const bool is_strict = with_relu && where == Relu::apart;
+    if (with_relu && (!relu || where == Relu::apart)) continue;
+    const bool is_strict = with_relu && where == Relu::strict;
     for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as, is_strict});
     if (!bias) all.push_back({operands, result, false, with_relu, DType::f32, is_strict});
   }

@@ -118,10 +118,11 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
 gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   refuse_while_recording("a kernel is prepared");
   kernels_.push_back(libraries_.prepare(op, request, kernel));
-  const bool keeps_nan = warm_up(kernels_.back(), request, kernel);
-  if (kernels_.back().has_library_relu() && !keeps_nan) {
-    kernels_.back() = libraries_.prepare(op, request, kernel, Relu::apart);
-    warm_up(kernels_.back(), request, kernel);
+  bool keeps_nan = warm_up(kernels_.back(), request, kernel);
+  for (const Relu relu : {Relu::strict, Relu::apart}) {
+    if (keeps_nan || !kernels_.back().has_library_relu()) break;
+    kernels_.back() = libraries_.prepare(op, request, kernel, relu);
+    keeps_nan = warm_up(kernels_.back(), request, kernel);
   }
   return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
 }

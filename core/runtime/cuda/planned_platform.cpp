@@ -20,7 +20,7 @@ class PlannedDevice final : public gpu::Device {
     const Kernel first = libraries_.prepare(op, request, kernel);
     if (!first.has_library_relu()) return {count_++, first.workspace()};
     // The GPU itself tries whether that relu keeps a NaN, and may take the other kernel.
-    const Kernel other = libraries_.prepare(op, request, kernel, Relu::apart);
+    const Kernel other = libraries_.prepare(op, request, kernel, Relu::strict);
     return {count_++, std::max(first.workspace(), other.workspace())};
   }
 

@@ -13,10 +13,12 @@
 namespace pmaptrain::cuda {
 
 // Where the relu of a convolution or a product is. A NaN has to stay one. What libraries make of it they do not
-// document, but for the few engines of cuDNN with the note STRICT_NAN_PROP.
+// document, but for the few engines of cuDNN with the note STRICT_NAN_PROP. So these are tried with NaN, one after
+// another, until one of them keeps it.
 enum class Relu : std::uint8_t {
-  by_library,  // within the library's first choice, whose results are to be tried with NaN
-  apart,       // within an engine that has the note and is about as fast, else by a kernel of our own
+  by_library,  // within the library's first choice
+  strict,      // within an engine that has the note and is about as fast, else apart
+  apart,       // by a kernel of our own
 };
 
 class Work {
