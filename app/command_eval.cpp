@@ -71,9 +71,10 @@ struct Evaluations {
 
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
-                     const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member) {
+                     const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
+                     bool is_own_data) {
   try {
-    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member);
+    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data);
     Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     if (loaded.spec.ensemble && !member) found.together = evaluation.of_average();
     return found;
@@ -116,7 +117,13 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
-  const auto [results, together, notes, left_out] = evaluate(loaded, config.config, chosen, split, weights, member);
+  const auto& set = config.overrides.set;
+  const bool is_own_data = std::none_of(set.begin(), set.end(), [](const std::string& setting) {
+    return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
+           setting.starts_with("data.limit");
+  });
+  const auto [results, together, notes, left_out] =
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data);
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&

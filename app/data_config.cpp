@@ -168,9 +168,12 @@ class Writer {
     if (!layout.ignored.empty()) {
       text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
       std::vector<std::string> columns;
-      for (const auto& [column, why] : layout.ignored) columns.push_back(in_a_line(column) + " (" + why + ")");
+      for (const auto& [column, why] : layout.ignored) {
+        columns.push_back((column.empty() ? "one without a name" : in_a_line(column)) + " (" + why + ")");
+      }
       text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
     }
+    text.comments.insert(text.comments.end(), layout.notes.begin(), layout.notes.end());
     if (!layout.categorical.empty()) {
       text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
     }
@@ -233,9 +236,11 @@ class Writer {
     if (train.size() < 2) return false;
     std::vector<std::byte> first(train.target().bytes()), other(first.size());
     train.read(0, nullptr, first.data());
-    for (std::int64_t i = 1; i < train.size(); ++i) {
-      train.read(i, nullptr, other.data());
-      if (first != other) return false;
+    for (const auto* const dataset : {&found_.train, is_divided() ? &found_.validation : &found_.train}) {
+      for (std::int64_t i = 0; i < (*dataset)->size(); ++i) {
+        (*dataset)->read(i, nullptr, other.data());
+        if (first != other) return false;
+      }
     }
     return true;
   }

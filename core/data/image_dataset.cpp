@@ -7,8 +7,10 @@
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -177,6 +179,19 @@ void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&
     }
   });
   remove_unread(files, reasons, skipped);
+}
+
+void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped) {
+  const auto kind_of = [&](const ImageFile& file) {
+    const ImageSize size = resize ? ImageSize{} : seen_size(file.head);
+    return std::tuple(size.height, size.width, file.head.grey);
+  };
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::int64_t> counts;
+  for (const ImageFile& file : files.files) ++counts[kind_of(file)];
+  if (counts.size() < 2) return;
+  const std::int64_t most = most_skipped(std::ssize(files.files) + std::ssize(skipped));
+  remove_damaged(
+      files, [&](const ImageFile& file) { return counts.at(kind_of(file)) <= most; }, skipped);
 }
 
 std::string note_of_room(const ImageFiles& files, const std::string& which, const ImageForm& form, std::size_t room) {

@@ -38,6 +38,10 @@ std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& 
 void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&)>& asked,
                     std::vector<SkippedRow>& skipped);
 
+// A file whose head alone can be read must not decide what all images become. Where heads differ in size (which counts
+// without `resize`) or in colour, removes the damaged ones among those of so few files that all may be left out.
+void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped);
+
 // "train images: 12 GiB do not fit in 8 GiB of memory; 3000 of 9000 are decoded whenever they are read"; empty if all
 // fit.
 std::string note_of_room(const ImageFiles& files, const std::string& which, const ImageForm& form, std::size_t room);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -30,7 +31,12 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// The names in a folder that do not begin with a dot, sorted by bytes.
+// Names that begin with a dot, and files that Windows leaves in folders of images.
+bool is_passed_over(std::string_view name) {
+  return name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini";
+}
+
+// The other names in a folder, sorted by bytes.
 std::vector<std::string> names_in(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), &::closedir);
   if (!directory && errno == ENOTDIR) fail_data(fmt::format("'{}' is a file; {}", folder, layout));
@@ -38,12 +44,18 @@ std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(directory.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (!is_passed_over(entry->d_name)) names.emplace_back(entry->d_name);
     errno = 0;
   }
   if (errno != 0) fail_to_open(folder, errno);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// A link that leads nowhere, or what is no file.
+bool is_odd_entry(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode);
 }
 
 ImageHead read_head(const std::string& path) {
@@ -62,6 +74,7 @@ ImageFiles list_image_files(const std::string& folder) {
   ImageFiles found{folder, {}, {}};
   for (const std::string& name : names_in(folder)) {
     const std::string path = fmt::format("{}/{}", folder, name);
+    if (struct stat status = {}; ::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
     if (!is_folder(path)) {
       fail_data(fmt::format("'{}' is not in the folder of a class; {}", path, layout),
                 "move it into one, or out of the folder; only names that begin with a dot are passed over");
@@ -120,7 +133,12 @@ void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
     try {
       file.head = read_head(files.path_of(file));
     } catch (const Error& error) {
-      if (skipped == nullptr || error.status() != ExitStatus::data) throw;
+      if (error.status() != ExitStatus::data) throw;
+      if (skipped == nullptr && is_odd_entry(files.path_of(file))) {
+        fail_data(error.diagnostics().front().message,
+                  "move it out of the folder; on_error: skip in image_folder leaves out a few that cannot be read");
+      }
+      if (skipped == nullptr) throw;
       reasons[static_cast<std::size_t>(i)] = error.diagnostics().front().message;
     }
   });
@@ -128,11 +146,13 @@ void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
 }
 
 void leave_out(ImageFiles& files, const std::vector<SkippedRow>& left_out, std::vector<SkippedRow>& skipped) {
+  std::set<std::string_view> names;
   for (const SkippedRow& row : left_out) {
     if (row.file.empty()) continue;  // an older run's
-    std::erase_if(files.files, [&](const ImageFile& file) { return file.name == row.file; });
+    names.insert(row.file);
     skipped.push_back(row);
   }
+  std::erase_if(files.files, [&](const ImageFile& file) { return names.contains(file.name); });
 }
 
 void remove_unread(ImageFiles& files, const std::vector<std::string>& reasons, std::vector<SkippedRow>& skipped) {

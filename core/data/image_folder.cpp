@@ -59,21 +59,6 @@ void check_classes(const ImageFiles& files, Split split, const std::vector<std::
   }
 }
 
-// A file whose head alone can be read must not decide what all images become. Without `resize` its size is among that.
-// Where heads differ, those of more files than may be left out are not all of damaged files.
-void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped) {
-  const auto kind_of = [&](const ImageFile& file) {
-    const ImageSize size = resize ? ImageSize{} : seen_size(file.head);
-    return std::tuple(size.height, size.width, file.head.grey);
-  };
-  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::int64_t> counts;
-  for (const ImageFile& file : files.files) ++counts[kind_of(file)];
-  if (counts.size() < 2) return;
-  const std::int64_t most = most_skipped(std::ssize(files.files) + std::ssize(skipped));
-  remove_damaged(
-      files, [&](const ImageFile& file) { return counts.at(kind_of(file)) <= most; }, skipped);
-}
-
 bool has_form(const ImageFile& file, const ImageForm& form, bool resize) {
   return (form.channels == 3 || file.head.grey) && (resize || seen_size(file.head) == form.size);
 }
@@ -148,8 +133,8 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   std::map<Split, std::int64_t> listed;
   std::map<Split, std::vector<SkippedRow>> skipped;
   for (auto& [split, files] : splits) {
-    listed[split] = std::ssize(files.files);
     if (skips) leave_out(files, of_split(left_out, split), skipped[split]);
+    listed[split] = std::ssize(files.files) + std::ssize(skipped[split]);
     read_heads(files, skips ? &skipped[split] : nullptr);
     if (skips && by_train && split == Split::train) remove_damaged_few(files, resize, skipped[split]);
     if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));

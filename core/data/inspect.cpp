@@ -7,8 +7,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/data/array.h"
 #include "core/data/csv_reader.h"
+#include "core/data/image_dataset.h"
 #include "core/data/image_files.h"
 #include "core/data/skipped.h"
 #include "core/data/zip.h"
@@ -112,6 +114,10 @@ namespace {
 
 // Of a column; one of more texts is no input.
 constexpr std::size_t most_values = std::size_t{1} << 16;
+// Of a column of numbers with texts in a few rows.
+constexpr std::size_t most_text_rows = std::size_t{1} << 16;
+// Of as many rows at least one is left out for a text in a column of numbers.
+constexpr std::size_t rows_of_stray = 20;
 
 // The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
 // is taken only where no other splits them.
@@ -137,10 +143,13 @@ struct Column {
   std::string decimal_comma, with_signs;  // one of them
   std::string text;                       // the first one, and its line
   std::int64_t text_line = 0;
-  bool has_leading_zero = false;  // "0,579"
-  bool counts_rows = true;        // holds 0, 1, 2, ... or 1, 2, 3, ...
-  double first = 0;
-  Words values;  // different ones, as long as they are few
+  std::vector<std::size_t> text_rows;  // the first of them
+  bool has_leading_zero = false;       // "0,579"
+  // Of cells that are no texts.
+  bool has_integers = true;     // alone
+  bool counts_rows = true;      // they are 0, 1, 2, ... or 1, 2, 3, ...
+  std::optional<double> first;  // what the first row would have so
+  Words values;                 // different ones, as long as they are few
 };
 
 // "0,579"
@@ -193,9 +202,15 @@ void take(Column& column, std::string_view cell, std::size_t row, std::int64_t l
   } else if (number.kind != CellNumber::Kind::text) {
     ++column.numbers;
   }
-  if (row == 0) column.first = number.value;
-  column.counts_rows = column.counts_rows && number.kind == CellNumber::Kind::number && column.first <= 1 &&
-                       column.first >= 0 && number.integer && number.value - column.first == static_cast<double>(row);
+  if (number.kind == CellNumber::Kind::text) {
+    if (column.text_rows.size() <= most_text_rows) column.text_rows.push_back(row);
+    return;
+  }
+  const double first = number.value - static_cast<double>(row);
+  if (!column.first) column.first = first;
+  column.has_integers = column.has_integers && number.kind == CellNumber::Kind::number && number.integer;
+  column.counts_rows =
+      column.counts_rows && column.has_integers && (first == 0 || first == 1) && first == *column.first;
 }
 
 bool names_rows(const Column& column) {
@@ -209,23 +224,37 @@ bool has_stray_texts(const Column& column) {
   return column.texts > 0 && column.dates < column.texts && column.numbers >= 9 * column.texts;
 }
 
+// A column of texts that has more of them is no input.
+std::size_t most_texts(std::size_t rows) { return std::min(most_values, std::max<std::size_t>(20, rows / 10)); }
+
+// Whether the rows of its texts may be left out, so that it is one of numbers. A text that comes again is a category,
+// unless the numbers are too many for categories.
+bool is_of_numbers(const Column& column, std::size_t rows) {
+  return has_stray_texts(column) && (column.texts == 1 || column.values.size() > most_texts(rows));
+}
+
+std::string strays_of(const Column& column) {
+  return "has numbers but in " + counted(static_cast<std::int64_t>(column.texts), "row") + ", such as " +
+         shown_cell(column.text) + " in line " + std::to_string(column.text_line);
+}
+
 // Why a column that is not the target is no input; empty where it is one.
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {
   if (column.is_empty()) return "it is empty";
   if (column.texts > 0 && column.dates == column.texts) return "it has dates";
   // A column with a single text is one of texts, in which numbers are categories as well.
-  const std::size_t most = std::min(most_values, std::max<std::size_t>(20, rows / 10));
-  if (column.texts > 0 && column.values.size() > most) {
+  if (column.texts > 0 && column.values.size() > most_texts(rows)) {
     if (has_stray_texts(column)) {
-      return "it has numbers but in " + counted(static_cast<std::int64_t>(column.texts), "row") + ", such as " +
-             shown_cell(column.text) + " in line " + std::to_string(column.text_line) +
-             ": mend these, or name the column in inputs and set on_error: skip";
+      return "it " + strays_of(column) + ": mend these, or name the column in inputs and set on_error: skip";
     }
     const bool is_more = column.values.size() > most_values;
     return "it has " + (is_more ? "more than " + with_commas(most_values) : with_commas(std::ssize(column.values))) +
            " different texts";
   }
-  if (rows > 2 && column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
+  if (rows <= 2 || column.texts > 0) return "";
+  if (column.counts_rows && (names_rows(column) || is_first)) return "it numbers the rows";
+  const bool all_differ = column.values.size() >= std::min(column.numbers, most_values + 1);
+  if (names_rows(column) && column.has_integers && all_differ) return "it names the rows by numbers";
   return "";
 }
 
@@ -297,14 +326,32 @@ TableLayout find_columns(const std::string& path) {
     fail_data("column '" + layout.target + "' of '" + path + "', the target, is empty",
               "the target is the last column, or one that is called 'target' or 'label'");
   }
-  // As many rows with such texts as may be left out; more of them make texts of their columns.
-  std::int64_t strays = 0;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (i != target && has_stray_texts(columns[i])) strays += static_cast<std::int64_t>(columns[i].texts);
+  if (const Column& column = columns[target]; has_stray_texts(column)) {
+    if (column.values.size() > most_texts(rows)) {
+      fail_data("column '" + column.name + "' of '" + path + "', the target, " + strays_of(column),
+                "mend these cells, or remove their rows");
+    }
+    layout.notes.push_back("Column '" + column.name + "', the target, " + strays_of(column) +
+                           ": all its cells are taken as classes.");
   }
-  layout.has_stray_texts = strays > 0 && strays <= most_skipped(static_cast<std::int64_t>(rows));
+  // Texts in a few rows of what is an input make no categories of its numbers: these rows are left out.
+  std::vector<std::size_t> of_numbers;
+  std::set<std::size_t> stray_rows;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (i != target && layout.has_stray_texts && has_stray_texts(columns[i])) columns[i].texts = 0;
+    if (i == target || !is_of_numbers(columns[i], rows)) continue;
+    Column numbers = columns[i];
+    numbers.texts = 0;
+    if (why_ignored(numbers, i == 0, rows).empty()) {
+      of_numbers.push_back(i);
+      stray_rows.insert(numbers.text_rows.begin(), numbers.text_rows.end());
+    } else {
+      columns[i].texts = 0;
+    }
+  }
+  layout.has_stray_texts = !stray_rows.empty() && stray_rows.size() * rows_of_stray <= rows &&
+                           std::ssize(stray_rows) <= most_skipped(static_cast<std::int64_t>(rows));
+  for (const std::size_t i : of_numbers) {
+    if (layout.has_stray_texts) columns[i].texts = 0;
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
@@ -316,6 +363,10 @@ TableLayout find_columns(const std::string& path) {
     }
     layout.inputs.push_back(column.name);
     if (is_text) layout.categorical.push_back(column.name);
+    if (has_stray_texts(column)) {
+      layout.notes.push_back("Column '" + column.name + "' " + strays_of(column) +
+                             ": all its cells are taken as texts.");
+    }
     layout.has_missing = layout.has_missing || column.has_missing();
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
@@ -326,7 +377,11 @@ TableLayout find_columns(const std::string& path) {
       return std::find(layout.inputs.begin(), layout.inputs.end(), ignored.column) != layout.inputs.end();
     });
   }
-  if (layout.inputs.empty()) fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'");
+  if (layout.inputs.empty()) {
+    std::vector<std::string> reasons;
+    for (const auto& [column, why] : layout.ignored) reasons.push_back("'" + printable(column) + "': " + why);
+    fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'", join(reasons, "; "));
+  }
   return layout;
 }
 
@@ -360,6 +415,7 @@ ImageFolders find_images(const std::string& path) {
     ImageFiles files = list_image_files(folder);
     std::vector<SkippedRow> unread;
     read_heads(files, &unread);
+    remove_damaged_few(files, false, unread);
     for (const ImageFile& file : files.files) {
       sizes.emplace(file.head.seen_height(), file.head.seen_width());
       sides.push_back(std::min(file.head.seen_height(), file.head.seen_width()));

@@ -32,6 +32,7 @@ struct TableLayout {
     std::string column, why;  // "day", "it has dates"
   };
   std::vector<Ignored> ignored;  // columns that are no inputs
+  std::vector<std::string> notes;
 };
 // Throws Error (data) for a table of fewer than two columns.
 TableLayout find_columns(const std::string& path);

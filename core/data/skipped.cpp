@@ -14,7 +14,7 @@ std::int64_t most_skipped(std::int64_t count) { return std::max<std::int64_t>(1,
 std::vector<SkippedRow> of_split(const Skipped& skipped, Split split) {
   std::vector<SkippedRow> rows;
   for (const Encoding::Skipped& one : skipped) {
-    if (one.split == name_of(split)) rows.push_back({one.row, one.reason, one.file});
+    if (one.split == name_of(split)) rows.push_back({one.row, one.reason, one.file, true});
   }
   return rows;
 }
@@ -24,15 +24,23 @@ void take_skipped(const std::vector<SkippedRow>& skipped, std::int64_t count, st
   if (skipped.empty()) return;
   const std::int64_t found = std::ssize(skipped), most = most_skipped(count);
   const std::string& first = skipped.front().reason;
-  if (found > most) {
+  const auto was_left_out = [](const SkippedRow& row) { return row.was_left_out; };
+  const bool all_were = std::all_of(skipped.begin(), skipped.end(), was_left_out);
+  if (found > most && !all_were) {
     fail_data(
         fmt::format("{} of the {} {} of the {} split cannot be read, and on_error: skip leaves out at most {}; the "
                     "first: {}",
                     with_commas(found), with_commas(count), what, name_of(split), with_commas(most), first),
         "repair them; on_error: error says more about the first");
   }
-  notes.push_back(fmt::format("{}: {} of {} {} cannot be read and {} left out; the first: {}", name_of(split),
-                              with_commas(found), with_commas(count), what, found == 1 ? "is" : "are", first));
+  if (all_were) {
+    notes.push_back(
+        fmt::format("{}: {} of {} {} {} left out again, as by the run before; the first, because it was: {}",
+                    name_of(split), with_commas(found), with_commas(count), what, found == 1 ? "is" : "are", first));
+  } else {
+    notes.push_back(fmt::format("{}: {} of {} {} cannot be read and {} left out; the first: {}", name_of(split),
+                                with_commas(found), with_commas(count), what, found == 1 ? "is" : "are", first));
+  }
   for (const SkippedRow& row : skipped) {
     encoding.skipped.push_back({std::string(name_of(split)), row.row, row.reason, row.file});
   }

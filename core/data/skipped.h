@@ -13,7 +13,8 @@ namespace pmaptrain::data {
 struct SkippedRow {
   std::int64_t row = 0;  // among all rows, or files
   std::string reason;
-  std::string file = {};  // of an image
+  std::string file = {};      // of an image
+  bool was_left_out = false;  // by the run that goes on, whether it can be read by now or not
 };
 
 // How many of `count` rows or files may be left out: a hundredth, and at least one.

@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t most_categories = std::size_t{1} << 16;
 constexpr std::size_t longest_category = 1024;
 
+constexpr const char* skip_help = "on_error: skip leaves out a few rows that cannot be read";
+
 // Reads one table, file after file.
 class TableReader {
  public:
@@ -193,13 +195,14 @@ class TableReader {
     const Table::Target target = table_.target;
     std::vector<std::size_t> categories;
     for (const Dictionary& dictionary : table_.categories) categories.push_back(dictionary.entries().size());
+    const SkippedRow* const listed = listed_row();
     try {
-      if (const SkippedRow* const listed = listed_row()) fail_data(listed->reason);
+      if (listed != nullptr) fail_data(listed->reason);
       read();
       ++table_.rows;
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
-      table_.skipped.push_back({record_, error.diagnostics().front().message, {}});
+      table_.skipped.push_back({record_, error.diagnostics().front().message, {}, listed != nullptr});
       table_.target = target;
       const auto rows = static_cast<std::size_t>(table_.rows);
       table_.numbers.resize(std::min(table_.numbers.size(), rows * columns_.targets.size()));
@@ -290,7 +293,8 @@ class TableReader {
       default: break;
     }
     std::string help =
-        fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out", name);
+        fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out; {1}",
+                    name, skip_help);
     if (is_decimal_comma(cell)) {
       help = "numbers have a decimal point: write them so, without separators of thousands";
     } else if (plain_number(cell)) {
@@ -310,7 +314,9 @@ class TableReader {
   }
 
   [[noreturn]] void fail_large(std::string_view cell) const {
-    fail(fmt::format("{} overflows float32", shown_cell(cell)), "the largest float32 is about 3.4e38");
+    const bool is_infinite = to_number(cell).kind == CellNumber::Kind::infinite;
+    fail(fmt::format("{} {}", shown_cell(cell), is_infinite ? "is infinite" : "overflows float32"),
+         "the largest float32 is about 3.4e38; " + std::string(skip_help));
   }
 
   static bool is_decimal_comma(std::string_view cell) {

@@ -162,7 +162,7 @@ std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& memb
 
 CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                            const std::string& checkpoint, const std::optional<std::string>& split,
-                                           spec::Weights weights, MemberNumber member)
+                                           spec::Weights weights, MemberNumber member, bool is_own_data)
     : loaded_(loaded),
       checkpoint_(checkpoint),
       members_(chosen_members(loaded.spec, member)),
@@ -175,7 +175,14 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
     left_out_ = leave_out_without_best(members_, state);
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
-  data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding);
+  data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
+                     is_own_data ? state.encoding.skipped : data::Skipped());
+  const bool is_divided = split_ == data::Split::validation && spec.data.validation;
+  if (is_own_data && is_divided && data_.train->size() != state.train_examples) {
+    data_.notes.push_back("the data has changed: the run trained on " + counted(state.train_examples, "example") +
+                          ", and now " + with_commas(data_.train->size()) +
+                          " are left to train on, so validation has other examples than in the run");
+  }
   model::check_targets(model_for(members_.front()), *data_.of(split_), spec.data.source_place);
 }
 

@@ -81,11 +81,13 @@ std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& memb
 // Evaluates a run folder's checkpoint ("last", "best" or a step) on a split, by default on test where there is one,
 // else on validation: every member, or `member` alone. Of "best", the members that have none are left out; where
 // `member` is one of them, it is refused. `loaded` is the run's config; `weights` are those of load_weights(). Opens
-// only the data that the split needs. Throws Error.
+// only the data that the split needs: of the run's own data, the rows and files that the run has left out are left out
+// again. Throws Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                       const std::optional<std::string>& split, spec::Weights weights, MemberNumber member);
+                       const std::optional<std::string>& split, spec::Weights weights, MemberNumber member,
+                       bool is_own_data = true);
 
   // What is told of the data: rows that were left out, categories that training has not.
   const std::vector<std::string>& notes() const { return data_.notes; }

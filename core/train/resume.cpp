@@ -240,6 +240,22 @@ void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
 
 namespace {
 
+// The row or file that cannot be read, or can be by now; empty where they are the same.
+std::string changed_skipped(const data::Skipped& run, const data::Skipped& now) {
+  const auto lacks = [](const data::Skipped& all, const data::Encoding::Skipped& one) {
+    return std::none_of(all.begin(), all.end(), [&](const data::Encoding::Skipped& other) {
+      return other.split == one.split && other.row == one.row;
+    });
+  };
+  for (const data::Encoding::Skipped& one : now) {
+    if (lacks(run, one)) return one.reason;
+  }
+  for (const data::Encoding::Skipped& one : run) {
+    if (lacks(now, one)) return "what could not be read can be read by now: " + one.reason;
+  }
+  return "";
+}
+
 // Where the data is not read as the run reads it: what differs, as words. Empty where nothing does.
 std::string changed_encoding(const data::Encoding& run, const data::Encoding& now) {
   const auto of_list = [](const std::string& what, const std::vector<std::string>& before,
@@ -271,12 +287,6 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
              exact(after.missing.value_or(0));
     }
   }
-  const auto is_same_row = [](const data::Encoding::Skipped& a, const data::Encoding::Skipped& b) {
-    return a.split == b.split && a.row == b.row;
-  };
-  if (!std::equal(run.skipped.begin(), run.skipped.end(), now.skipped.begin(), now.skipped.end(), is_same_row)) {
-    return "other rows or files cannot be read";
-  }
   if (run.class_weights != now.class_weights) return "the numbers of examples of the classes";
   if (run.image != now.image) return "the size of the images";
   if (run.targets != now.targets) return "the mean or the standard deviation of the targets";
@@ -299,8 +309,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
   return "the number of channels";
 }
 
-void check_same_data(const RunState& state, const Setup& setup) {
-  const std::string changed = changed_encoding(state.encoding, setup.source.encoding);
+void refuse_changed(const std::string& changed, const Setup& setup) {
   if (changed.empty()) return;
   throw Error(ExitStatus::data,
               Diagnostic{"data",
@@ -329,9 +338,10 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
                                                   with_commas(before) + ", this config " + with_commas(now),
                                               "begin another run (--name)"});
   };
+  refuse_changed(changed_skipped(state.encoding.skipped, setup.source.encoding.skipped), setup);
   refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  check_same_data(state, setup);
+  refuse_changed(changed_encoding(state.encoding, setup.source.encoding), setup);
   check_frozen_best(state, setup.spec().train);
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
   if (!setup.optimizer().schedule) return notes;

@@ -250,8 +250,7 @@ void RunReport::note(const std::vector<EpochEnded>& epochs) {
     told.reported_epoch_at = epoch.step;
     told.measures["train"] = epoch.measures;
     if (epoch.step % setup_.timetable.steps_per_epoch != 0) continue;
-    if (!told.first_epoch) told.first_epoch = epoch;
-    told.last_epoch = epoch;
+    told.note_course(epoch);
   }
 }
 
@@ -283,7 +282,11 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   std::vector<EpochEnded> epochs;
   for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
   if (!reports) {
-    for (EpochEnded& epoch : epochs) told_of(epoch.member.value_or(0)).unreported = std::move(epoch);
+    for (EpochEnded& epoch : epochs) {
+      Told& told = told_of(epoch.member.value_or(0));
+      told.note_course(epoch);
+      told.unreported = std::move(epoch);
+    }
     epochs.clear();
   }
   report(std::move(epochs));
@@ -345,8 +348,8 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   constexpr double rounding = 1e-12;
   if (!(course.last > rounding) || !std::isfinite(*told.first_loss)) return std::nullopt;
   const bool never_fell = course.last >= *told.first_loss && course.last >= course.first;
-  // The first step's batch may have more than the mean loss. The mean over the same examples is the same as long as
-  // parameters hardly change.
+  // The first step's batch may have more than the mean loss. Where all epochs have the same examples, and nothing is
+  // random, their means are the same as long as parameters hardly change.
   constexpr double hardly = 1e-5;
   const bool never_moved = std::abs(course.last - course.first) <= hardly * course.first;
   return never_fell || never_moved ? std::optional(course) : std::nullopt;

@@ -108,7 +108,11 @@ class RunReport {
     std::map<std::string, Measures> measures;  // the last ones, by split
     Confusions confusions = {};
     std::optional<double> first_loss = {};                        // of the first step
-    std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones
+    std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones, reported or not
+    void note_course(const EpochEnded& epoch) {
+      if (!first_epoch) first_epoch = epoch;
+      last_epoch = epoch;
+    }
   };
   Told& told_of(std::int64_t member) { return told_[static_cast<std::size_t>(member)]; }
   const Told& told_of(std::int64_t member) const { return told_[static_cast<std::size_t>(member)]; }

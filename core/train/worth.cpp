@@ -30,6 +30,13 @@ std::string what_helps(const Setup& setup) {
          "another optimizer.learning_rate or a longer train.duration may help";
 }
 
+// Of a run that was better before, what it does longer makes it worse.
+std::string what_helps(const Setup& setup, const Ended& ended, const MemberEnded& member) {
+  if (!member.best || 2 * member.best->step > ended.steps) return what_helps(setup);
+  return "the best checkpoint, which eval and predict take, is that of step " + with_commas(member.best->step) +
+         ": a shorter train.duration, train.early_stopping or a smaller model may help";
+}
+
 // The targets of a split, example by example.
 class Targets {
  public:
@@ -145,8 +152,22 @@ std::string compared(const std::string& name, const std::string& split, double f
          constant + " for every example, " + compact(of_constant);
 }
 
+// The one class that was predicted; none where there are several. Rows of the matrix are true classes.
+std::optional<std::size_t> only_predicted(const std::vector<std::vector<double>>& confusion) {
+  std::optional<std::size_t> only;
+  for (const std::vector<double>& row : confusion) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (!(row[c] > 0)) continue;
+      if (only && *only != c) return std::nullopt;
+      only = c;
+    }
+  }
+  return only;
+}
+
 std::string class_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
-                       const Measures& measures, bool one) {
+                       const Measures& measures, const Confusions& confusions, bool one) {
+  const auto found = confusions.find(split);
   const std::optional<double> accuracy = measure(measures, "accuracy");
   const auto has_weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
     bool has = false;
@@ -159,17 +180,16 @@ std::string class_text(const Setup& setup, const data::Dataset& dataset, const s
   const auto most = std::max_element(shares.begin(), shares.end());
   constexpr double rounding = 1e-6;
   if (!(*most < 1)) return "";
-  // Whoever predicts one class for every example has its share as accuracy.
-  const auto same = std::find_if(shares.begin(), shares.end(),
-                                 [&](double share) { return share > 0 && std::abs(share - *accuracy) <= rounding; });
+  const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;
   // With weights of classes, frequent ones are meant to be missed.
-  if (std::visit(has_weights, setup.model.loss) ? same == shares.end() : !(*accuracy <= *most + rounding)) return "";
-  const auto told = same != shares.end() ? same : most;
-  const auto label = static_cast<std::size_t>(told - shares.begin());
+  const bool balances = std::visit(has_weights, setup.model.loss);
+  if (!constant && (balances || !(*accuracy <= *most + rounding))) return "";
+  const auto label = constant.value_or(static_cast<std::size_t>(most - shares.begin()));
   const std::vector<std::string>& names = setup.source.encoding.classes;
   const std::string name =
       label < names.size() ? "'" + printable(names[label]) + "'" : "class " + std::to_string(label);
-  return compared("accuracy", split, *accuracy, name, *told, one);
+  if (constant) return name + " is predicted for every example of " + split;
+  return compared("accuracy", split, *accuracy, name, *most, one);
 }
 
 // A measure of numbers, and what predicting their mean or median would have.
@@ -239,9 +259,9 @@ std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& m
   // Means over an epoch are of parameters on their way: those of the first one, or of a part, say little of the last.
   if (split == "train" && (ended.epochs < 2 || ended.steps % setup.timetable.steps_per_epoch != 0)) return "";
   const data::Dataset& dataset = *setup.source.of(data::split_named(split).value());
-  std::string text = class_text(setup, dataset, split, measures, one);
+  std::string text = class_text(setup, dataset, split, measures, member.confusions, one);
   if (text.empty()) text = number_text(setup, dataset, split, measures, one);
-  return text.empty() ? "" : text + "; " + what_helps(setup);
+  return text.empty() ? "" : text + "; " + what_helps(setup, ended, member);
 }
 
 }  // namespace

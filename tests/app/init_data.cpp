@@ -251,6 +251,11 @@ TEST_CASE("init says in a sentence about the data why no config would train on i
       "where there is nothing\n");
   CHECK(refusal("x,y\n1,a\n2,a\n") ==
         "error: the target of 't.csv' is 'a' in every example, so there is nothing to learn\n");
+  CHECK(refusal("x,y\n" +
+                rows_of(60, [](int i) { return std::to_string(i) + "," + (i == 9 ? "12O" : std::to_string(i)); })) ==
+        "error: column 'y' of 't.csv', the target, has numbers but in 1 row, such as '12O' in line 11\n  help: mend "
+        "these "
+        "cells, or remove their rows\n");
   for (const char* const number : {"3", "2.5"}) {
     const std::string table = "x,y\n" + rows_of(30, [&](int i) { return std::to_string(i) + "," + number; });
     CHECK(refusal(table) ==
@@ -272,7 +277,24 @@ TEST_CASE("init takes a column of numbers with a text in a few rows as numbers, 
   CHECK(contains(config, "      on_error: skip "));
   CHECK_FALSE(contains(config, "categorical"));
   // More of them make texts of the column.
-  CHECK(contains(written(folder, "csv", table(100, 2)), "categorical: [stars] "));
+  const std::string texts = written(folder, "csv", table(100, 2));
+  CHECK(contains(texts, "categorical: [stars] "));
+  CHECK(contains(texts,
+                 "# Column 'stars' has numbers but in 2 rows, such as 'good' in line 2: all its cells are taken "));
+}
+
+TEST_CASE("init leaves out numbers that only name the rows, and columns without a name", "[app]") {
+  const TemporaryFolder folder;
+  const auto table = [&](const std::string& name) {
+    return folder.write("t.csv", name + ",x,,y\n" + rows_of(60, [](int i) {
+                                   return std::to_string(1001 + 7 * i) + "," + std::to_string(i % 7) + ".5,," +
+                                          std::to_string(i) + ".5";
+                                 }));
+  };
+  CHECK(contains(
+      written(folder, "csv", table("customer_id")),
+      "# Left out of the inputs: customer_id (it names the rows by numbers), one without a name (it is empty).\n"));
+  CHECK(contains(written(folder, "csv", table("area")), "inputs: [area, x]\n"));
 }
 
 TEST_CASE("init leaves out a row or an image that cannot be read, and says so in the config", "[app]") {

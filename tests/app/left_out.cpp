@@ -7,6 +7,16 @@
 using namespace pmaptrain;
 using namespace pmaptrain::tests;
 
+namespace {
+
+std::string loss_of(const std::string& json) {
+  const std::size_t at = json.find("\"loss\"");
+  REQUIRE(at != std::string::npos);
+  return json.substr(at, json.find(',', at) - at);
+}
+
+}  // namespace
+
 TEST_CASE("a run goes on to the same bits when a row that it left out was repaired", "[app]") {
   const TemporaryFolder folder;
   const auto write_table = [&](bool is_broken) {
@@ -34,6 +44,20 @@ TEST_CASE("a run goes on to the same bits when a row that it left out was repair
   run("stopped", {"--max-steps", "15"});
   write_table(false);
   CHECK(run("stopped", {"--resume"}) == whole);
+  // And is evaluated on the examples of the run, unless the rows are to come from elsewhere.
+  const auto evaluated = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"eval", folder / "whole", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return call(arguments).out;
+  };
+  const std::string repaired = evaluated({});
+  CHECK(contains(call({"eval", folder / "whole"}).err,
+                 "left out again, as by the run before; the first, because it was: "));
+  const std::string here = "data.source.csv.train=" + folder / "t.csv";
+  CHECK(contains(call({"eval", folder / "whole", "--set", here}).out, "(6 examples"));
+  write_table(true);
+  CHECK(loss_of(evaluated({})) == loss_of(repaired));
+  write_table(false);
   // A row that could be read before has no part in that.
   std::string other = test::read_text(folder / "t.csv");
   other.replace(other.find("3,"), 1, "?");
@@ -41,4 +65,12 @@ TEST_CASE("a run goes on to the same bits when a row that it left out was repair
   const Finished refused = call({"run", config, "--run-dir", folder / "stopped", "--resume"});
   CHECK(refused.status != 0);
   CHECK(contains(refused.err, "line 5, column 'x': '?' is no"));
+  // A run without one that meets one.
+  write_table(false);
+  run("clean", {"--max-steps", "15"});
+  write_table(true);
+  const Finished broken = call({"run", config, "--run-dir", folder / "clean", "--resume"});
+  CHECK(broken.status == 3);
+  CHECK(contains(broken.err, "--resume needs the data that the run began with, and it has changed: '"));
+  CHECK(contains(broken.err, "line 11, column 'x': 'oops' is no"));
 }

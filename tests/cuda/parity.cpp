@@ -129,11 +129,11 @@ TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[cuda][gpu][o
   const test::WithGpus with(1);
   const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
   const train::Tensors tensors = node_tensors();
-  for (const auto& [name, program] : node_tests()) {
-    INFO(name << "\n" << to_text(*program));
-    test::run_apart(name, [&] {
-      const auto module = backend->load({{{"test", program, 1}}});
-      CHECK(mistakes(name, tensors, *module) == Names{});
+  for (const auto& node : node_tests()) {
+    INFO(node.first << "\n" << to_text(*node.second));
+    test::run_apart(node.first, [&] {
+      const auto module = backend->load({{{"test", node.second, 1}}});
+      CHECK(mistakes(node.first, tensors, *module) == Names{});
     });
   }
 }

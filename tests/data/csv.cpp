@@ -285,13 +285,14 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   const auto refusal = [](const std::string& train) { return Tables(train).refusal(); };
   CHECK(refusal("x,y\n1,0\nParis,1\n") ==
         "'train.csv', line 3, column 'x': 'Paris' is no number | if 'x' has categories, list it: categorical: ['x']; "
-        "inputs: [...] leaves columns out");
+        "inputs: [...] leaves columns out; on_error: skip leaves out a few rows that cannot be read");
   CHECK(refusal("x,y\n\"1,5\",0\n") ==
         "'train.csv', line 2, column 'x': '1,5' is no number | numbers have a decimal point: write them so, without "
         "separators of thousands");
   CHECK(refusal("x,y\n1e39,0\n") ==
-        "'train.csv', line 2, column 'x': '1e39' overflows float32 | the largest float32 is about 3.4e38");
-  CHECK(refusal("x,y\ninf,0\n").starts_with("'train.csv', line 2, column 'x': 'inf' overflows float32"));
+        "'train.csv', line 2, column 'x': '1e39' overflows float32 | the largest float32 is about 3.4e38; "
+        "on_error: skip leaves out a few rows that cannot be read");
+  CHECK(refusal("x,y\ninf,0\n").starts_with("'train.csv', line 2, column 'x': 'inf' is infinite | "));
   CHECK(refusal("x,y\n1,0\n1,2,3\n") ==
         "'train.csv', line 3 has 3 cells, but the header has 2 | a cell that holds the delimiter must be in double "
         "quotes");

@@ -132,6 +132,7 @@ TEST_CASE("what is no file among images is left out, too", "[data]") {
     CHECK(source.encoding.skipped[0].row == 3);
     CHECK(contains(source.encoding.skipped[0].reason, reason));
   };
+  write_in(folder, "a/Thumbs.db", "no image, and no matter");
   const std::filesystem::path odd = folder.path() / "a" / "12x.png";
   std::filesystem::create_symlink("nothing.png", odd);
   check("cannot open '" + odd.string() + "': No such file or directory");

@@ -206,12 +206,12 @@ TEST_CASE("convolutions of bf16 and their gradients are those of f64 but for rou
       }
     }
   }
-  // Kernels of tiles.
-  const Shape x = {2, 14, 13, 8}, kernel = {33, 17, 8, 16}, y = {2, 14, 13, 16};
-  const Padding wide = {{16, 16}, {8, 8}};
+  // Large kernels, whose gradient is computed in tiles of f32.
+  const Shape x = {2, 28, 28, 1}, kernel = {33, 33, 1, 8}, y = {2, 28, 28, 8};
+  const Padding wide = {{16, 16}, {16, 16}};
   check_products(ConvInputGrad{ones, wide, x}, {kernel, y}, {false, true}, true);
   for (const bool bias : {false, true}) {
-    check_products(ConvKernelGrad{ones, wide, kernel, bias}, {x, y}, {true, true}, true);
+    check_products(ConvKernelGrad{ones, wide, kernel, bias}, {x, y}, {true, true}, false);
   }
   // Depthwise, by loops of ours in f32.
   check_products(Conv{ones, same, false, ones, 8}, {{4, 12, 12, 8}, {3, 3, 1, 16}}, {true, false}, false);

@@ -14,7 +14,8 @@ std::vector<std::string> told(const train::Setup& setup, train::SessionOptions o
   std::vector<std::string> texts;
   for (const train::Warned& warned : train_setup(setup, std::move(options)).of<train::Warned>()) {
     const bool judges = warned.text.find("is no better than") != std::string::npos ||
-                        warned.text.find("the loss never fell") != std::string::npos;
+                        warned.text.find("the loss never fell") != std::string::npos ||
+                        warned.text.find(" is predicted for every example") != std::string::npos;
     if (judges) texts.push_back(warned.text);
   }
   return texts;
@@ -56,10 +57,15 @@ TEST_CASE("a classifier that is no better than its most frequent class is told a
   CHECK(found.front() ==
         "accuracy on train, 0.70000, is no better than that of predicting 'yes' for every example, 0.70000" + help);
   // With weights, frequent classes are meant to be missed, but not every class but one.
-  const std::string weighted = "loss={softmax_cross_entropy: {class_weights: [5.0, 1.0]}}";
-  CHECK(told(classifier(folder, {weighted})) ==
-        std::vector{"accuracy on train, 0.30000, is no better than that of predicting 'no' for every example, 0.30000" +
-                    help});
+  const std::string weighted = "loss={softmax_cross_entropy: {class_weights: [50.0, 1.0]}}";
+  CHECK(told(classifier(folder, {weighted})).empty());
+  // But no class is meant to be predicted alone, which the confusion matrix shows.
+  const auto alone = [&](std::vector<std::string> set) {
+    set.insert(set.end(), {"metrics=[accuracy, confusion_matrix]", "data.validation=0.4", "data.batch_size=3"});
+    return told(classifier(folder, set));
+  };
+  CHECK(alone({weighted}) == std::vector{"'no' is predicted for every example of validation" + help});
+  CHECK(alone({}) == std::vector{"'yes' is predicted for every example of validation" + help});
   CHECK(
       told(classifier(folder, {"loss={softmax_cross_entropy: {class_weights: balanced}}", "train.duration=150 epochs"},
                       "1,yes\n0,yes\n0,yes\n1,yes\n0,no\n0,yes\n0,yes\n0,no\n1,yes\n0,no\n"))
@@ -72,6 +78,28 @@ TEST_CASE("a classifier that is no better than its most frequent class is told a
   train::SessionOptions options;
   options.max_steps = 40;
   CHECK(told(classifier(folder), options).empty());
+}
+
+TEST_CASE("a run that was best long before its end is not told to go on longer", "[train]") {
+  const TemporaryFolder folder;
+  const std::string rows = [] {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 30; ++i)
+      text += std::to_string(i * 31 % 17) + "," + std::to_string((i * 7919 + i * i * 104729) % 97) + "\n";
+    return text;
+  }();
+  folder.write("t.csv", rows);
+  const auto found = told(setup_of_text(
+      "data: {source: {csv: {train: " + folder / "t.csv" +
+      ", target: y}}, batch_size: 4, remainder: drop, validation: "
+      "0.3, normalize: auto, normalize_targets: auto}\nmesh: {axes: {devices: 1}}\nmodel: {layers: [{dense: 64}, relu, "
+      "{dense: 64}, relu, {dense: 1}]}\nloss: mean_squared_error\nmetrics: [r2]\noptimizer: {adam: {}, learning_rate: "
+      "0.01}\ntrain: {duration: 60 epochs, eval_every: 1 epoch, log_every: never, checkpoint: {best: {metric: "
+      "loss}}}\n"));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().find("; the best checkpoint, which eval and predict take, is that of step ") !=
+        std::string::npos);
+  CHECK(found.front().ends_with(": a shorter train.duration, train.early_stopping or a smaller model may help"));
 }
 
 TEST_CASE("a regression that is no better than the mean or the median is told as such", "[train]") {
@@ -110,6 +138,11 @@ TEST_CASE("a loss that never fell is told with what helps, whatever the first ba
     CHECK(found.front().find(" over the first epoch and 1.") != std::string::npos);
     CHECK(found.front().ends_with(" over the last" + help));
   }
+  // Also where no line is written for the end of an epoch.
+  const auto unlogged = told(setup_of_text(
+      small_images, {"train.duration=8 epochs", "optimizer.learning_rate=1.0e-30", "train.log_every=7 steps"}));
+  REQUIRE(unlogged.size() == 1);
+  CHECK(unlogged.front().starts_with("the loss never fell: "));
 }
 
 TEST_CASE("a perfect fit from the first step on is not told to have a loss that never fell", "[train]") {

@@ -86,7 +86,8 @@ bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
 }
 
 // Whether the library has no primitive of its own kind for a gradient, and the kernel's size may be the reason. Its
-// references take a hundred times as long.
+// references take a hundred times as long. Tiles are of f32: whoever has bf16 returns no kernel, and is computed in
+// f32.
 bool is_better_in_tiles(const onednn::PrimitiveDesc& desc, const ConvGeometry& g) {
   const bool lacks = !desc || onednn::implementation_of(desc).starts_with("ref");
   return lacks && takes_tiles(g);
@@ -197,7 +198,7 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
       library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
-  if (is_better_in_tiles(desc, g)) return make_tiled_input_grad(request, of_device);
+  if (is_better_in_tiles(desc, g)) return is_f32(request) ? make_tiled_input_grad(request, of_device) : nullptr;
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
@@ -233,6 +234,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
       library.high, forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
   if (is_better_in_tiles(desc, g)) {
+    if (!is_f32(request)) return nullptr;
     auto kernel = make_tiled_kernel_grad(request, g);
     if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
     return kernel;

@@ -55,18 +55,12 @@ void for_each_run(const Shape& array, const Box& box, F&& f) {
   }
 }
 
-// A box of an array of this type, in f32.
-void copy_from(const Shape& array, const Box& box, DType dtype, const std::byte* from, float* to) {
+void copy_from(const Shape& array, const Box& box, const float* from, float* to) {
   const bool is_inside =
       box.top >= 0 && box.left >= 0 && box.top + box.height <= array[1] && box.left + box.width <= array[2];
   if (!is_inside) std::fill_n(to, array[0] * box.height * box.width * array[3], 0.0F);
   for_each_run(array, box, [&](std::int64_t at, std::int64_t at_box, std::int64_t count) {
-    const auto size = static_cast<std::size_t>(count);
-    if (dtype == DType::bf16) {
-      to_f32(size, reinterpret_cast<const bf16*>(from) + at, to + at_box);
-    } else {
-      std::memcpy(to + at_box, reinterpret_cast<const float*>(from) + at, size * sizeof(float));
-    }
+    std::memcpy(to + at_box, from + at, static_cast<std::size_t>(count) * sizeof(float));
   });
 }
 
@@ -96,12 +90,7 @@ Shape with_box(Shape array, const Box& box) {
 class Tiled : public CpuKernel {
  public:
   Tiled(const CpuRequest& request, const ConvGeometry& g)
-      : devices_(request.devices),
-        stacked_(request.stacked),
-        dtype_(request.operands[0].dtype),
-        result_(request.results[0].dtype),
-        x_(g.x_shape()),
-        y_(g.y_shape()) {
+      : devices_(request.devices), stacked_(request.stacked), x_(g.x_shape()), y_(g.y_shape()) {
     kernel_ = {1, g.h.window, g.w.window, g.c_of_group() * g.o};
     for (const Reach& h : reaches_of(g.h)) {
       for (const Reach& w : reaches_of(g.w)) {
@@ -125,9 +114,9 @@ class Tiled : public CpuKernel {
   }
 
  protected:
-  // Makes the tiles' kernels: make(types of the tile's image, kernel and y). `sums` is the shape of the result.
+  // Makes the tiles' kernels: make(tile, shapes of its image, kernel and y).
   template <class Make>
-  void make_kernels(const ConvGeometry& g, const Shape& sums, Make&& make) {
+  void make_kernels(const ConvGeometry& g, Make&& make) {
     std::size_t image = 0, kernel = 0, y = 0;
     const auto grow = [](std::size_t& size, const Shape& shape) {
       const std::size_t bytes = static_cast<std::size_t>(numel(shape)) * sizeof(float);
@@ -145,37 +134,20 @@ class Tiled : public CpuKernel {
     image_at_ = 0;
     kernel_at_ = image;
     y_at_ = image + kernel;
-    sum_at_ = image + kernel + y;
-    std::size_t sum = 0;
-    if (result_ == DType::bf16) grow(sum, sums);
-    arrays_ = sum_at_ + sum;
-  }
-
-  // Where a device's result is added up: itself where it is of f32, else scratch, of which round() makes it.
-  float* sums(const CpuArguments& arguments, std::int64_t device, const Shape& shape) const {
-    auto* const at = result_ == DType::bf16 ? arguments.scratch + sum_at_ : arguments.results[0];
-    float* const result = reinterpret_cast<float*>(at) + (result_ == DType::bf16 ? 0 : device * numel(shape));
-    std::fill_n(result, numel(shape), 0.0F);
-    return result;
-  }
-  void round(const CpuArguments& arguments, std::int64_t device, const Shape& shape) const {
-    if (result_ != DType::bf16) return;
-    to_bf16(static_cast<std::size_t>(numel(shape)), reinterpret_cast<const float*>(arguments.scratch + sum_at_),
-            reinterpret_cast<bf16*>(arguments.results[0]) + device * numel(shape));
+    arrays_ = image + kernel + y;
   }
 
   const std::byte* operand(const CpuArguments& arguments, std::size_t i, std::int64_t device,
                            const Shape& shape) const {
     const std::int64_t offset = stacked_[i] ? device * numel(shape) : 0;
-    return arguments.operands[i] + static_cast<std::size_t>(offset) * size_of(dtype_);
+    return arguments.operands[i] + static_cast<std::size_t>(offset) * sizeof(float);
   }
 
   std::int64_t devices_;
   std::vector<bool> stacked_;
-  DType dtype_, result_;
   Shape x_, y_, kernel_;
   std::vector<Tile> tiles_;
-  std::size_t image_at_ = 0, kernel_at_ = 0, y_at_ = 0, sum_at_ = 0;  // in scratch
+  std::size_t image_at_ = 0, kernel_at_ = 0, y_at_ = 0;  // in scratch
 
   std::size_t arrays_bytes() const { return arrays_; }
 
@@ -184,11 +156,12 @@ class Tiled : public CpuKernel {
 };
 
 float* floats(std::byte* at) { return reinterpret_cast<float*>(at); }
+const float* floats(const std::byte* at) { return reinterpret_cast<const float*>(at); }
 
 class TiledInputGrad final : public Tiled {
  public:
   TiledInputGrad(const CpuRequest& request, const ConvGeometry& g) : Tiled(request, g) {
-    make_kernels(g, x_, [&](const Type& x, const Type& kernel, const Type& y) {
+    make_kernels(g, [&](const Type& x, const Type& kernel, const Type& y) {
       const Type operands[] = {kernel, y};
       const ConvInputGrad op{
           {g.h.stride, g.w.stride}, {{0, 0}, {0, 0}}, x.shape, {g.h.dilation, g.w.dilation}, g.groups};
@@ -201,16 +174,16 @@ class TiledInputGrad final : public Tiled {
     std::byte* const image = scratch + image_at_;
     const std::byte* const operands[] = {scratch + kernel_at_, scratch + y_at_};
     for (std::int64_t d = 0; d < devices_; ++d) {
-      const std::byte* const kernel = operand(arguments, 0, d, kernel_);
-      const std::byte* const dy = operand(arguments, 1, d, y_);
-      float* const dx = sums(arguments, d, x_);
+      const float* const kernel = floats(operand(arguments, 0, d, kernel_));
+      const float* const dy = floats(operand(arguments, 1, d, y_));
+      float* const dx = floats(arguments.results[0]) + d * numel(x_);
+      std::fill_n(dx, numel(x_), 0.0F);
       for (const Tile& tile : tiles_) {
-        copy_from(kernel_, tile.kernel, dtype_, kernel, floats(scratch + kernel_at_));
-        copy_from(y_, tile.y, dtype_, dy, floats(scratch + y_at_));
+        copy_from(kernel_, tile.kernel, kernel, floats(scratch + kernel_at_));
+        copy_from(y_, tile.y, dy, floats(scratch + y_at_));
         tile.gradient->run({operands, &image, scratch + arrays_bytes()});
         add_to(x_, tile.image, floats(image), dx);
       }
-      round(arguments, d, x_);
     }
   }
 };
@@ -218,7 +191,7 @@ class TiledInputGrad final : public Tiled {
 class TiledKernelGrad final : public Tiled {
  public:
   TiledKernelGrad(const CpuRequest& request, const ConvGeometry& g) : Tiled(request, g) {
-    make_kernels(g, kernel_, [&](const Type& x, const Type& kernel, const Type& y) {
+    make_kernels(g, [&](const Type& x, const Type& kernel, const Type& y) {
       const Type operands[] = {x, y};
       const ConvKernelGrad op{{g.h.stride, g.w.stride},     {{0, 0}, {0, 0}}, kernel.shape, false,
                               {g.h.dilation, g.w.dilation}, g.groups};
@@ -231,16 +204,16 @@ class TiledKernelGrad final : public Tiled {
     std::byte* const part = scratch + kernel_at_;
     const std::byte* const operands[] = {scratch + image_at_, scratch + y_at_};
     for (std::int64_t d = 0; d < devices_; ++d) {
-      const std::byte* const x = operand(arguments, 0, d, x_);
-      const std::byte* const dy = operand(arguments, 1, d, y_);
-      float* const dkernel = sums(arguments, d, kernel_);  // 0 for taps that are always on padding
+      const float* const x = floats(operand(arguments, 0, d, x_));
+      const float* const dy = floats(operand(arguments, 1, d, y_));
+      float* const dkernel = floats(arguments.results[0]) + d * numel(kernel_);
+      std::fill_n(dkernel, numel(kernel_), 0.0F);  // taps that are always on padding
       for (const Tile& tile : tiles_) {
-        copy_from(x_, tile.image, dtype_, x, floats(scratch + image_at_));
-        copy_from(y_, tile.y, dtype_, dy, floats(scratch + y_at_));
+        copy_from(x_, tile.image, x, floats(scratch + image_at_));
+        copy_from(y_, tile.y, dy, floats(scratch + y_at_));
         tile.gradient->run({operands, &part, scratch + arrays_bytes()});
         copy_to(kernel_, tile.kernel, floats(part), dkernel);
       }
-      round(arguments, d, kernel_);
     }
   }
 };

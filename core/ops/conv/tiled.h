@@ -14,8 +14,7 @@ namespace pmaptrain::ops {
 // Whether the kernel of `g` is larger than a tile.
 bool takes_tiles(const ConvGeometry& g);
 
-// Of f32 or bf16, computed in f32. What a tile gives is added up in the order of the tiles, so the bits of an example
-// do not depend on others.
+// Of f32. What a tile gives is added up in the order of the tiles, so the bits of an example do not depend on others.
 std::unique_ptr<CpuKernel> make_tiled_input_grad(const CpuRequest& request, const ConvGeometry& g);
 // The kernel's gradient alone, the first result.
 std::unique_ptr<CpuKernel> make_tiled_kernel_grad(const CpuRequest& request, const ConvGeometry& g);
