@@ -109,16 +109,17 @@ ImageFiles list_unclassed_images(const std::string& path) {
   }
   ImageFiles found{path, {}, {}};
   for (const std::string& name : names_in(path)) {
-    if (!is_folder(path + "/" + name)) {
+    const std::string at = fmt::format("{}/{}", path, name);
+    if (!is_folder(at)) {
       found.files.push_back({name});
       continue;
     }
-    for (const std::string& inner : names_in(path + "/" + name)) {
-      if (is_folder(path + "/" + name + "/" + inner)) {
-        fail_data(fmt::format("'{}/{}/{}' is a folder in a folder of '{}'", path, name, inner, path),
+    for (const std::string& inner : names_in(at)) {
+      if (is_folder(fmt::format("{}/{}", at, inner))) {
+        fail_data(fmt::format("'{}/{}' is a folder in a folder of '{}'", at, inner, path),
                   "images are read from a folder and from the folders in it");
       }
-      found.files.push_back({name + "/" + inner});
+      found.files.push_back({fmt::format("{}/{}", name, inner)});
     }
   }
   if (found.files.empty()) fail_data(fmt::format("'{}' has no images", path));

@@ -1,5 +1,7 @@
 #include "core/train/resume.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <sstream>
@@ -263,10 +265,10 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
     if (before == after) return "";
     const std::set<std::string_view> old(before.begin(), before.end()), now_there(after.begin(), after.end());
     for (const std::string& name : after) {
-      if (!old.contains(name)) return what + " '" + name + "' is new";
+      if (!old.contains(name)) return fmt::format("{} '{}' is new", what, name);
     }
     for (const std::string& name : before) {
-      if (!now_there.contains(name)) return what + " '" + name + "' is gone";
+      if (!now_there.contains(name)) return fmt::format("{} '{}' is gone", what, name);
     }
     return "they are in another order: " + what + "s";
   };
@@ -299,7 +301,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
       const std::string where = c < now.columns.size() && before.size() == now.columns.size()
                                     ? "column '" + now.columns[c].name + "'"
                                     : "channel " + std::to_string(c);
-      return "the " + what + " of " + where + " was " + exact(before[c]) + " and is " + exact(after[c]);
+      return fmt::format("the {} of {} was {} and is {}", what, where, exact(before[c]), exact(after[c]));
     };
     if (std::string found = differs(run.statistics->mean, now.statistics->mean, "mean"); !found.empty()) return found;
     if (std::string found = differs(run.statistics->std, now.statistics->std, "standard deviation"); !found.empty()) {
