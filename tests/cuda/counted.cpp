@@ -79,6 +79,7 @@ class CountedDevice final : public gpu::Device {
   }
   void replay(gpu::Graph graph) override {
     counts_.queue("replay");
+    if (counts_.before_replay) counts_.before_replay(number_);
     ++replays_;
     int most = counts_.most_in_flight;
     while (replays_ - done_ > most && !counts_.most_in_flight.compare_exchange_weak(most, replays_ - done_)) continue;
@@ -113,7 +114,10 @@ class CountedDevice final : public gpu::Device {
     const std::string call = std::exchange(next_is_before_, !next_is_before_) ? "before" : "after";
     if ("meet " + call + " recording" != counts_.forgotten) device_->meet(devices);
   }
-  void abort(const std::string& reason) noexcept override { device_->abort(reason); }
+  void abort(const std::string& reason) noexcept override {
+    if (counts_.at_abort) counts_.at_abort(number_);
+    device_->abort(reason);
+  }
 
  private:
   void know_done(gpu::Mark mark) {

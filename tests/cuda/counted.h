@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +24,9 @@ struct CallCounts {
   std::atomic<int> meetings = 0;
   std::atomic<int> most_in_flight = 0;     // replays of a device that it was not known to be done with
   std::atomic<int> graphs_that_work = -1;  // planted: after so many, one fails
+
+  // What a test does before a device's replay, and when a device is aborted.
+  std::function<void(int device)> before_replay, at_abort;
 
   // The devices that were closed, in order.
   std::vector<int> take_closed() {

@@ -1,9 +1,11 @@
 // How a GPU's thread queues steps and batches, and the times of what a step consists of.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -274,6 +276,22 @@ TEST_CASE("the GPU that has pinned the batches is closed when all others are", "
     REQUIRE(closed.size() == 4);
     CHECK(closed.back() == 0);
   }
+}
+
+TEST_CASE("a GPU that fails ends its own collective, which may hold another one inside of a call", "[cuda]") {
+  CallCounts counts;
+  std::atomic<bool> is_ended = false;
+  counts.at_abort = [&](int device) { is_ended = is_ended || device == 0; };
+  const auto platform = make_counted(make_emulated({.devices = 2}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+  Module& module = gpus;
+  counts.before_replay = [&](int device) {
+    if (device == 0) fail_running("planted: a collective does not end");
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!is_ended && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  };
+  CHECK_THROWS_AS(module.wait(module.submit(0, 0)), Error);
+  CHECK(is_ended);
 }
 
 TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda][gpu]") {

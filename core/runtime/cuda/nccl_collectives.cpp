@@ -74,9 +74,11 @@ class NcclCommunicator {
 
   // Throws what has failed since it was queued.
   void check() {
+    if (!ending_->enter(position_)) return;
     ncclResult_t state = ncclSuccess;
-    if (ending_->is_closed(position_)) return;
-    if (ncclCommGetAsyncError(communicator_, &state) != ncclSuccess) return;
+    const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
+    ending_->leave(position_);
+    if (asked != ncclSuccess) return;
     if (state == ncclSuccess || state == ncclInProgress) return;
     fail_running(fmt::format("GPU: a collective of communicator {}, {} or earlier: {}", ranks_text(ranks()),
                              sequence_ - 1, reason_of(state, communicator_)));

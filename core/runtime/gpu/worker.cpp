@@ -151,6 +151,8 @@ void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>
     work(*executor_);
   } catch (...) {
     if (progress_.fail(ticket, std::current_exception())) failed_(message_of(std::current_exception()));
+    // Its collective, which nobody else ends, may hold other GPUs inside of calls.
+    executor_->device().abort("another GPU has failed");
   }
 }
 
