@@ -60,15 +60,18 @@ class Targets {
   std::vector<std::byte> row_;
 };
 
-// Of all examples, by class.
-std::vector<double> shares_of(const data::Dataset& dataset, std::int64_t classes) {
-  std::vector<double> shares(static_cast<std::size_t>(classes));
+struct Majority {
+  std::size_t label = 0;
+  double share = 0;
+};
+
+Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
+  std::vector<double> counts(static_cast<std::size_t>(classes));
   Targets(dataset).for_each<std::int32_t>([&](std::size_t, std::int32_t label, double weight) {
-    if (label >= 0 && label < classes) shares[static_cast<std::size_t>(label)] += weight;
+    if (label >= 0 && label < classes) counts[static_cast<std::size_t>(label)] += weight;
   });
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& share : shares) share /= all;
-  return shares;
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
 }
 
 // Of each number of a target, what a distance is divided by: the standard deviation that normalises targets where the
@@ -176,20 +179,19 @@ std::string class_text(const Setup& setup, const data::Dataset& dataset, const s
     return has;
   };
   if (!accuracy || !setup.model.has_labels() || setup.model.has_sequences()) return "";
-  const std::vector<double> shares = shares_of(dataset, setup.model.classes());
-  const auto most = std::max_element(shares.begin(), shares.end());
+  const Majority most = majority_of(dataset, setup.model.classes());
   constexpr double rounding = 1e-6;
-  if (!(*most < 1)) return "";
+  if (!(most.share < 1)) return "";
   const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;
   // With weights of classes, frequent ones are meant to be missed.
   const bool balances = std::visit(has_weights, setup.model.loss);
-  if (!constant && (balances || !(*accuracy <= *most + rounding))) return "";
-  const auto label = constant.value_or(static_cast<std::size_t>(most - shares.begin()));
+  if (!constant && (balances || !(*accuracy <= most.share + rounding))) return "";
+  const auto label = constant.value_or(most.label);
   const std::vector<std::string>& names = setup.source.encoding.classes;
   const std::string name =
       label < names.size() ? "'" + printable(names[label]) + "'" : "class " + std::to_string(label);
   if (constant) return name + " is predicted for every example of " + split;
-  return compared("accuracy", split, *accuracy, name, *most, one);
+  return compared("accuracy", split, *accuracy, name, most.share, one);
 }
 
 // A measure of numbers, and what predicting their mean or median would have.

@@ -1,4 +1,4 @@
-// Communicators whose ranks end on several threads, some of which are inside of a call that does not return.
+// Several threads end the ranks of a communicator while some of them are inside of a call that does not return.
 #include "core/runtime/gpu/ending.h"
 
 #include <array>

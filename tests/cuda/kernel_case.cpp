@@ -110,7 +110,7 @@ void KernelCase::complete(unsigned seed) {
   const Mesh mesh;
   if (results.empty()) results = op.infer({.mesh = mesh, .operands = operands});
   values.resize(operands.size());
-  // A library may multiply what it pads with, where the references skip what is not there, and may flush subnormals.
+  // A library may multiply the zeros of its padding, which the references skip, and may flush subnormals.
   const bool special = !is_call(*this, GpuCall::By::library);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::int64_t count = numel(operands[i]) * (stacked[i] ? devices : 1);

@@ -70,7 +70,7 @@ TEST_CASE("a classifier that is no better than its most frequent class is told a
       told(classifier(folder, {"loss={softmax_cross_entropy: {class_weights: balanced}}", "train.duration=150 epochs"},
                       "1,yes\n0,yes\n0,yes\n1,yes\n0,no\n0,yes\n0,yes\n0,no\n1,yes\n0,no\n"))
           .empty());
-  // One class, of which nothing can be said.
+  // A split of one class is not judged.
   CHECK(told(classifier(folder, {"data.limit={train: 5}"}, "0,yes\n0,yes\n0,yes\n0,yes\n0,yes\n0,no\n")).empty());
   // A part of an epoch, a few steps, and a run that was stopped, say little.
   CHECK(told(classifier(folder, {"train.duration=59 steps"})).empty());

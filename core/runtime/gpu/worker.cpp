@@ -95,7 +95,7 @@ void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::
   queued_.notify_all();
 }
 
-// A worker that fails itself ends its device when it is done with it, as the last one: see run().
+// A worker that fails aborts its own device after the others: see carry_out() and run().
 void Worker::abort(const std::string& reason) noexcept {
   if (thread_.get_id() == std::this_thread::get_id()) return;
   const std::lock_guard lock(mutex_);
