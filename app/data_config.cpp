@@ -106,12 +106,11 @@ class Writer {
 
   // Whether a few rows or files alone are to blame, which are then left out.
   bool opens_without_few(const std::function<void()>& try_to_open) {
-    constexpr std::int64_t few = 20;  // of as many examples, one
     const std::string before = source_.yaml;
     source_.yaml += skipping();
     try {
       try_to_open();
-      if (std::ssize(found_.encoding.skipped) * few <= examples()) return true;
+      if (std::ssize(found_.encoding.skipped) * data::least_for_one_skipped <= examples()) return true;
     } catch (const Error&) {
     }
     source_.yaml = before;
@@ -236,13 +235,14 @@ class Writer {
     if (train.size() < 2) return false;
     std::vector<std::byte> first(train.target().bytes()), other(first.size());
     train.read(0, nullptr, first.data());
-    for (const auto* const dataset : {&found_.train, is_divided() ? &found_.validation : &found_.train}) {
-      for (std::int64_t i = 0; i < (*dataset)->size(); ++i) {
-        (*dataset)->read(i, nullptr, other.data());
+    const auto has_it_alone = [&](const data::Dataset& dataset) {
+      for (std::int64_t i = 0; i < dataset.size(); ++i) {
+        dataset.read(i, nullptr, other.data());
         if (first != other) return false;
       }
-    }
-    return true;
+      return true;
+    };
+    return has_it_alone(train) && (!is_divided() || has_it_alone(*found_.validation));
   }
 
   // Whether the targets of the first examples are rows of zeros with one 1.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -26,9 +27,20 @@ constexpr std::size_t head_bytes = std::size_t{64} << 10, most_head_bytes = std:
 
 constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";
 
-bool is_folder(const std::string& path) {
+// None, with errno, of what cannot be reached, such as a link that leads nowhere.
+std::optional<mode_t> mode_of(const std::string& path) {
   struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return ::stat(path.c_str(), &status) == 0 ? std::optional(status.st_mode) : std::nullopt;
+}
+
+bool is_folder(const std::string& path) {
+  const std::optional<mode_t> mode = mode_of(path);
+  return mode && S_ISDIR(*mode);
+}
+
+bool is_regular(const std::string& path) {
+  const std::optional<mode_t> mode = mode_of(path);
+  return mode && S_ISREG(*mode);
 }
 
 // Names that begin with a dot, and files that Windows leaves in folders of images.
@@ -52,12 +64,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// A link that leads nowhere, or what is no file.
-bool is_odd_entry(const std::string& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode);
-}
-
 ImageHead read_head(const std::string& path) {
   const std::vector<std::byte> begin = read_file(path, head_bytes);
   if (begin.size() < head_bytes || !is_image(begin)) return read_image_head(begin, path);
@@ -74,8 +80,9 @@ ImageFiles list_image_files(const std::string& folder) {
   ImageFiles found{folder, {}, {}};
   for (const std::string& name : names_in(folder)) {
     const std::string path = fmt::format("{}/{}", folder, name);
-    if (struct stat status = {}; ::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-    if (!is_folder(path)) {
+    const std::optional<mode_t> mode = mode_of(path);
+    if (!mode) fail_to_open(path, errno);
+    if (!S_ISDIR(*mode)) {
       fail_data(fmt::format("'{}' is not in the folder of a class; {}", path, layout),
                 "move it into one, or out of the folder; only names that begin with a dot are passed over");
     }
@@ -135,7 +142,7 @@ void read_heads(ImageFiles& files, std::vector<SkippedRow>* skipped) {
       file.head = read_head(files.path_of(file));
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
-      if (skipped == nullptr && is_odd_entry(files.path_of(file))) {
+      if (skipped == nullptr && !is_regular(files.path_of(file))) {
         fail_data(error.diagnostics().front().message,
                   "move it out of the folder; on_error: skip in image_folder leaves out a few that cannot be read");
       }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -116,8 +117,6 @@ namespace {
 constexpr std::size_t most_values = std::size_t{1} << 16;
 // Of a column of numbers with texts in a few rows.
 constexpr std::size_t most_text_rows = std::size_t{1} << 16;
-// Of as many rows at least one is left out for a text in a column of numbers.
-constexpr std::size_t rows_of_stray = 20;
 
 // The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
 // is taken only where no other splits them.
@@ -335,23 +334,20 @@ TableLayout find_columns(const std::string& path) {
                            ": all its cells are taken as classes.");
   }
   // Texts in a few rows of what is an input make no categories of its numbers: these rows are left out.
-  std::vector<std::size_t> of_numbers;
+  std::vector<std::pair<std::size_t, std::size_t>> of_numbers;  // columns, and how many texts they have
   std::set<std::size_t> stray_rows;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (i == target || !is_of_numbers(columns[i], rows)) continue;
-    Column numbers = columns[i];
-    numbers.texts = 0;
-    if (why_ignored(numbers, i == 0, rows).empty()) {
-      of_numbers.push_back(i);
-      stray_rows.insert(numbers.text_rows.begin(), numbers.text_rows.end());
-    } else {
-      columns[i].texts = 0;
-    }
+    Column& column = columns[i];
+    if (i == target || !is_of_numbers(column, rows)) continue;
+    const std::size_t texts = std::exchange(column.texts, 0);
+    if (!why_ignored(column, i == 0, rows).empty()) continue;  // no input, whatever its texts
+    of_numbers.emplace_back(i, texts);
+    stray_rows.insert(column.text_rows.begin(), column.text_rows.end());
   }
-  layout.has_stray_texts = !stray_rows.empty() && stray_rows.size() * rows_of_stray <= rows &&
-                           std::ssize(stray_rows) <= most_skipped(static_cast<std::int64_t>(rows));
-  for (const std::size_t i : of_numbers) {
-    if (layout.has_stray_texts) columns[i].texts = 0;
+  const auto count = static_cast<std::int64_t>(rows), strays = std::ssize(stray_rows);
+  layout.has_stray_texts = strays > 0 && strays * least_for_one_skipped <= count && strays <= most_skipped(count);
+  for (const auto& [i, texts] : of_numbers) {
+    if (!layout.has_stray_texts) columns[i].texts = texts;
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];

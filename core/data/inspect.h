@@ -12,6 +12,9 @@
 
 namespace pmaptrain::data {
 
+// `init` leaves out at most one of so many rows or files.
+inline constexpr std::int64_t least_for_one_skipped = 20;
+
 // The arrays of an NPZ archive by split: those called x_train and y_train, images and labels and the like; or the only
 // two with as many rows. Throws Error (data), which lists the arrays, where that is not clear.
 struct ArrayNames {
